@@ -1,0 +1,34 @@
+"""The few exceptions, sorted by whose fault it is.
+
+A denial is a value (`model.decision`), never an exception. Text an agent sends that cannot be
+parsed is the agent's, and becomes a decision too.
+"""
+
+
+class PinfoldError(Exception):
+    """The base of every error pinfold raises on purpose; its text is one clear line."""
+
+
+class PolicyError(PinfoldError):
+    """The author of a settings or policy text is at fault.
+
+    `excerpt` shows the place with a caret under it, `help` says what to write instead.
+    """
+
+    def __init__(self, message: str, *, where: str = "", excerpt: str = "", help: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.excerpt = excerpt
+        self.help = help
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class ConfinementError(PinfoldError):
+    """This machine cannot hold the fence that was asked for; nothing was run."""
+
+
+class InternalError(PinfoldError):
+    """The fault is ours; please report it."""

@@ -1,0 +1,53 @@
+"""What is true around a request: gathered before it is judged, so that judging stays pure."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from pinfold.model.decision import Verdict
+from pinfold.model.text import Origin
+
+
+class Files(Protocol):
+    """What the file system says. Paths given and returned are absolute."""
+
+    def real(self, path: str) -> str:
+        """Where a path leads once every link is followed, whether or not it exists."""
+
+    def expand(self, pattern: str) -> tuple[str, ...] | None:
+        """The real paths a pattern matches; None if there are too many to say."""
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def is_git_ignored(self, path: str) -> bool:
+        """Whether git would ignore it, in the repository it lies in."""
+
+    def git_helpers(self, directory: str) -> tuple[str, ...]:
+        """Keys of the configuration of the repository around `directory` that make git run programs."""
+
+
+class HookAnswer(Struct, frozen=True):
+    """What one hook said of this request."""
+
+    hook: str
+    """The hook's command, for a person."""
+    verdict: Verdict
+    origin: Origin
+    message: str = ""
+
+
+class Facts(Struct, frozen=True):
+    """Everything outside the request and the settings that a decision may depend on."""
+
+    cwd: str
+    """Where the request starts, absolute."""
+    roots: tuple[str, ...]
+    """The workspace: the directories of the session's projects, absolute and real."""
+    home: str
+    files: Files
+    is_superuser: bool = False
+    fence_available: bool = True
+    """Whether this machine can hold the fence."""
+    inside_fence: bool = False
+    """Whether we are really inside one already: IS_SANDBOX is set and a probe agrees."""
+    hooks: tuple[HookAnswer, ...] = ()

@@ -1,0 +1,89 @@
+"""What a command may touch: `SandboxPolicy` and the words it is made of.
+
+The first seven fields are `agent.v1.SandboxPolicy`, with its protobuf numbers; the rest is what
+enforcement needs beyond them. `None` always means "no opinion", which is not the same as "no".
+How two policies combine is `policy.meet`; how one is written for others is `policy.convert`.
+"""
+
+from enum import IntEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+IgnoreMapping: TypeAlias = dict[str, tuple[str, ...]]
+"""Directory -> the ignore patterns that hold below it, in the order git would read them."""
+
+
+class PolicyType(IntEnum):
+    """How far the fence reaches. The numbers are the wire's."""
+
+    UNSPECIFIED = 0
+    INSECURE_NONE = 1
+    WORKSPACE_READWRITE = 2
+    WORKSPACE_READONLY = 3
+
+
+class Level(IntEnum):
+    """How much a policy lets through; a lower level is the stricter one."""
+
+    SANDBOX_READONLY = 0
+    SANDBOX_READONLY_NETWORK = 5
+    SANDBOX_NO_NETWORK = 10
+    SANDBOX_NETWORK = 20
+    UNSANDBOXED = 30
+
+
+class NetworkRules(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Which hosts the gate lets through."""
+
+    allow: tuple[str, ...] | None = None
+    """Hosts that pass; None is no opinion, an empty tuple lets nothing pass."""
+    deny: tuple[str, ...] = ()
+    """Hosts that never pass."""
+
+
+class EnvironmentRules(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Which variables reach the command."""
+
+    keep: tuple[str, ...] = ()
+    """Names kept although scrubbing would take them."""
+    drop: tuple[str, ...] = ()
+    """Names taken although scrubbing would keep them."""
+
+
+class Limits(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Ceilings of one command; None is no ceiling."""
+
+    timeout: float | None = None
+    """Seconds of wall clock."""
+    memory: int | None = None
+    """Bytes."""
+    processes: int | None = None
+    output: int | None = None
+    """Bytes of standard output and standard error kept, each."""
+
+
+class SandboxPolicy(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What a command may touch."""
+
+    type: PolicyType = PolicyType.UNSPECIFIED
+    network_access: bool | None = None
+    additional_readwrite_paths: tuple[str, ...] = ()
+    additional_readonly_paths: tuple[str, ...] = ()
+    debug_output_dir: str | None = None
+    """Where debug output goes; the empty string means nowhere, whatever others say."""
+    block_git_writes: bool | None = None
+    disable_tmp_write: bool | None = None
+
+    hidden: tuple[str, ...] = ()
+    """Paths that do not exist for the command."""
+    protected: tuple[str, ...] = ()
+    """Paths and names the command may not write, even inside a writable root."""
+    ignore_mapping: IgnoreMapping = {}
+    network: NetworkRules = NetworkRules()
+    unix_sockets: tuple[str, ...] = ()
+    """Host sockets the command may connect to."""
+    published_ports: tuple[int, ...] = ()
+    """Ports inside that the host may reach on its loopback."""
+    environment: EnvironmentRules = EnvironmentRules()
+    limits: Limits = Limits()

@@ -1,0 +1,242 @@
+"""A command line as it was understood: what `shell.parse` makes and `policy.decide` judges.
+
+INVARIANT: every simple command that the line may start is among `Script.commands`, or one of
+`Script.unknowns` says that something unknown may be started. Nothing is left out because it is
+quoted, nested, wrapped or written in an unusual way.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from pinfold.model.text import Span
+
+
+class Text(Struct, frozen=True, tag=True):
+    """Characters that stand for themselves, quoting undone."""
+
+    text: str
+
+
+class Glob(Struct, frozen=True, tag=True):
+    """An active pattern: `*`, `?`, `[...]` or an extended one."""
+
+    text: str
+
+
+class Variable(Struct, frozen=True, tag=True):
+    """A plain `$NAME`, not assigned in this line."""
+
+    name: str
+    quoted: bool
+
+
+class Home(Struct, frozen=True, tag=True):
+    """`~` or `~user` at the start of a word."""
+
+    user: str = ""
+
+
+class Computed(Struct, frozen=True, tag=True):
+    """Anything else that only the shell can know."""
+
+    what: str
+    """Such as `command substitution`, for a person."""
+    quoted: bool
+
+
+Part: TypeAlias = Text | Glob | Variable | Home | Computed
+
+
+class Word(Struct, frozen=True):
+    """One word of a command, before expansion."""
+
+    source: str
+    """As it was written."""
+    span: Span
+    parts: tuple[Part, ...]
+
+    @property
+    def literal(self) -> str | None:
+        """Its value, where quoting alone hides it; None where something is computed."""
+        if all(isinstance(part, Text) for part in self.parts):
+            return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return None
+
+    def known(self, variables: Mapping[str, str]) -> str | None:
+        """Its value with `variables` filled in (`HOME` also answers for `~`), or None."""
+        values = [_value(part, variables) for part in self.parts]
+        return None if None in values else "".join(value for value in values if value is not None)
+
+    def pattern(self, variables: Mapping[str, str]) -> str | None:
+        """The path pattern it stands for, globs kept, literal glob characters bracketed; or None."""
+        pieces: list[str] = []
+        for part in self.parts:
+            if isinstance(part, Glob):
+                pieces.append(part.text)
+                continue
+            value = _value(part, variables)
+            if value is None:
+                return None
+            pieces.append("".join(f"[{c}]" if c in "*?[" else c for c in value))
+        return "".join(pieces)
+
+    def emptied(self, variables: Mapping[str, str]) -> str:
+        """What it becomes if everything unknown is empty: `"$X"/*` may be `/*`."""
+        return "".join(
+            part.text if isinstance(part, Text | Glob) else _value(part, variables) or ""
+            for part in self.parts
+        )
+
+    @property
+    def has_glob(self) -> bool:
+        return any(isinstance(part, Glob) for part in self.parts)
+
+    @property
+    def splits(self) -> bool:
+        """Whether it may become any number of words, none included."""
+        return any(
+            isinstance(part, Glob) or (isinstance(part, Variable | Computed) and not part.quoted)
+            for part in self.parts
+        )
+
+    @property
+    def start(self) -> str:
+        """The literal text it surely begins with."""
+        start = ""
+        for part in self.parts:
+            if not isinstance(part, Text):
+                break
+            start += part.text
+        return start
+
+    @property
+    def may_be_option(self) -> bool:
+        """Whether a program could take it for an option."""
+        start = self.start
+        return start.startswith("-") if start else self.literal is None
+
+
+def _value(part: Part, variables: Mapping[str, str]) -> str | None:
+    match part:
+        case Text(text):
+            return text
+        case Variable(name, quoted):
+            value = variables.get(name)
+            # Unquoted, a value is split and globbed; only a plain one survives as itself.
+            return value if value is None or quoted or not set(value) & set(" \t\n*?[\\") else None
+        case Home(user):
+            return variables.get("HOME") if not user else None
+        case _:
+            return None
+
+
+class Assignment(Struct, frozen=True):
+    """`NAME=value`, alone, before a command or given to `env`."""
+
+    name: str
+    span: Span
+    value: Word | None = None
+    """None where nothing or an array is assigned."""
+    exported: bool = False
+    """It reaches the environment of programs: a prefix, `export`, `declare -x`, `env`."""
+
+
+class Redirection(Struct, frozen=True):
+    operator: str
+    """As written, without the descriptor: `>`, `>>`, `<`, `<<<`, `&>` ..."""
+    target: Word
+    span: Span
+    writes: bool
+    reads: bool
+
+
+class Hazard(Struct, frozen=True):
+    """Something in a command by which it does more than its name says."""
+
+    why: str
+    span: Span
+    option: str = ""
+    """The option that does it. An allow rule that names this option accepts it."""
+
+
+class Unknown(Struct, frozen=True):
+    """A place of the line where what happens cannot be known before it runs."""
+
+    why: str
+    span: Span
+    runs: bool
+    """It may start any command (`$X` as a program, `eval`); else it may only slip through an allowlist."""
+
+
+class Trait(StrEnum):
+    """What a program is, where its name alone settles it."""
+
+    INTERPRETER = "interpreter"
+    """It runs code it is given: a shell, a language, a build tool's inline code."""
+    ELEVATES = "elevates"
+    """sudo and its kin."""
+    TRANSPARENT = "transparent"
+    """It adds nothing to the command it wraps, so it needs no approval of its own."""
+    REDEFINED = "redefined"
+    """The line itself defines a function or alias of this name."""
+    CHANGES_PINFOLD = "changes_pinfold"
+    """A `pinfold` command that changes settings or approvals, or widens."""
+    TEXT_ONLY = "text_only"
+    """Its operands are text, never files."""
+    UNCHARTED = "uncharted"
+    """Nothing is known of this program: what its operands mean, and whether its options are harmless."""
+
+
+class Command(Struct, frozen=True):
+    """One simple command that the line may start."""
+
+    words: tuple[Word, ...]
+    """The program first; empty for a lone assignment or redirection."""
+    span: Span
+    text: str
+    """As written; for a command found inside a quoted text, that text's own part."""
+    assignments: tuple[Assignment, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+    directories: tuple[tuple[Word, ...], ...] | None = ((),)
+    """Where it may run: each possibility is the way of `cd`s from the line's start; None is anywhere."""
+    via: tuple[str, ...] = ()
+    """The wrappers undone to reach it, outermost first."""
+    program: str = ""
+    """The program's plain name, empty if unknown."""
+    flags: tuple[str, ...] = ()
+    """Its options in their canonical spelling, clusters taken apart, without values."""
+    operands: tuple[Word, ...] = ()
+    """Its words that are neither options nor values of options."""
+    reads: tuple[Word, ...] = ()
+    """Operands and option values known to be read."""
+    reads_below: bool = False
+    """Directories among `reads` are read with all that is in them."""
+    writes: tuple[Word, ...] = ()
+    deletes: tuple[Word, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+    traits: frozenset[Trait] = frozenset()
+
+
+class Shape(Struct, frozen=True):
+    """What a rule's text asks of a command, in the same canonical form as `Command`."""
+
+    program: str
+    words: tuple[str, ...]
+    """The rule's words exactly, program first: what a permissive rule compares."""
+    flags: tuple[str, ...] = ()
+    """What a restrictive rule compares; options that change nothing (`rm -f`) left out."""
+    operands: tuple[str, ...] = ()
+
+
+class Script(Struct, frozen=True):
+    """A whole line."""
+
+    text: str
+    commands: tuple[Command, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    problem: str = ""
+    """Why the line could not be parsed; empty if it could."""
+    problem_span: Span | None = None

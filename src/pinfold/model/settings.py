@@ -1,0 +1,173 @@
+"""The settings in force: every layer merged, every value with its origin.
+
+`settings.load` makes these. A stage that reads them never asks which layer a value came from in
+order to decide; `origin` is for telling a person.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from pinfold.model.approval import (
+    ApprovalSettings,
+    AutoRunControls,
+    AutoRunMode,
+    ServerConfiguration,
+)
+from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
+from pinfold.model.script import Shape
+from pinfold.model.text import Origin
+
+
+class IfUnavailable(StrEnum):
+    """What happens where the machine cannot hold the fence."""
+
+    REFUSE = "refuse"
+    ASK = "ask"
+    RUN = "run"
+
+
+class TmpAccess(StrEnum):
+    NONE = "none"
+    PRIVATE = "private"
+    SHARED = "shared"
+
+
+class NetworkAccess(StrEnum):
+    NONE = "none"
+    RULES = "rules"
+    ASK = "ask"
+    ALL = "all"
+
+
+class Rule(Struct, frozen=True):
+    """One line of an allow, ask, deny, safe or exclusion list."""
+
+    text: str
+    """As its author wrote it."""
+    shape: Shape
+    origin: Origin
+    reason: str = ""
+    """Its author's reason, shown when it matches."""
+
+
+class SandboxSettings(Struct, frozen=True):
+    enabled: bool = True
+    policy: PolicyType = PolicyType.WORKSPACE_READWRITE
+    auto_allow: bool = True
+    """Commands inside the fence run without a question."""
+    allow_unsandboxed: bool = True
+    """A bypass may be asked for."""
+    excluded_commands: tuple[Rule, ...] = ()
+    if_unavailable: IfUnavailable = IfUnavailable.REFUSE
+
+
+class CommandRules(Struct, frozen=True):
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    safe: tuple[Rule, ...] = ()
+    composite: tuple[str, ...] = ()
+
+
+class Protections(Struct, frozen=True):
+    delete_files: bool = False
+    dotfiles: bool = True
+    outside_workspace: bool = True
+    git_ignored: bool = True
+    mcp_tools: bool = True
+    browser: bool = False
+
+
+class McpSettings(Struct, frozen=True):
+    allow: tuple[str, ...] = ()
+    cli: bool = False
+
+
+class FilesystemSettings(Struct, frozen=True):
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()
+    git_writes: bool = False
+    tmp: TmpAccess = TmpAccess.PRIVATE
+    ignore_files: tuple[str, ...] = (".pinfoldignore", ".cursorignore")
+
+
+class NetworkSettings(Struct, frozen=True):
+    access: NetworkAccess = NetworkAccess.ASK
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    unix_sockets: tuple[str, ...] = ()
+    publish: tuple[int, ...] = ()
+
+
+class Hook(Struct, frozen=True):
+    """A program asked before each command."""
+
+    command: tuple[str, ...]
+    origin: Origin
+
+
+class HookSettings(Struct, frozen=True):
+    before_command: tuple[Hook, ...] = ()
+    timeout: float = 10.0
+    """Seconds; a hook that takes longer has said no."""
+
+
+class Settings(Struct, frozen=True):
+    """Everything that is settled before a request is looked at."""
+
+    mode: AutoRunMode = AutoRunMode.USE_ALLOWLIST
+    sandbox: SandboxSettings = SandboxSettings()
+    commands: CommandRules = CommandRules()
+    protect: Protections = Protections()
+    mcp: McpSettings = McpSettings()
+    admin: AutoRunControls = AutoRunControls()
+    filesystem: FilesystemSettings = FilesystemSettings()
+    network: NetworkSettings = NetworkSettings()
+    environment: EnvironmentRules = EnvironmentRules()
+    environment_set: dict[str, str] = {}
+    limits: Limits = Limits()
+    hooks: HookSettings = HookSettings()
+    violations_ignore: dict[str, tuple[str, ...]] = {}
+    projects: tuple[str, ...] = ()
+    """Directories a client may add to a session without asking."""
+    cap: SandboxPolicy = SandboxPolicy()
+    """The administrator's own policy: whatever is approved later is met with it."""
+    origins: dict[str, Origin] = {}
+    """`section.key` -> where its value was written; keys left at their default are absent."""
+    notices: tuple[str, ...] = ()
+    """What a layer wrote that was not believed, and why: one line each."""
+
+    def origin(self, key: str) -> Origin:
+        return self.origins.get(key, Origin("default"))
+
+    @property
+    def approval(self) -> ApprovalSettings:
+        """These settings in the seeds' words."""
+        return ApprovalSettings(
+            is_admin_controlled=self.admin.enabled,
+            is_disabled_by_admin=self.admin.disabled,
+            browser_features=self.admin.browser_features,
+            allowed_commands=tuple(rule.text for rule in self.commands.allow),
+            blocked_commands=tuple(rule.text for rule in self.commands.ask),
+            delete_file_protection=self.protect.delete_files,
+            dot_files_protection=self.protect.dotfiles,
+            outside_workspace_protection=self.protect.outside_workspace,
+            enable_run_everything=(
+                self.admin.enable_run_everything
+                if self.admin.enabled
+                else self.mode is AutoRunMode.RUN_EVERYTHING
+            ),
+            mcp_allowed_tools=self.mcp.allow,
+            mcp_tools_protection=self.protect.mcp_tools,
+            playwright_protection=self.protect.browser,
+        )
+
+    @property
+    def server(self) -> ServerConfiguration:
+        return ServerConfiguration(
+            composite_shell_commands=self.commands.composite,
+            safe_shell_commands=tuple(rule.text for rule in self.commands.safe),
+        )
