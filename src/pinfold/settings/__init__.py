@@ -1,0 +1,20 @@
+"""Which settings are in force.
+
+`load` reads every layer, checks it, merges them by the key table (`keys`) and builds `model.Settings`.
+This package may import `model` and nothing else of ours; the shape of a rule's text is handed in.
+"""
+
+from collections.abc import Callable
+
+from pinfold.model.script import Shape
+from pinfold.model.settings import Settings
+from pinfold.settings.build import build
+from pinfold.settings.defaults import default_layer
+from pinfold.settings.sources import Sources, read_layers
+
+__all__ = ["Sources", "load"]
+
+
+def load(sources: Sources, *, shape: Callable[[str], Shape]) -> Settings:
+    """The settings in force, or a `PolicyError`: a broken file is never read as an empty one."""
+    return build([*read_layers(sources), default_layer()], shape)

@@ -1,0 +1,245 @@
+"""The values in force become `model.Settings`; the administrator's controls bind them first.
+
+The only module that knows single keys by name. It decides nothing about layers.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
+from pinfold.model.policy import EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.script import Shape
+from pinfold.model.settings import (
+    CommandRules,
+    FilesystemSettings,
+    Hook,
+    HookSettings,
+    IfUnavailable,
+    McpSettings,
+    NetworkAccess,
+    NetworkSettings,
+    Protections,
+    Rule,
+    SandboxSettings,
+    Settings,
+    TmpAccess,
+)
+from pinfold.model.text import Origin
+from pinfold.settings.keys import BY_NAME
+from pinfold.settings.layers import Entry, Layer, told
+from pinfold.settings.merge import Merged, merge, shown
+from pinfold.settings.visible import visible
+
+POLICY_TYPES = {
+    "read-only": PolicyType.WORKSPACE_READONLY,
+    "workspace-write": PolicyType.WORKSPACE_READWRITE,
+    "danger-full-access": PolicyType.INSECURE_NONE,
+}
+_SANDBOXING = {
+    "user": SandboxingMode.UNSPECIFIED,
+    "enabled": SandboxingMode.ENABLED,
+    "disabled": SandboxingMode.DISABLED,
+}
+_BINDINGS = (
+    ("admin.sandboxing", "enabled", "sandbox.enabled", True),
+    ("admin.sandboxing", "disabled", "sandbox.enabled", False),
+    ("admin.networking", "disabled", "network.access", "none"),
+    ("admin.git", "disabled", "filesystem.git_writes", False),
+)
+"""A word of the `[admin]` table -> the value it puts in force, whatever any layer says."""
+
+
+def build(layers: Sequence[Layer], shape: Callable[[str], Shape]) -> Settings:
+    merged = merge(layers)
+    managed = [layer for layer in layers if layer.document.layer == "managed"]
+    _bind(merged, managed)
+    values = _Values(merged, shape)
+    return Settings(
+        mode=AutoRunMode(values.word("mode")),
+        sandbox=SandboxSettings(
+            enabled=values.flag("sandbox.enabled"),
+            policy=POLICY_TYPES[values.word("sandbox.policy")],
+            auto_allow=values.flag("sandbox.auto_allow"),
+            allow_unsandboxed=values.flag("sandbox.allow_unsandboxed"),
+            excluded_commands=values.rules("sandbox.excluded_commands"),
+            if_unavailable=IfUnavailable(values.word("sandbox.if_unavailable")),
+        ),
+        commands=CommandRules(
+            allow=values.rules("commands.allow"),
+            ask=values.rules("commands.ask"),
+            deny=values.rules("commands.deny"),
+            safe=values.rules("commands.safe"),
+            composite=values.items("commands.composite"),
+        ),
+        protect=Protections(
+            delete_files=values.flag("protect.delete_files"),
+            dotfiles=values.flag("protect.dotfiles"),
+            outside_workspace=values.flag("protect.outside_workspace"),
+            git_ignored=values.flag("protect.git_ignored"),
+            mcp_tools=values.flag("protect.mcp_tools"),
+            browser=values.flag("protect.browser"),
+        ),
+        mcp=McpSettings(allow=values.items("mcp.allow"), cli=values.flag("mcp.cli")),
+        admin=_controls(managed, values),
+        filesystem=FilesystemSettings(
+            write=values.items("filesystem.write"),
+            read=values.items("filesystem.read"),
+            hide=values.items("filesystem.hide"),
+            protect=values.items("filesystem.protect"),
+            git_writes=values.flag("filesystem.git_writes"),
+            tmp=TmpAccess(values.word("filesystem.tmp")),
+            ignore_files=values.items("filesystem.ignore_files"),
+        ),
+        network=NetworkSettings(
+            access=NetworkAccess(values.word("network.access")),
+            allow=values.items("network.allow"),
+            deny=values.items("network.deny"),
+            unix_sockets=values.items("network.unix_sockets"),
+            publish=values.items("network.publish"),
+        ),
+        environment=EnvironmentRules(
+            keep=values.items("environment.keep"), drop=values.items("environment.drop")
+        ),
+        environment_set=dict(values.items("environment.set")),
+        limits=Limits(
+            timeout=values.number("limits.timeout"),
+            memory=values.number("limits.memory"),
+            processes=values.number("limits.processes"),
+            output=values.number("limits.output"),
+        ),
+        hooks=HookSettings(
+            before_command=tuple(
+                Hook(entry.value, entry.origin)  # type: ignore[arg-type]  # checked by `values`
+                for entry in merged.lists.get("hooks.before_command", ())
+            ),
+            timeout=values.number("hooks.timeout"),
+        ),
+        violations_ignore=dict(values.items("violations.ignore")),
+        projects=values.items("projects"),
+        cap=_cap(managed),
+        origins=_origins(merged),
+        notices=tuple(merged.notices),
+    )
+
+
+class _Values:
+    """Reads merged values as what `values` made them."""
+
+    def __init__(self, merged: Merged, shape: Callable[[str], Shape]) -> None:
+        self._merged = merged
+        self._shape = shape
+
+    def _scalar(self, name: str) -> Any:
+        return self._merged.scalars[name].value
+
+    def flag(self, name: str) -> bool:
+        return bool(self._scalar(name))
+
+    def word(self, name: str) -> str:
+        return str(self._scalar(name))
+
+    def number(self, name: str) -> Any:
+        return self._scalar(name)
+
+    def items(self, name: str) -> tuple[Any, ...]:
+        return tuple(entry.value for entry in self._merged.lists.get(name, ()))
+
+    def rules(self, name: str) -> tuple[Rule, ...]:
+        return tuple(self._rule(name, entry) for entry in self._merged.lists.get(name, ()))
+
+    def _rule(self, name: str, entry: Entry) -> Rule:
+        text = str(entry.value)
+        try:
+            return Rule(text, self._shape(text), entry.origin, entry.reason)
+        except ValueError as error:
+            message = f"`{visible(text[:80])}` in `{name}` is not a rule: {visible(str(error))}"
+            raise entry.document.error(entry.path, message) from None
+
+
+def _bind(merged: Merged, managed: list[Layer]) -> None:
+    """The `[admin]` table has the last word."""
+    for control, word, name, value in _BINDINGS:
+        entry = merged.scalars[control]
+        if entry.value != word or merged.scalars[name].value == value:
+            continue
+        # "disabled" against a managed `sandbox.enabled = true`: the administrator's narrower word holds.
+        insists = any(name in layer.scalars for layer in managed)
+        if insists and BY_NAME[name].rank(value) > BY_NAME[name].rank(merged.scalars[name].value):
+            continue
+        was = merged.scalars[name]
+        if was.layer != "default":
+            merged.notices.append(
+                f"{told(was.origin)}: `{name} = {shown(was.value)}` is not used:"
+                f" `{control}` is `{word}` ({told(entry.origin)})"
+            )
+        merged.scalars[name] = Entry(value, entry.document, entry.path)
+    forbids = merged.scalars["admin.run_everything"]
+    mode = merged.scalars["mode"]
+    if mode.value == "run_everything" and not forbids.value:
+        merged.notices.append(
+            f"{told(mode.origin)}: `mode = run_everything` is switched off ({told(forbids.origin)})"
+        )
+
+
+def _controls(managed: list[Layer], values: _Values) -> AutoRunControls:
+    is_controlled = any(
+        "commands.allow" in layer.lists or "admin" in layer.document.data for layer in managed
+    )
+    closed = {"disabled": Control.ALWAYS_DISABLED, "user": Control.USER_CONTROLLED}
+    return AutoRunControls(
+        enabled=is_controlled,
+        disabled=values.word("admin.auto_run") == "disabled",
+        enable_run_everything=values.flag("admin.run_everything"),
+        browser_features=values.flag("admin.browser"),
+        sandboxing_controls=SandboxingControls(
+            sandboxing=_SANDBOXING[values.word("admin.sandboxing")],
+            sandbox_networking=closed[values.word("admin.networking")],
+            sandbox_git=closed[values.word("admin.git")],
+        ),
+    )
+
+
+def _cap(managed: list[Layer]) -> SandboxPolicy:
+    """What the managed files themselves limit; nothing is said where they are silent."""
+    said: dict[str, Any] = {}
+    for name in BY_NAME:
+        entries = [layer.scalars[name] for layer in managed if name in layer.scalars]
+        if entries:
+            said[name] = min((entry.value for entry in entries), key=BY_NAME[name].rank)
+
+    def listed(name: str) -> tuple[Any, ...] | None:
+        lists = [layer.lists[name] for layer in managed if name in layer.lists]
+        return tuple(dict.fromkeys(entry.value for entries in lists for entry in entries)) if lists else None
+
+    access = "none" if said.get("admin.networking") == "disabled" else said.get("network.access")
+    hosts = {"none": (), "rules": listed("network.allow") or ()}
+    no_git = said.get("filesystem.git_writes") is False or said.get("admin.git") == "disabled"
+    return SandboxPolicy(
+        type=POLICY_TYPES.get(said.get("sandbox.policy", ""), PolicyType.UNSPECIFIED),
+        network_access=False if access in ("none", "rules", "ask") else None,
+        block_git_writes=True if no_git else None,
+        disable_tmp_write=True if said.get("filesystem.tmp") == "none" else None,
+        hidden=listed("filesystem.hide") or (),
+        protected=listed("filesystem.protect") or (),
+        network=NetworkRules(allow=hosts.get(str(access)), deny=listed("network.deny") or ()),
+        environment=EnvironmentRules(drop=listed("environment.drop") or ()),
+        limits=Limits(
+            timeout=said.get("limits.timeout"),
+            memory=said.get("limits.memory"),
+            processes=said.get("limits.processes"),
+            output=said.get("limits.output"),
+        ),
+    )
+
+
+def _origins(merged: Merged) -> dict[str, Origin]:
+    origins: dict[str, Origin] = {}
+    for name, entry in merged.scalars.items():
+        if entry.layer != "default":
+            origins[name] = entry.origin
+    for name, entries in merged.lists.items():
+        for index, entry in enumerate(entries):
+            if entry.layer != "default":
+                origin = origins[f"{name}[{index}]"] = entry.origin
+                origins.setdefault(name, origin)
+    return origins

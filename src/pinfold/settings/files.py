@@ -1,0 +1,94 @@
+"""Reads a settings file, or says clearly why it is not read.
+
+The only module here that opens files. It never waits (a fifo in place of a file), never reads more than
+`LARGEST`, and never follows a project's link out of the project: an error excerpt would otherwise
+show an agent a line of whatever the link leads to.
+"""
+
+import os
+import stat
+
+from pinfold.model.errors import PolicyError
+from pinfold.settings.visible import visible
+
+LARGEST = 1_000_000
+"""Bytes; the largest sensible settings file is a hundredth of it."""
+
+
+def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
+    """The text of the file, None where there is none.
+
+    `root`: the project it must lie in. `owned`: it must be root's own and writable by nobody else.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        if os.path.lexists(path):
+            raise _trouble(path, "is a link that leads nowhere") from None
+        return None
+    except OSError as error:
+        raise _trouble(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+    try:
+        return _decoded(path, _contents(path, descriptor, root, owned))
+    finally:
+        os.close(descriptor)
+
+
+def list_directory(path: str, *, owned: bool = False) -> tuple[str, ...]:
+    """The `.toml` files of a directory in order; none where there is no such directory."""
+    try:
+        names = sorted(name for name in os.listdir(path) if name.endswith(".toml"))
+        if owned:
+            _require_owned(path, os.stat(path))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise _trouble(path, f"cannot be listed: {(error.strerror or str(error)).lower()}") from None
+    return tuple(os.path.join(path, name) for name in names)
+
+
+def _contents(path: str, descriptor: int, root: str, owned: bool) -> bytes:
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
+        raise _trouble(path, f"is {kind}", "a settings file is expected here")
+    if root and not _is_beneath(os.path.realpath(path), os.path.realpath(root)):
+        raise _trouble(path, "is a link that leads out of the project", "put the file itself there")
+    if owned:
+        _require_owned(path, facts)
+        parent = os.path.dirname(path)
+        _require_owned(parent, os.stat(parent))
+    if facts.st_size > LARGEST:
+        raise _trouble(path, f"is larger than {LARGEST // 1_000_000} MB")
+    data = bytearray()
+    while piece := os.read(descriptor, 1 << 16):
+        data += piece
+        if len(data) > LARGEST:
+            raise _trouble(path, f"is larger than {LARGEST // 1_000_000} MB")
+    return bytes(data)
+
+
+def _decoded(path: str, data: bytes) -> str:
+    if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        raise _trouble(path, "begins with a byte order mark", "save it as UTF-8 without BOM")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PolicyError("is not UTF-8", where=f"{visible(path)}:{line}", help="save it as UTF-8") from None
+
+
+def _require_owned(path: str, facts: os.stat_result) -> None:
+    """Preconditions: `path` is the administrator's. Whoever else can write it would be the administrator."""
+    if facts.st_uid != 0:
+        raise _trouble(path, "does not belong to root", f"sudo chown root {path}")
+    if facts.st_mode & 0o022:
+        raise _trouble(path, "can be written by others than root", f"sudo chmod go-w {path}")
+
+
+def _is_beneath(path: str, root: str) -> bool:
+    return path.startswith(root.rstrip("/") + "/")
+
+
+def _trouble(path: str, message: str, help: str = "") -> PolicyError:
+    return PolicyError(message, where=visible(path), help=help)

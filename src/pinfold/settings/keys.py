@@ -1,0 +1,194 @@
+"""The key table: every setting, what it may hold, and how far each layer is believed about it.
+
+Merging, checking, the JSON Schema and docs/settings.md are all driven by this one table; a new
+setting is one row here and one line in `build`. Nothing here reads a file.
+
+Directions. Two values of a scalar compare by `rank`: the smaller rank is the narrower value, and a less
+trusted layer can only ever bring the rank down. A GRANT list lets more through with each entry,
+so it is taken from the trusted layers alone; a RESTRICT list lets less through, so all layers unite.
+"""
+
+from enum import Enum
+from math import inf
+
+from msgspec import Struct
+
+
+class Kind(Enum):
+    """What a value is; `values` says what is accepted for each."""
+
+    BOOL = "true or false"
+    WORD = "a word"
+    DURATION = "a duration"
+    SIZE = "a size"
+    COUNT = "a number"
+    RULES = "a list of commands"
+    TEXTS = "a list of texts"
+    PATHS = "a list of paths"
+    HOSTS = "a list of hosts"
+    NAMES = "a list of variable names"
+    PORTS = "a list of ports"
+    HOOKS = "a list of programs"
+    TEXT_TABLE = "a table of texts"
+    LIST_TABLE = "a table of lists of texts"
+
+
+class Direction(Enum):
+    """Which of two values is the narrower."""
+
+    AND = "false is narrower"
+    OR = "true is narrower"
+    ORDER = "an earlier word is narrower"
+    SMALLER = "a smaller number is narrower"
+    GRANT = "entries come from trusted layers only"
+    RESTRICT = "entries of all layers count"
+
+
+class Who(Enum):
+    """The least trusted layer that may write a key at all."""
+
+    MANAGED = "managed"
+    """Elsewhere it is an error."""
+    TRUSTED = "trusted"
+    """Managed, command line and user; a project that writes it is not believed."""
+    ANYONE = "anyone"
+
+
+SCALARS = frozenset([Kind.BOOL, Kind.WORD, Kind.DURATION, Kind.SIZE, Kind.COUNT])
+TABLES = frozenset([Kind.TEXT_TABLE, Kind.LIST_TABLE])
+LAYERS = ("managed", "command line", "user", "project-local", "project", "default")
+"""Most trusted first; the places in this tuple are compared."""
+PROJECT_LAYERS = ("project-local", "project")
+
+
+class Key(Struct, frozen=True):
+    name: str
+    """`section.key`, or the bare key where it stands at the top."""
+    kind: Kind
+    narrows: Direction
+    default: object
+    """As it would be written in the file."""
+    doc: str
+    words: tuple[str, ...] = ()
+    """For a WORD: what may be written, narrowest first."""
+    who: Who = Who.ANYONE
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return tuple(self.name.split("."))
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.kind in SCALARS
+
+    def rank(self, value: object) -> float:
+        """How much the value lets through; the smaller, the narrower."""
+        match self.narrows:
+            case Direction.AND:
+                return int(bool(value))
+            case Direction.OR:
+                return int(not value)
+            case Direction.ORDER:
+                return self.words.index(str(value))
+            case _:
+                return value if isinstance(value, int | float) else inf
+
+
+_AND, _OR, _ORDER, _SMALLER = Direction.AND, Direction.OR, Direction.ORDER, Direction.SMALLER
+_GRANT, _RESTRICT = Direction.GRANT, Direction.RESTRICT
+
+
+def _switch(name: str, narrows: Direction, default: bool, doc: str, who: Who = Who.ANYONE) -> Key:
+    return Key(name, Kind.BOOL, narrows, default, doc, (), who)
+
+
+def _word(name: str, words: str, default: str, doc: str, who: Who = Who.ANYONE) -> Key:
+    return Key(name, Kind.WORD, _ORDER, default, doc, tuple(words.split()), who)
+
+
+def _list(name: str, kind: Kind, narrows: Direction, doc: str, who: Who = Who.ANYONE) -> Key:
+    return Key(name, kind, narrows, {} if kind in TABLES else [], doc, (), who)
+
+
+# fmt: off
+# ruff: noqa: E501
+TABLE: tuple[Key, ...] = (
+    _word("mode", "ask_every_time use_allowlist run_everything", "use_allowlist", "When a command runs without a person being asked."),
+    _list("projects", Kind.PATHS, _GRANT, "Directories that a client may add to a session without asking."),
+
+    _switch("sandbox.enabled", _OR, True, "Run commands inside the fence."),
+    _word("sandbox.policy", "read-only workspace-write danger-full-access", "workspace-write", "How far the fence reaches."),
+    _switch("sandbox.auto_allow", _AND, True, "Commands inside the fence run without a question."),
+    _switch("sandbox.allow_unsandboxed", _AND, True, "Running a command outside the fence may be asked for."),
+    _list("sandbox.excluded_commands", Kind.RULES, _GRANT, "Commands that run outside the fence; they still need approval. Where `allow_unsandboxed` is false, only entries of the layer that closed it, or of a more trusted one, count."),
+    _word("sandbox.if_unavailable", "refuse ask run", "refuse", "What happens where this machine cannot hold the fence."),
+
+    _list("commands.allow", Kind.RULES, _GRANT, "Commands that run without a question."),
+    _list("commands.ask", Kind.RULES, _RESTRICT, "Commands that always ask."),
+    _list("commands.deny", Kind.RULES, _RESTRICT, "Commands that never run."),
+    _list("commands.safe", Kind.RULES, _GRANT, "Commands that need no entry in the allowlist; replaces the shipped list.", Who.MANAGED),
+    _list("commands.composite", Kind.TEXTS, _GRANT, "Programs that are shown and offered with their subcommand; replaces the shipped list.", Who.MANAGED),
+
+    _switch("protect.delete_files", _OR, False, "Ask before a command deletes files."),
+    _switch("protect.dotfiles", _OR, True, "Ask before a file whose name begins with a dot is written."),
+    _switch("protect.outside_workspace", _OR, True, "Ask before a file outside the workspace is written."),
+    _switch("protect.git_ignored", _OR, True, "Ask before a file that git ignores is touched by a file tool."),
+    _switch("protect.mcp_tools", _OR, True, "Ask before an MCP tool that is not in `mcp.allow` is called."),
+    _switch("protect.browser", _OR, False, "Ask before a browser is driven."),
+
+    _list("mcp.allow", Kind.TEXTS, _GRANT, "MCP tools that are called without a question, as `server:tool`."),
+    _switch("mcp.cli", _AND, False, "Treat calls of the mcp command line as calls of the tools they name."),
+
+    _word("admin.auto_run", "disabled allowed", "allowed", "Whether anything runs without a person at all.", Who.MANAGED),
+    _switch("admin.run_everything", _AND, True, "Whether users may choose the mode `run_everything`.", Who.MANAGED),
+    _word("admin.sandboxing", "enabled disabled user", "user", "Whether the fence is on, off, or the user's choice.", Who.MANAGED),
+    _word("admin.networking", "disabled user", "user", "Whether the network is closed in the fence, or the user's choice.", Who.MANAGED),
+    _word("admin.git", "disabled user", "user", "Whether writes to `.git` are closed in the fence, or the user's choice.", Who.MANAGED),
+    _switch("admin.browser", _AND, True, "Whether agents may drive a browser at all.", Who.MANAGED),
+
+    _list("filesystem.write", Kind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
+    _list("filesystem.read", Kind.PATHS, _GRANT, "Paths that commands may read although they would be hidden."),
+    _list("filesystem.hide", Kind.PATHS, _RESTRICT, "Paths that do not exist for commands."),
+    _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands may not write."),
+    _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`."),
+    _word("filesystem.tmp", "none private shared", "private", "Which /tmp commands see."),
+    Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore."),
+
+    _word("network.access", "none rules ask all", "ask", "Which hosts commands reach: none; those of `allow`; those and whatever a person grants; all but `deny`."),
+    _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass; `*.example.com` means every subdomain."),
+    _list("network.deny", Kind.HOSTS, _RESTRICT, "Hosts that never pass."),
+    _list("network.unix_sockets", Kind.PATHS, _GRANT, "Sockets of this machine that commands may connect to."),
+    _list("network.publish", Kind.PORTS, _GRANT, "Ports in the fence that this machine reaches on its loopback."),
+
+    _list("environment.keep", Kind.NAMES, _GRANT, "Variables that reach commands although they look like secrets."),
+    _list("environment.drop", Kind.NAMES, _RESTRICT, "Variables that never reach commands."),
+    _list("environment.set", Kind.TEXT_TABLE, _GRANT, "Variables given to every command."),
+
+    Key("limits.timeout", Kind.DURATION, _SMALLER, "10m", "How long a command may take; empty for no limit."),
+    Key("limits.memory", Kind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
+    Key("limits.processes", Kind.COUNT, _SMALLER, 512, "How many processes a command may have at once."),
+    Key("limits.output", Kind.SIZE, _SMALLER, "10MB", "How much of a command's output is kept, for each stream; empty for no limit."),
+
+    _list("hooks.before_command", Kind.HOOKS, _RESTRICT, "Programs asked before each command; a crash or a timeout is a no.", Who.TRUSTED),
+    Key("hooks.timeout", Kind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), Who.TRUSTED),
+
+    _list("violations.ignore", Kind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
+)
+# fmt: on
+
+BY_NAME: dict[str, Key] = {key.name: key for key in TABLE}
+SECTIONS: dict[str, tuple[Key, ...]] = {}
+"""Section -> its keys; the empty name is the top of the file."""
+for _key in TABLE:
+    _section = _key.name.rpartition(".")[0]
+    SECTIONS[_section] = (*SECTIONS.get(_section, ()), _key)
+
+RULE_KEYS: dict[str, str] = {
+    "decision": "`allow`, `ask` or `deny`.",
+    "command": "The command it is about, such as `git push`.",
+    "reason": "Shown when the rule matches.",
+    "match": "Command lines that must match; `pinfold settings validate` checks them.",
+    "not_match": "Command lines that must not match.",
+}
+"""What a `[[rule]]` table may hold."""
+DECISIONS = ("allow", "ask", "deny")

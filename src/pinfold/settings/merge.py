@@ -1,0 +1,146 @@
+"""Which of several layers' values is in force. Driven by the key table, and knows no single key.
+
+INVARIANT (administrator_only_narrows): for a scalar that managed sets, the value in force never ranks
+above managed's; a GRANT list that managed sets is exactly managed's.
+INVARIANT (project_cannot_widen): taking a project layer away never narrows anything.
+
+Several managed files are one layer: the narrower scalar holds, so their order cannot matter, and lists unite.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from pinfold.settings.keys import LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
+from pinfold.settings.layers import Entry, Layer, told
+from pinfold.settings.visible import visible
+
+
+class Merged(Struct, frozen=True):
+    """What is in force; keys that nothing set are absent from `scalars` and `lists`."""
+
+    scalars: dict[str, Entry]
+    lists: dict[str, tuple[Entry, ...]]
+    notices: list[str]
+
+
+def merge(layers: Sequence[Layer]) -> Merged:
+    """The values in force. `layers` may come in any order between names; within a name the first holds."""
+    ordered = sorted(layers, key=lambda layer: LAYERS.index(layer.document.layer))
+    merged = Merged({}, {}, [notice for layer in ordered for notice in layer.notices])
+    for key in TABLE:
+        if key.is_scalar:
+            entries = [layer.scalars[key.name] for layer in ordered if key.name in layer.scalars]
+            _merge_scalar(key, entries, merged)
+        else:
+            lists = [(layer, layer.lists[key.name]) for layer in ordered if key.name in layer.lists]
+            _merge_list(key, lists, merged)
+    _close_exclusions(merged)
+    return merged
+
+
+def _merge_scalar(key: Key, entries: list[Entry], merged: Merged) -> None:
+    managed = [entry for entry in entries if entry.layer == "managed"]
+    own = [entry for entry in entries if entry.layer in ("command line", "user")]
+    offered = [entry for entry in entries if entry.layer in PROJECT_LAYERS]
+    shipped = [entry for entry in entries if entry.layer == "default"]
+    # The administrator's narrowest word, the user's own if it is narrower, each project's if still narrower.
+    force = min(managed, key=lambda entry: key.rank(entry.value)) if managed else None
+    if own and (force is None or key.rank(own[0].value) < key.rank(force.value)):
+        force = own[0]
+    elif own and force is not None and own[0].value != force.value:
+        merged.notices.append(_capped(key, own[0], force))
+    if force is None:
+        force = shipped[0]
+    for entry in offered:
+        if key.who is not Who.ANYONE or key.rank(entry.value) > key.rank(force.value):
+            merged.notices.append(_not_believed(key, [entry]))
+        elif key.rank(entry.value) < key.rank(force.value):
+            force = entry
+    merged.scalars[key.name] = force
+
+
+def _merge_list(key: Key, lists: list[tuple[Layer, list[Entry]]], merged: Merged) -> None:
+    by_admin = any(layer.document.layer == "managed" for layer, _ in lists)
+    is_grant = key.narrows is Direction.GRANT
+    kept: dict[object, Entry] = {}
+    replaced = any(layer.document.layer in LAYERS[:3] for layer, _ in lists)
+    for layer, entries in lists:
+        name = layer.document.layer
+        if name == "default" and replaced:
+            continue  # a shipped list stands until somebody trusted writes one
+        new = [entry for entry in entries if _identity(key, entry) not in kept]
+        if name in PROJECT_LAYERS and (is_grant or key.who is not Who.ANYONE):
+            merged.notices.extend([_not_believed(key, new)] if new else [])
+        elif is_grant and by_admin and name != "managed":
+            merged.notices.extend([_managed_instead(key, new)] if new else [])
+        else:
+            for entry in new:
+                kept.setdefault(_identity(key, entry), entry)
+    merged.lists[key.name] = tuple(kept.values())
+
+
+def _identity(key: Key, entry: Entry) -> object:
+    """Entries of a table are told apart by their name, so a more trusted layer's value holds."""
+    return entry.value[0] if key.kind in TABLES and isinstance(entry.value, tuple) else entry.value
+
+
+def _close_exclusions(merged: Merged) -> None:
+    """A closed policy keeps only exclusions that its closer, or somebody more trusted, wrote."""
+    closed = merged.scalars["sandbox.allow_unsandboxed"]
+    if closed.value:
+        return
+    limit = LAYERS.index(closed.layer)
+    entries = merged.lists.get("sandbox.excluded_commands", ())
+    kept = tuple(entry for entry in entries if LAYERS.index(entry.layer) <= limit)
+    for entry in entries:
+        if entry not in kept:
+            merged.notices.append(
+                f"{told(entry.origin)}: the exclusion `{shown(entry.value)}` does not count:"
+                f" {told(closed.origin)} sets `sandbox.allow_unsandboxed` to false"
+            )
+    merged.lists["sandbox.excluded_commands"] = kept
+
+
+def _capped(key: Key, entry: Entry, managed: Entry) -> str:
+    return (
+        f"{told(entry.origin)}: `{key.name} = {shown(entry.value)}` is not used:"
+        f" the administrator limits it to `{shown(managed.value)}` ({told(managed.origin)})"
+    )
+
+
+def _managed_instead(key: Key, entries: list[Entry]) -> str:
+    return (
+        f"{told(entries[0].origin)}: {_listed(entries)} in `{key.name}` is not used:"
+        " the administrator's list replaces it"
+    )
+
+
+def _not_believed(key: Key, entries: list[Entry]) -> str:
+    what = f"{_listed(entries)} in `{key.name}`"
+    if key.is_scalar:
+        what = f"`{key.name} = {shown(entries[0].value)}`"
+    return (
+        f"{told(entries[0].origin)}: {what} is not believed: a project can only narrow;"
+        " if you want it, put it in your own settings (~/.config/pinfold/settings.toml)"
+    )
+
+
+def _listed(entries: list[Entry]) -> str:
+    """The first few: a repository must not be able to fill the screen."""
+    first = ", ".join(f"`{shown(entry.value)}`" for entry in entries[:3])
+    return f"{first} and {len(entries) - 3} more" if len(entries) > 3 else first
+
+
+def shown(value: object) -> str:
+    """A value for a notice: short, and unable to disturb a terminal."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return shown(" ".join(_flat(value)))
+    text = "no limit" if value is None else str(value)
+    return visible(text if len(text) <= 80 else text[:77] + "...")
+
+
+def _flat(values: Iterable[object]) -> list[str]:
+    return [str(part) for value in values for part in (value if isinstance(value, tuple) else (value,))]

@@ -1,0 +1,112 @@
+"""A settings text that was parsed: its data, where each value stands, and errors that show the place.
+
+Turns every way a text can be broken into one `PolicyError`. Knows no keys and opens no files.
+"""
+
+import re
+import tomllib
+
+from pinfold.model.errors import PolicyError
+from pinfold.model.text import Origin
+from pinfold.settings.locate import Path, Place, Places, locate
+from pinfold.settings.visible import is_invisible, visible
+
+_EXCERPT = 100
+"""Columns of a line that an excerpt shows."""
+
+
+class Document:
+    """One file, or values that came from elsewhere (then `file` and `text` are empty)."""
+
+    def __init__(self, layer: str, file: str, text: str, data: dict[str, object], root: str = "") -> None:
+        self.layer = layer
+        self.file = file
+        self.text = text
+        self.data = data
+        self.root = root
+        """The project it belongs to; relative paths of a project's restrictions start there."""
+        self._places: Places | None = None
+
+    @property
+    def places(self) -> Places:
+        if self._places is None:
+            self._places = locate(self.text)
+        return self._places
+
+    def place(self, path: Path, key: bool = False) -> Place | None:
+        """Where the value (or its key) stands; what has no place of its own is where its parent is."""
+        if not self.text:
+            return None
+        while path:
+            value, header = self.places.values.get(path), self.places.keys.get(path)
+            found = header or value if key else value or header
+            if found is not None:
+                return found
+            path = path[:-1]
+        return None
+
+    def origin(self, path: Path) -> Origin:
+        place = self.place(path)
+        return Origin(self.layer, self.file, place.line if place else 0)
+
+    def error(self, path: Path, message: str, help: str = "", key: bool = False) -> PolicyError:
+        place = self.place(path, key)
+        if place is None:
+            told = ".".join(map(str, path))
+            where = self.file or self.layer
+            return PolicyError(message, where=where if told in message else f"{where}: {told}", help=help)
+        where = f"{visible(self.file)}:{place.line}"
+        return PolicyError(message, where=where, excerpt=excerpt(self.text, place), help=help)
+
+
+def parse(layer: str, file: str, text: str, root: str = "") -> Document:
+    """The document in `text`, or a `PolicyError` that shows where it breaks."""
+    try:
+        return Document(layer, file, text, tomllib.loads(text), root)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(file, text, str(error)) from None
+    except RecursionError:
+        raise PolicyError("values are nested too deeply", where=visible(file)) from None
+    except ValueError as error:  # a number with thousands of digits, an impossible date
+        raise PolicyError(f"not valid TOML: {_lowered(str(error))}", where=visible(file)) from None
+
+
+def _syntax_error(file: str, text: str, told: str) -> PolicyError:
+    match = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", told)
+    message = _lowered(visible(told[: match.start()] if match else told))
+    lines = text.split("\n")
+    line, column = len(lines), len(lines[-1]) + 1
+    if match and match[1]:
+        line, column = int(match[1]), int(match[2])
+    start = sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
+    drawn = excerpt(text, Place(line, column, 1, start))
+    return PolicyError(message, where=f"{visible(file)}:{line}", excerpt=drawn, help=_syntax_help(message))
+
+
+def _syntax_help(message: str) -> str:
+    if "overwrite" in message or "twice" in message:
+        return "it is written twice; keep one of them"
+    if message.startswith("invalid value"):
+        return 'texts are written in quotes: "..."'
+    return ""
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def excerpt(text: str, place: Place) -> str:
+    """The line with carets under the place; nothing in it can disturb a terminal."""
+    line = text.split("\n")[place.line - 1].rstrip("\r")
+    before, after = line[: place.column - 1], line[place.column - 1 :]
+    marked = after[: max(1, place.length)]
+    cut = max(0, len(before) - _EXCERPT // 2)
+    shown = ("..." if cut else "") + _flat(before[cut:])
+    number = str(place.line)
+    carets = "^" * max(1, min(_EXCERPT, len(_flat(marked))))
+    rest = _flat(after[:_EXCERPT]) + ("..." if len(after) > _EXCERPT else "")
+    return f"{number} | {shown}{rest}\n{' ' * len(number)} | {' ' * len(shown)}{carets}"
+
+
+def _flat(text: str) -> str:
+    return "".join(" " if c == "\t" else visible(c) if is_invisible(c) else c for c in text)

@@ -1,0 +1,209 @@
+"""What may be written for each kind of value, and what it becomes.
+
+Each check takes a value as `tomllib` gave it and returns it in canonical form, or raises `BadValue`.
+Nothing here knows files, layers or which key is being checked.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from pinfold.settings.keys import Key, Kind
+from pinfold.settings.visible import visible
+
+
+class BadValue(ValueError):  # noqa: N818 - it never leaves this package
+    """The value cannot stand here; `path` leads to the part that is at fault."""
+
+    def __init__(self, message: str, help: str = "", path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help
+        self.path = path
+
+
+_UNITS_OF_TIME = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNITS_OF_SIZE = {
+    "": 1, "B": 1,
+    "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+    "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
+}  # fmt: skip
+_LARGEST = 2**62
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_*?]+")
+_DURATION_HELP = 'write "10m", "90s" or "1h30m", or "" for no limit'
+_SIZE_HELP = 'write "512MB" or "2GiB", or "" for no limit'
+
+
+def parse_duration(text: str) -> float:
+    """`1h30m` in seconds."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 32:
+        raise BadValue(f"`{visible(text[:40])}` is not a duration", _DURATION_HELP)
+    return float(sum(float(number) * _UNITS_OF_TIME[unit] for number, unit in parts))
+
+
+def parse_size(text: str) -> int:
+    """`2GiB` in bytes; `MB` counts by thousands, `MiB` and a bare `M` by 1024."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)", text)
+    if match is None or match[2] not in _UNITS_OF_SIZE or len(text) > 32:
+        raise BadValue(f"`{visible(text[:40])}` is not a size", _SIZE_HELP)
+    return int(float(match[1]) * _UNITS_OF_SIZE[match[2]])
+
+
+def check_scalar(key: Key, value: object) -> object:
+    """The canonical value of a scalar key: a bool, a word, seconds, bytes, a count, or None for no limit."""
+    return _SCALAR_CHECKS[key.kind](key, value)
+
+
+def check_entries(key: Key, value: object) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """The path within the value and the canonical form of each entry of a list or table key."""
+    if key.kind in (Kind.TEXT_TABLE, Kind.LIST_TABLE):
+        if not isinstance(value, dict):
+            raise BadValue(f"`{key.name}` must be a table, not {_told(value)}", _EXAMPLES[key.kind])
+        for name, inner in value.items():
+            yield (name,), (name, _at(name, _ENTRY_CHECKS[key.kind], inner, name))
+        return
+    if not isinstance(value, list):
+        raise BadValue(f"`{key.name}` must be a list, not {_told(value)}", _EXAMPLES[key.kind])
+    for index, inner in enumerate(value):
+        yield (index,), _at(index, _ENTRY_CHECKS[key.kind], inner, "")
+
+
+def _at(step: str | int, check: Callable[[object, str], object], value: object, name: str) -> object:
+    try:
+        return check(value, name)
+    except BadValue as bad:
+        raise BadValue(bad.message, bad.help, (step, *bad.path)) from None
+
+
+def _told(value: object) -> str:
+    """What a value is, in the words of TOML."""
+    names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
+    return names.get(type(value), "a table" if isinstance(value, dict) else "a date")
+
+
+def _bool(key: Key, value: object) -> object:
+    if not isinstance(value, bool):
+        quoted = "; write it without quotes" if value in ("true", "false") else ""
+        raise BadValue(f"`{key.name}` must be true or false, not {_told(value)}{quoted}")
+    return value
+
+
+def _word(key: Key, value: object) -> object:
+    if not isinstance(value, str) or value not in key.words:
+        shown = f"`{visible(value[:60])}`" if isinstance(value, str) else _told(value)
+        raise BadValue(f"`{key.name}` cannot be {shown}", f"one of {', '.join(key.words)}")
+    return value
+
+
+def _duration(key: Key, value: object) -> object:
+    if value == "" and key.name.startswith("limits."):
+        return None
+    if isinstance(value, str):
+        value = parse_duration(value)
+    return _number(key, value, float, _DURATION_HELP)
+
+
+def _size(key: Key, value: object) -> object:
+    if value == "":
+        return None
+    if isinstance(value, str):
+        value = parse_size(value)
+    return _number(key, value, int, _SIZE_HELP)
+
+
+def _count(key: Key, value: object) -> object:
+    return None if value == "" else _number(key, value, int, "write a number greater than 0")
+
+
+def _number(key: Key, value: object, made: type, help: str) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float) or (made is int and value != value // 1):
+        raise BadValue(f"`{key.name}` must be {key.kind.value}, not {_told(value)}", help)
+    if not 0 < value < _LARGEST:  # false for nan too
+        raise BadValue(f"`{key.name}` is out of range", help)
+    return made(value)
+
+
+def _text(value: object, _: str = "") -> object:
+    if not isinstance(value, str):
+        raise BadValue(f"must be a text, not {_told(value)}", 'write it in quotes: "..."')
+    if not value.strip():
+        raise BadValue("an entry is empty", "remove it")
+    if "\0" in value:
+        raise BadValue("an entry holds a NUL character")
+    return value
+
+
+def _host(value: object, _: str) -> object:
+    text = str(_text(value))
+    if "://" in text or any(c.isspace() for c in text):
+        raise BadValue(f"`{visible(text[:60])}` is not a host", "write the name alone, such as `example.com`")
+    return text
+
+
+def _name_pattern(value: object, _: str) -> object:
+    text = str(_text(value))
+    if not _NAME_PATTERN.fullmatch(text):
+        raise BadValue(f"`{visible(text[:60])}` is not a variable name", "such as `CI` or `AWS_*`")
+    return text
+
+
+def _port(value: object, _: str) -> object:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65536:
+        raise BadValue("a port must be a number from 1 to 65535")
+    return value
+
+
+def _hook(value: object, _: str) -> object:
+    """One word is a program without arguments: it is never given to a shell."""
+    if isinstance(value, str):
+        return (_text(value),)
+    if not isinstance(value, list) or not value:
+        raise BadValue("a hook must be a program or a list of words", '["/usr/bin/check", "--strict"]')
+    return tuple(_at(index, _text, word, "") for index, word in enumerate(value))
+
+
+def _variable(value: object, name: str) -> object:
+    if not _NAME.fullmatch(name):
+        raise BadValue(f"`{visible(name[:60])}` is not a variable name")
+    if not isinstance(value, str) or "\0" in value:
+        raise BadValue("must be a text, without NUL")
+    return value
+
+
+def _texts(value: object, _: str) -> object:
+    if not isinstance(value, list):
+        raise BadValue(f"must be a list of texts, not {_told(value)}")
+    return tuple(_at(index, _text, text, "") for index, text in enumerate(value))
+
+
+_SCALAR_CHECKS: dict[Kind, Callable[[Key, object], object]] = {
+    Kind.BOOL: _bool,
+    Kind.WORD: _word,
+    Kind.DURATION: _duration,
+    Kind.SIZE: _size,
+    Kind.COUNT: _count,
+}
+_ENTRY_CHECKS: dict[Kind, Callable[[object, str], object]] = {
+    Kind.RULES: _text,
+    Kind.TEXTS: _text,
+    Kind.PATHS: _text,
+    Kind.HOSTS: _host,
+    Kind.NAMES: _name_pattern,
+    Kind.PORTS: _port,
+    Kind.HOOKS: _hook,
+    Kind.TEXT_TABLE: _variable,
+    Kind.LIST_TABLE: _texts,
+}
+_EXAMPLES: dict[Kind, str] = {
+    Kind.RULES: 'such as ["git status", "npm test"]',
+    Kind.TEXTS: 'such as ["one", "two"]',
+    Kind.PATHS: 'such as ["~/cache", "/srv/data"]',
+    Kind.HOSTS: 'such as ["pypi.org", "*.example.com"]',
+    Kind.NAMES: 'such as ["CI", "AWS_*"]',
+    Kind.PORTS: "such as [3000, 8080]",
+    Kind.HOOKS: 'such as [["/usr/bin/check", "--strict"]]',
+    Kind.TEXT_TABLE: 'such as {CI = "1"}',
+    Kind.LIST_TABLE: 'such as {npm = ["~/.npmrc"]}',
+}

@@ -1,0 +1,37 @@
+"""Which characters of a settings file a person cannot see, and how to show them.
+
+An allow rule with a zero-width space in it reads like one that it is not; a bidirectional override
+turns a line around. Nothing here knows settings; `excerpt`, notices and the checks of rules use it.
+"""
+
+# Facts about Unicode: `str.isprintable` is false for control, format (bidi, zero-width, tags),
+# surrogate, private and unassigned characters and for every space but U+0020. These draw nothing
+# either, yet count as printable: fillers, the braille blank, joiners and variation selectors.
+_BLANK = frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)).union(
+    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
+)
+
+
+def is_invisible(character: str) -> bool:
+    return not character.isprintable() or ord(character) in _BLANK
+
+
+def first_invisible(text: str) -> str:
+    """The first invisible character in the form `U+200B`, or an empty string."""
+    if text.isascii() and text.isprintable():
+        return ""
+    return next((f"U+{ord(c):04X}" for c in text if is_invisible(c)), "")
+
+
+def visible(text: str) -> str:
+    """The text with each invisible character spelled out, as `\\u200b` or `\\x1b`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelled(c) if is_invisible(c) else c for c in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
