@@ -1,0 +1,256 @@
+"""What a command reads, writes and deletes, and by what it does more than its name says.
+
+This module turns sorted words and a chart into the fields of a `Command`. It knows no program by
+name and starts nothing; commands inside a command are `unwrap`'s.
+
+For a program without a chart, `flags` holds each cluster whole and its letters (`-rf`: `-rf -r -f`), and
+`operands` every word that is no option: which options take a value is unknown, so the trait
+UNCHARTED tells policy to let a word that directly follows an option be a value.
+"""
+
+import re
+from typing import NamedTuple
+
+from pinfold.model.script import Assignment, Command, Hazard, Redirection, Text, Trait, Word
+from pinfold.model.text import Span
+from pinfold.shell.options import Arguments, Given, drop, literal_word
+from pinfold.shell.programs import Chart, harmless_variable
+
+ROLES = frozenset(
+    {"reads", "writes", "deletes", "text", "script", "hazard", "directory", "assignment", "placeholder"}
+)
+
+# Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
+LOCAL = re.compile(r"[a-z_][a-z0-9_]*")
+NOT_LOCAL = re.compile(r"(?i:.*_proxy|npm_config_.*|no_proxy)|_")
+
+
+class Level(NamedTuple):
+    """A program or subcommand with its words."""
+
+    chart: Chart
+    arguments: Arguments
+
+
+class _Found:
+    """What is being gathered."""
+
+    def __init__(self) -> None:
+        self.reads: list[Word] = []
+        self.writes: list[Word] = []
+        self.deletes: list[Word] = []
+        self.hazards: list[Hazard] = []
+        self.directories: list[Word] = []
+
+    def play(self, roles: str, word: Word, chart: Chart, option: str = "") -> None:
+        """Note that `word` has these roles."""
+        for role in roles.split():
+            match role:
+                case "reads":
+                    self.reads.append(word)
+                case "writes":
+                    self.writes.append(word)
+                case "deletes":
+                    self.deletes.append(word)
+                case "directory":
+                    self.directories.append(word)
+                case "script":
+                    self._script(word, chart, option)
+                case "hazard":
+                    self.hazards.append(Hazard(chart.program.operands.why, word.span, option))
+
+    def _script(self, word: Word, chart: Chart, option: str) -> None:
+        text = word.literal
+        safe, unsafe = chart.program.script_safe, chart.program.script_unsafe
+        if text is None:
+            why = "its script is only known when it runs"
+        elif (safe and not re.fullmatch(safe, text)) or (unsafe and re.search(unsafe, text)):
+            why = f"the script `{_short(text)}` may run or write something else"
+        else:
+            return
+        self.hazards.append(Hazard(why, word.span, option))
+
+
+def complete(command: Command, name: str, levels: tuple[Level, ...]) -> Command:
+    """The command with everything that its charts say of it."""
+    found = _Found()
+    flags: dict[str, None] = {}
+    below = False
+    makes: list[str] = []
+    for level in levels:
+        below = below or level.chart.program.below
+        _own_hazard(found, level, command)
+        for given in level.arguments.given:
+            flags.update(dict.fromkeys(given.names))
+            below = below or given.option.below
+            makes.append(given.option.makes)
+            _option(found, given, level.chart)
+        _doubts(found, level)
+    last = levels[-1]
+    _operands(found, last, " ".join(makes), command.words[0].span)
+    names = tuple(level.arguments.operands[0] for level in levels[:-1])
+    below = below and bool(found.reads)
+    return Command(
+        words=command.words,
+        span=command.span,
+        text=command.text,
+        assignments=command.assignments,
+        redirections=command.redirections,
+        directories=moved(command.directories, found.directories),
+        via=command.via,
+        program=name,
+        flags=tuple(flags),
+        operands=names + last.arguments.operands,
+        reads=command.reads + tuple(found.reads),
+        reads_below=command.reads_below or below,
+        writes=command.writes + tuple(found.writes),
+        deletes=command.deletes + tuple(found.deletes),
+        hazards=_unique((*command.hazards, *assignment_hazards(command.assignments), *found.hazards)),
+        traits=command.traits | _traits(levels),
+    )
+
+
+def uncharted(command: Command, name: str) -> Command:
+    """The command of a program nothing is known of."""
+    flags: dict[str, None] = {}
+    operands: list[Word] = []
+    rest = list(command.words[1:])
+    while rest:
+        word = rest.pop(0)
+        start = word.start
+        if word.literal == "--":
+            operands += rest
+            break
+        if not start.startswith("-") or word.literal == "-":
+            operands.append(word)
+            continue
+        flag = start.partition("=")[0]
+        flags[flag] = None
+        if not flag.startswith("--"):
+            flags.update(dict.fromkeys("-" + letter for letter in flag[1:]))
+    return Command(
+        words=command.words,
+        span=command.span,
+        text=command.text,
+        assignments=command.assignments,
+        redirections=command.redirections,
+        directories=command.directories,
+        via=command.via,
+        program=name,
+        flags=tuple(flags),
+        operands=tuple(operands),
+        reads=command.reads,
+        reads_below=command.reads_below,
+        writes=command.writes,
+        deletes=command.deletes,
+        hazards=_unique((*command.hazards, *assignment_hazards(command.assignments))),
+        traits=command.traits | {Trait.UNCHARTED},
+    )
+
+
+def assignment_hazards(assignments: tuple[Assignment, ...]) -> tuple[Hazard, ...]:
+    """One hazard for each variable that may redirect a program."""
+    return tuple(
+        Hazard(f"sets `{a.name}`, which can redirect the program", a.span)
+        for a in assignments
+        if not (harmless_variable(a.name) or (not a.exported and is_local(a.name)))
+    )
+
+
+def is_local(name: str) -> bool:
+    """Whether a name looks like a line's own variable, which no program reads."""
+    return bool(LOCAL.fullmatch(name)) and not NOT_LOCAL.fullmatch(name)
+
+
+def moved(
+    ways: tuple[tuple[Word, ...], ...] | None, steps: list[Word]
+) -> tuple[tuple[Word, ...], ...] | None:
+    """The directories after changing into each of `steps`."""
+    return ways if ways is None else tuple(way + tuple(steps) for way in ways)
+
+
+def here_text(redirections: tuple[Redirection, ...]) -> Word | None:
+    """The here-document or here-string that is standard input, if one is."""
+    bodies = [r.target for r in redirections if r.operator in ("<<", "<<-", "<<<")]
+    return bodies[-1] if bodies else None
+
+
+def _own_hazard(found: _Found, level: Level, command: Command) -> None:
+    if level.chart.program.hazard:
+        found.hazards.append(Hazard(level.chart.program.hazard, command.span, level.chart.name))
+
+
+def _option(found: _Found, given: Given, chart: Chart) -> None:
+    option = given.option
+    if not given.listed and chart.program.closed:
+        why = f"`{given.name}` is not among the options known to be harmless"
+        found.hazards.append(Hazard(why, given.word.span, given.name))
+    if option.hazard and not _is_safe_value(given):
+        found.hazards.append(Hazard(option.hazard, given.word.span, given.name))
+    if given.value is not None and option.role:
+        found.play(option.role, given.value, chart, given.name)
+
+
+def _is_safe_value(given: Given) -> bool:
+    text = given.value.literal if given.value is not None else None
+    return bool(given.option.safe and text is not None and re.fullmatch(given.option.safe, text))
+
+
+def _doubts(found: _Found, level: Level) -> None:
+    if level.chart.risky:
+        why = f"may expand to an option such as `{level.chart.risky}`"
+        found.hazards += [Hazard(why, word.span) for word in level.arguments.doubts]
+
+
+def _operands(found: _Found, level: Level, makes: str, span: Span) -> None:
+    chart = level.chart
+    table = chart.program.operands
+    taken = {given.option.takes for given in level.arguments.given}
+    words = list(level.arguments.operands)
+    if table.unsafe:
+        found.hazards += [
+            Hazard(table.why, word.span) for word in words if re.search(table.unsafe, _lenient(word))
+        ]
+    if table.keys:
+        for word in words:
+            key, equals, _ = word.start.partition("=")
+            if equals and key in table.keys:
+                found.play(table.keys[key], _after_equals(word), chart)
+        return
+    if words and table.first and "first" not in taken:
+        found.play(table.first, words.pop(0), chart)
+    if words and table.last and "last" not in taken and len(level.arguments.operands) > 1:
+        found.play(table.last, words.pop(), chart)
+    if len(words) > 1 and table.second:
+        found.play(table.second, words.pop(1), chart)
+    if not words and table.default:
+        words = [literal_word(table.default, span)]
+    for word in words:
+        found.play(f"{table.rest} {makes}", word, chart)
+
+
+def _after_equals(word: Word) -> Word:
+    return drop(word, word.start.index("=") + 1)
+
+
+def _lenient(word: Word) -> str:
+    """The literal text of a word, what is computed left out."""
+    return "".join(part.text for part in word.parts if isinstance(part, Text))
+
+
+def _traits(levels: tuple[Level, ...]) -> frozenset[Trait]:
+    traits = {trait for level in levels for trait in level.chart.program.traits}
+    changes = any(level.chart.program.changes_pinfold for level in levels) or any(
+        given.option.changes_pinfold and not _is_safe_value(given)
+        for level in levels
+        for given in level.arguments.given
+    )
+    return frozenset(traits | {Trait.CHANGES_PINFOLD} if changes else traits)
+
+
+def _unique(hazards: tuple[Hazard, ...]) -> tuple[Hazard, ...]:
+    return tuple(dict.fromkeys(hazards))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

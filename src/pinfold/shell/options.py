@@ -1,0 +1,246 @@
+"""The words after a program, sorted into options, their values and operands.
+
+This module decides what `getopt` would: where a cluster ends, which word is a value, where options
+stop. It knows a program only through its chart. A word that only the shell can compute, standing
+where the program might take it for an option, is kept in `doubts`; what follows from a doubt
+is decided by `effects` and `unwrap`.
+"""
+
+import re
+from typing import NamedTuple
+
+from pinfold.model.script import Computed, Text, Variable, Word
+from pinfold.model.text import Span
+from pinfold.shell.programs import Chart, Option, is_risky
+
+NUMBER = re.compile(r"-[0-9]+")
+UNLISTED = Option()
+
+
+class Given(NamedTuple):
+    """An option as it was given."""
+
+    names: tuple[str, ...]
+    """Canonical spelling; several where an abbreviation is ambiguous, the risky one first."""
+    option: Option
+    word: Word
+    value: Word | None = None
+    listed: bool = True
+    command: tuple[Word, ...] = ()
+    """The words after it that are a command (`find -exec`)."""
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+class Arguments(NamedTuple):
+    given: tuple[Given, ...]
+    operands: tuple[Word, ...]
+    doubts: tuple[Word, ...]
+
+
+def literal_word(text: str, span: Span) -> Word:
+    return Word(text, span, (Text(text),))
+
+
+def computed_word(what: str, span: Span, *, quoted: bool) -> Word:
+    return Word("...", span, (Computed(what, quoted),))
+
+
+def drop(word: Word, count: int) -> Word:
+    """The word without its first `count` characters, which must be literal."""
+    parts = list(word.parts)
+    source = word.source[count:] if word.source.startswith(word.start[:count]) else word.source
+    while count and parts:
+        part = parts.pop(0)
+        if not isinstance(part, Text):
+            return word
+        if len(part.text) > count:
+            parts.insert(0, Text(part.text[count:]))
+        count -= min(count, len(part.text))
+    return Word(source, word.span, tuple(parts))
+
+
+def may_inject(word: Word) -> bool:
+    """Whether the shell may make an option of it, or make several words of it."""
+    if word.literal is not None:
+        return False
+    splits = any(isinstance(part, Variable | Computed) and not part.quoted for part in word.parts)
+    return splits or word.may_be_option
+
+
+def sort_words(chart: Chart, words: tuple[Word, ...], *, stop: bool = False) -> Arguments:
+    """Sort `words`, which follow the program; with `stop`, options end at the first operand."""
+    return _Sorter(chart, words, stop or chart.program.style == "posix").sort()
+
+
+class _Sorter:
+    def __init__(self, chart: Chart, words: tuple[Word, ...], stop: bool) -> None:
+        self.chart = chart
+        self.words = list(words)
+        self.stop = stop
+        runs = chart.program.runs
+        # How many operands may stand between options before the words belong to something else.
+        self.before = runs.skip if runs and runs.again else 0
+        self.given: list[Given] = []
+        self.operands: list[Word] = []
+        self.doubts: list[Word] = []
+
+    def sort(self) -> Arguments:
+        if self.chart.program.bare:
+            self._bare()
+        while self.words:
+            word = self.words.pop(0)
+            if word.literal == "--":
+                # INVARIANT: nothing after it is an option, whatever it expands to.
+                self.operands += self.words
+                break
+            if word.literal in self.chart.program.ignored:
+                continue
+            self._word(word)
+            if self.stop and len(self.operands) > self.before:
+                self.operands += self.words
+                break
+        return Arguments(tuple(self.given), tuple(self.operands), tuple(self.doubts))
+
+    def _word(self, word: Word) -> None:
+        start = word.start
+        program = self.chart.program
+        if may_inject(word) and not self._is_value_of_known(word):
+            self.doubts.append(word)
+        if program.slashes and start.startswith("/"):
+            self._give((start.lower(),), UNLISTED, word)
+        elif program.plus and start.startswith("+") and len(start) > 1:
+            self._short(word, "+")
+        elif not start.startswith("-") or word.literal == "-":
+            self.operands.append(word)
+        elif start.startswith("--"):
+            self._long(word)
+        elif program.style == "single":
+            self._single(word)
+        elif program.numbers and NUMBER.fullmatch(start):
+            self._give((start,), UNLISTED, word)
+        else:
+            self._short(word, "-")
+
+    def _is_value_of_known(self, word: Word) -> bool:
+        """`--format=$X` and `-n"$X"`: the option is known, and only its value is computed."""
+        if any(isinstance(part, Variable | Computed) and not part.quoted for part in word.parts):
+            return False
+        start = word.start
+        if start.startswith("--"):
+            return "=" in start
+        if self.chart.program.style == "single":
+            return start.partition("=")[0] in self.chart.spellings and len(start) > 1
+        found = self.chart.spellings.get(start[:2])
+        return bool(found and found[1].value)
+
+    def _long(self, word: Word) -> None:
+        name, equals, _ = word.start.partition("=")
+        matches = self._abbreviated(name)
+        if not matches and self.chart.program.style == "single":
+            matches = self._abbreviated(name[1:])
+        if not matches:
+            value = drop(word, len(name) + 1) if equals else None
+            self._give((name,), UNLISTED, word, value, listed=False)
+            return
+        option = matches[0][1]
+        names = tuple(dict.fromkeys(canonical for canonical, _ in matches))
+        if equals:
+            self._give(names, option, word, drop(word, len(name) + 1))
+        else:
+            self._give(names, option, word, self._next() if option.value is True else None)
+
+    def _abbreviated(self, name: str) -> list[tuple[str, Option]]:
+        exact = self.chart.spellings.get(name)
+        if exact:
+            return [exact]
+        if len(name) < 3:
+            return []
+        matches = [self.chart.spellings[long] for long in self.chart.longs if long.startswith(name)]
+        return sorted(matches, key=lambda match: not is_risky(match[1]))
+
+    def _single(self, word: Word) -> None:
+        start = word.start
+        name, equals, _ = start.partition("=")
+        spellings = self.chart.spellings
+        if start in spellings and (word.literal is not None or len(start) > 2):
+            canonical, option = spellings[start]
+            self._give((canonical,), option, word, self._next() if option.value is True else None)
+        elif equals and name in spellings:
+            canonical, option = spellings[name]
+            self._give((canonical,), option, word, drop(word, len(name) + 1))
+        else:
+            prefixes = [s for s in spellings if spellings[s][1].value and start.startswith(s)]
+            if not prefixes:
+                self._give((name,), UNLISTED, word, listed=False)
+                return
+            longest = max(prefixes, key=len)
+            canonical, option = spellings[longest]
+            self._give((canonical,), option, word, drop(word, len(longest)))
+
+    def _short(self, word: Word, sign: str) -> None:
+        letters = word.start[1:]
+        for index, letter in enumerate(letters):
+            found = self.chart.spellings.get(sign + letter)
+            if found is None and sign == "+":
+                found = self.chart.spellings.get("-" + letter)
+            if found is None:
+                self._give((sign + letter,), UNLISTED, word, listed=False)
+                continue
+            canonical, option = found
+            if not option.value:
+                self._give((canonical,), option, word)
+                continue
+            rest = drop(word, index + 2)
+            attached = bool(rest.parts) and rest.literal != ""
+            value = rest if attached else self._next() if option.value is True else None
+            self._give((canonical,), option, word, value)
+            return
+
+    def _bare(self) -> None:
+        """`tar cfz x.tgz`: the values of the letters follow in their order."""
+        if not self.words or not (letters := self.words[0].literal) or letters.startswith("-"):
+            return
+        word = self.words.pop(0)
+        for letter in letters:
+            spelling = letter if letter in self.chart.spellings else "-" + letter
+            canonical, option = self.chart.spellings.get(spelling, (spelling, UNLISTED))
+            listed = spelling in self.chart.spellings
+            value = self._next() if option.value is True else None
+            self._give((canonical,), option, word, value, listed=listed)
+
+    def _next(self) -> Word | None:
+        """The next word, as an option's value. One that may become several words stays a doubt."""
+        if not self.words:
+            return None
+        value = self.words.pop(0)
+        if value.splits and may_inject(value):
+            self.doubts.append(value)
+        return value
+
+    def _give(
+        self,
+        names: tuple[str, ...],
+        option: Option,
+        word: Word,
+        value: Word | None = None,
+        listed: bool = True,
+    ) -> None:
+        command: tuple[Word, ...] = ()
+        if option.runs == "argv":
+            command = self._command(value, option.until)
+            value = None
+        self.given.append(Given(names, option, word, value, listed, command))
+        if option.runs == "rest":
+            self.stop = True
+
+    def _command(self, first: Word | None, until: tuple[str, ...]) -> tuple[Word, ...]:
+        taken: list[Word] = [first] if first else []
+        while self.words:
+            word = self.words.pop(0)
+            if word.literal in until:
+                break
+            taken.append(word)
+        return tuple(taken)

@@ -1,0 +1,246 @@
+"""What is known of each program: one small data file a program, read when the program occurs.
+
+This module decides how a program's name leads to its file and what such a file may say (`Program`,
+`Option`, `Operands`, `Runs`). Adding a program is adding a file to `data/`; nothing here changes.
+What the words of a command mean under a chart is `options`; what follows from it is `effects`
+and `unwrap`. Nothing here knows a command.
+"""
+
+import os
+import re
+import tomllib
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from pinfold.model.script import Trait
+
+DATA = os.path.join(os.path.dirname(__file__), "data")
+
+# Names that cannot be file names everywhere, or that carry their version in the middle.
+SPELLED = {"[": "test", ":": "true", ".": "source"}
+LOADERS = ("ld-linux", "ld-musl", "ld.so", "ld64.so")
+VERSION = re.compile(r"(?<=[A-Za-z+])-?[0-9][0-9.]*$")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+class Option(Struct, frozen=True, forbid_unknown_fields=True):
+    """One option of a program."""
+
+    value: bool | Literal["optional"] = False
+    """It takes a value; an optional one only when attached (`-Ofile`, `--color=x`)."""
+    also: tuple[str, ...] = ()
+    """Its other spellings."""
+    weightless: bool = False
+    """A rule that names it together with others does not ask for it (`rm -f`)."""
+    hazard: str = ""
+    """Why a program that has it does more than its name says."""
+    role: str = ""
+    """What its value is: words of `ROLES`."""
+    makes: str = ""
+    """What it makes of the operands: words of `ROLES`."""
+    below: bool = False
+    """Directories are read with all that is in them."""
+    takes: Literal["", "first", "last"] = ""
+    """It says itself what otherwise the first or the last operand says."""
+    runs: Literal["", "shell", "argv", "rest", "first", "self", "stdin", "foreign", "none"] = ""
+    """`shell`: its value is shell text; `argv`: the words after it, up to one of `until`, are a command;
+    `rest`: the operands are a command; `first`: the first operand is shell text; `self`: its value
+    and the operands are the program's own command line; `stdin`: standard input is shell text;
+    `foreign`: code in a language that is not bash's; `none`: with it, nothing is run."""
+    until: tuple[str, ...] = ()
+    strip: str = ""
+    """What stands before the shell text in its value."""
+    safe: str = ""
+    """The values that are no hazard, as a regular expression."""
+    anywhere: bool = False
+    """What it runs starts in a directory that is not known."""
+    alias: str = ""
+    """Its value may define a subcommand: what stands before the name."""
+    changes_pinfold: bool = False
+
+
+class Operands(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the operands are; every value is made of `ROLES`."""
+
+    first: str = ""
+    rest: str = ""
+    last: str = ""
+    """The last of at least two."""
+    second: str = ""
+    keys: dict[str, str] = {}
+    """For `key=value` operands, as dd takes them."""
+    default: str = ""
+    """The operand that is meant when none is given."""
+    unsafe: str = ""
+    """A regular expression; an operand in which it is found is a hazard."""
+    why: str = ""
+    """Why, for `unsafe` and for the role `hazard`."""
+
+
+class Runs(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a program starts another one that its operands name."""
+
+    operands: Literal["", "argv", "shell", "first", "foreign"] = ""
+    """`argv`: they are a command; `shell`: joined, they are shell text; `first`: the first one is."""
+    skip: int = 0
+    """How many operands stand before the command."""
+    again: bool = False
+    """Options may stand after the skipped operands too (`ssh host -o x`)."""
+    assignments: bool = False
+    """`NAME=value` operands before the command go to its environment."""
+    transparent: bool = False
+    """The program adds nothing of its own to what it runs."""
+    stdin: Literal["", "shell", "foreign"] = ""
+    """Without operands it runs what it reads."""
+    extra: str = ""
+    """Operands of unknown number are added to the command: where they come from."""
+    placeholder: str = ""
+    """What stands for such an operand inside the command."""
+    alone: str = ""
+    """Why it is a hazard to give no command."""
+    remote: bool = False
+    """The command runs on another machine, or in another file tree."""
+
+
+class Program(Struct, frozen=True, forbid_unknown_fields=True):
+    """A data file, or a subcommand's table in one."""
+
+    about: str = ""
+    same_as: str = ""
+    """The program whose file holds for this one too."""
+    traits: tuple[Trait, ...] = ()
+    style: Literal["gnu", "posix", "single"] = "gnu"
+    """`gnu`: options anywhere, clusters, abbreviated long ones; `posix`: options end at the first operand;
+    `single`: long options with a single dash, no clusters."""
+    closed: bool = False
+    """Every harmless option is listed: any other is a hazard."""
+    plain: str = ""
+    """Harmless options without a value, spellings joined by `|`: `-a|--all -l`."""
+    valued: str = ""
+    """Harmless options with a value."""
+    options: dict[str, Option] = {}
+    numbers: bool = False
+    """`-5` is a harmless option."""
+    plus: bool = False
+    """`+x` is an option as well."""
+    bare: bool = False
+    """The first word may be options without a dash (`tar cf`)."""
+    ignored: tuple[str, ...] = ()
+    """Words that are neither option nor operand, such as find's parentheses."""
+    slashes: bool = False
+    """`/s` is an option, as Windows programs have it."""
+    operands: Operands = Operands()
+    below: bool = False
+    runs: Runs | None = None
+    hazard: str = ""
+    """Why this program or subcommand is a hazard by itself; a rule that names it accepts that."""
+    changes_pinfold: bool = False
+    script_safe: str = ""
+    """A script (role `script`) that does not match this wholly is a hazard."""
+    script_unsafe: str = ""
+    """A script in which this is found is a hazard."""
+    subcommands: dict[str, "Program"] = {}
+    unknown_subcommand: str = ""
+    """Why a subcommand that is not listed is a hazard."""
+    inherit: bool = False
+    """Options may also stand after the subcommand."""
+
+
+class Chart:
+    """A program as the other modules ask about it: every spelling of an option leads to it."""
+
+    __slots__ = ("_children", "longs", "name", "program", "risky", "spellings")
+
+    def __init__(self, name: str, program: Program, parent: "Chart | None" = None) -> None:
+        self.name = name
+        self.program = program
+        self.spellings: dict[str, tuple[str, Option]] = dict(parent.spellings) if parent else {}
+        for text, option in ((program.plain, Option()), (program.valued, Option(value=True))):
+            for entry in text.split():
+                self._add(entry.split("|"), option)
+        for canonical, option in program.options.items():
+            self._add([canonical, *option.also], option)
+        self.longs = [name for name in self.spellings if name.startswith("--")]
+        self.risky = next((n for n, (_, option) in self.spellings.items() if is_risky(option)), "")
+        self._children: dict[str, Chart] = {}
+
+    def _add(self, names: list[str], option: Option) -> None:
+        for name in names:
+            self.spellings[name] = (names[0], option)
+
+    def child(self, name: str) -> "Chart | None":
+        """The chart of a subcommand, if there is one."""
+        program = self.program.subcommands.get(name)
+        while program is not None and program.same_as:
+            program = self.program.subcommands.get(program.same_as)
+        if program is None:
+            return None
+        if name not in self._children:
+            self._children[name] = Chart(name, program, self if self.program.inherit else None)
+        return self._children[name]
+
+    def stranger(self, name: str) -> "Chart":
+        """What holds for a subcommand that is not listed."""
+        return Chart(name, Program(), self if self.program.inherit else None)
+
+
+def is_risky(option: Option) -> bool:
+    """Whether the option makes the program do more than read."""
+    acts = option.role + " " + option.makes
+    return bool(option.hazard or option.runs not in ("", "none") or "writes" in acts or "deletes" in acts)
+
+
+def program_name(word: str) -> str:
+    """The plain name of the program a word starts: no directory, no version, no `.exe`."""
+    name = word.rstrip("/").rpartition("/")[2] if word.strip("/") else word
+    name = name.removesuffix(".exe")
+    if name.startswith(LOADERS):
+        return "ld.so"
+    if _file(name):
+        return name
+    shorter = VERSION.sub("", name)
+    return shorter if shorter != name and _file(shorter) else name
+
+
+def chart(name: str) -> Chart | None:
+    """What is known of a program, by the name `program_name` gives; None if nothing is."""
+    return _load(name) if _file(name) else None
+
+
+@lru_cache(maxsize=512)
+def _file(name: str) -> str:
+    stem = SPELLED.get(name, name)
+    if not PLAIN_NAME.fullmatch(stem) or stem == "environment":
+        return ""
+    file = os.path.join(DATA, stem + ".toml")
+    return file if os.path.isfile(file) else ""
+
+
+@lru_cache(maxsize=512)
+def _load(name: str) -> Chart:
+    program = msgspec.convert(_read(_file(name)), Program)
+    if program.same_as:
+        traits = program.traits
+        program = msgspec.convert(_read(_file(program.same_as)), Program)
+        program = msgspec.structs.replace(program, traits=traits or program.traits)
+    return Chart(name, program)
+
+
+def _read(file: str) -> dict[str, Any]:
+    with open(file, "rb") as stream:
+        return tomllib.load(stream)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> tuple[frozenset[str], tuple[str, ...]]:
+    names = _read(os.path.join(DATA, "environment.toml"))
+    return frozenset(names["harmless"]), tuple(names["harmless_prefixes"])
+
+
+def harmless_variable(name: str) -> bool:
+    """Whether a variable of this name cannot change what is run, what is loaded or who is talked to."""
+    names, prefixes = _environment()
+    return name in names or name.startswith(prefixes)

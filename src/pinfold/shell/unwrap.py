@@ -1,0 +1,310 @@
+"""A command completed, and the commands and shell texts inside it brought to light.
+
+`unwrap` looks the program up, lets `options` sort its words and `effects` say what they do, and then
+decides what else the command starts: `timeout 5 rm x` is `rm x`, `bash -c '...'` is a text to be
+parsed. Only `parse` repeats this until nothing is wrapped any more. Where it cannot be known
+what is started, an `Unknown` says so; nothing is ever left out silently.
+
+No program is known by name here; `data/` says how each one starts others.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from pinfold.model.script import Assignment, Command, Computed, Hazard, Text, Trait, Unknown, Word
+from pinfold.model.text import Span
+from pinfold.shell.effects import Level, assignment_hazards, complete, here_text, is_local, uncharted
+from pinfold.shell.options import Given, computed_word, drop, literal_word, sort_words
+from pinfold.shell.programs import Chart, Runs, chart, harmless_variable, program_name
+
+STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
+NOTHING = Runs()
+
+
+class ShellText(NamedTuple):
+    """A text that a shell will run."""
+
+    text: str
+    span: Span
+    via: tuple[str, ...]
+
+
+class Unwrapped(NamedTuple):
+    command: Command
+    inner: tuple[Command, ...] = ()
+    texts: tuple[ShellText, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+
+
+def unwrap(command: Command) -> Unwrapped:
+    """What a simple command does and what else it starts. Total: any words get an answer."""
+    if not command.words:
+        hazards = command.hazards + assignment_hazards(command.assignments)
+        return Unwrapped(replace(command, hazards=tuple(dict.fromkeys(hazards))))
+    first = command.words[0]
+    if first.literal is None:
+        why = f"`{first.source}` is only known to be a program when it runs"
+        return Unwrapped(replace(command, program=""), unknowns=(Unknown(why, first.span, True),))
+    name = program_name(first.literal)
+    known = chart(name)
+    if known is None:
+        return Unwrapped(uncharted(command, name))
+    levels = resolve(known, command.words[1:])
+    return _Unwrapping(command, name, levels).unwrapped()
+
+
+def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Level, ...]:
+    """The program and its subcommands, each with its own words."""
+    levels: list[Level] = []
+    here = top
+    while here.program.subcommands:
+        arguments = sort_words(here, words, stop=True)
+        levels.append(Level(here, arguments))
+        if not arguments.operands or (name := arguments.operands[0].literal) is None:
+            return tuple(levels)
+        words = arguments.operands[1:]
+        child = here.child(name)
+        here = child if child is not None else here.stranger(name)
+    levels.append(Level(here, sort_words(here, words)))
+    return tuple(levels)
+
+
+class _Unwrapping:
+    def __init__(self, command: Command, name: str, levels: tuple[Level, ...]) -> None:
+        self.name = name
+        self.levels = levels
+        self.command = complete(command, name, levels)
+        self.via = (*command.via, name)
+        self.runs = levels[-1].chart.program.runs or NOTHING
+        self.given = tuple(given for level in levels for given in level.arguments.given)
+        self.operands = levels[-1].arguments.operands
+        self.inner: list[Command] = []
+        self.texts: list[ShellText] = []
+        self.unknowns: list[Unknown] = []
+        self.hazards: list[Hazard] = []
+
+    def unwrapped(self) -> Unwrapped:
+        self._subcommand()
+        for given in self.given:
+            self._option(given)
+        if not any(given.option.runs == "none" for given in self.given):
+            self._operands()
+        if self.name in DECLARES or self.name == "unset":
+            self._variables()
+        command = replace(
+            self.command, hazards=tuple(dict.fromkeys(self.command.hazards + tuple(self.hazards)))
+        )
+        if self._is_transparent(command):
+            command = replace(command, traits=command.traits | {Trait.TRANSPARENT})
+        return Unwrapped(command, tuple(self.inner), tuple(self.texts), tuple(self.unknowns))
+
+    def _is_transparent(self, command: Command) -> bool:
+        """Only a wrapper that surely wraps, and whose own words are all harmless, may go without cover."""
+        starts = self.inner or self.texts or self.unknowns
+        return bool(self.runs.transparent and starts and not command.hazards)
+
+    # Subcommands
+
+    def _subcommand(self) -> None:
+        for level in self.levels:
+            program = level.chart.program
+            if not program.subcommands or not level.arguments.operands:
+                continue
+            word = level.arguments.operands[0]
+            name = word.literal
+            if name is None or level.arguments.doubts:
+                why = f"which `{level.chart.name}` command this is, is only known when it runs"
+                self.unknowns.append(Unknown(why, word.span, True))
+            elif (
+                level.chart.child(name) is None
+                and not self._alias(level, name)
+                and program.unknown_subcommand
+            ):
+                self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
+
+    def _alias(self, level: Level, name: str) -> bool:
+        """`git -c alias.p=push p` is `git push`."""
+        for given in level.arguments.given:
+            text = given.value.literal if given.value is not None else None
+            key, _, meaning = (text or "").partition("=")
+            if not given.option.alias or key.lower() != f"{given.option.alias}{name}".lower():
+                continue
+            rest = level.arguments.operands[1:]
+            if meaning.startswith("!"):
+                self._text_of((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
+            else:
+                words = tuple(literal_word(part, given.word.span) for part in meaning.split())
+                self._start((self.command.words[0], *words, *rest))
+            return True
+        return False
+
+    # Options
+
+    def _option(self, given: Given) -> None:
+        match given.option.runs:
+            case "shell" if given.value is not None:
+                value = given.value
+                if given.option.strip:
+                    if not value.start.startswith(given.option.strip):
+                        return
+                    value = drop(value, len(given.option.strip))
+                self._text_of((value,), given.word.span)
+            case "self" if given.value is not None:
+                own = literal_word(self.name, given.word.span)
+                self._text_of((own, given.value, *self.operands), given.word.span)
+            case "argv":
+                self._start(self._filled(given.command, self._placeholder()), anywhere=given.option.anywhere)
+            case "foreign":
+                self._foreign(given.word.span)
+
+    def _placeholder(self) -> str:
+        chosen = [
+            g.value.literal for g in self.given if "placeholder" in g.option.role and g.value is not None
+        ]
+        return chosen[-1] or "{}" if chosen else self.runs.placeholder
+
+    def _foreign(self, span: Span) -> None:
+        self.unknowns.append(
+            Unknown(f"code for `{self.name}` cannot be judged by the rules of bash", span, True)
+        )
+
+    # Operands
+
+    def _operands(self) -> None:
+        kind = self._kind()
+        if kind == "self":
+            return
+        words = self.operands[self.runs.skip :] if kind in ("argv", "shell", "first") else self.operands
+        assignments, words = self._assignments(words)
+        doubts = self.levels[-1].arguments.doubts
+        if kind and doubts:
+            why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
+            self.unknowns.append(Unknown(why, doubts[0].span, True))
+        if not words or kind == "stdin" or (self.runs.stdin and words[0].literal in STANDARD_INPUT):
+            self._without_operands(kind)
+            return
+        match kind:
+            case "argv":
+                self._start(self._filled(words, self._placeholder(), self._extra()), assignments)
+            case "shell":
+                self._text_of(words, words[0].span)
+            case "first":
+                self._text_of(words[:1], words[0].span)
+            case "foreign":
+                self._foreign(words[0].span)
+            case _ if self.runs.stdin and words[0].literal is None:
+                why = f"which script `{self.name}` runs is only known when it runs"
+                self.unknowns.append(Unknown(why, words[0].span, True))
+
+    def _kind(self) -> str:
+        """What the operands are to this command: an option may have changed it."""
+        kinds = {"rest": "argv", "first": "first", "stdin": "stdin", "self": "self"}
+        for given in self.given:
+            if given.option.runs in kinds:
+                return kinds[given.option.runs]
+        return self.runs.operands
+
+    def _assignments(self, words: tuple[Word, ...]) -> tuple[tuple[Assignment, ...], tuple[Word, ...]]:
+        taken: list[Assignment] = []
+        while self.runs.assignments and words and "=" in words[0].start:
+            name = words[0].start.partition("=")[0]
+            value = drop(words[0], len(name) + 1)
+            taken.append(Assignment(name, words[0].span, value, exported=True))
+            words = words[1:]
+        if not words:
+            self.hazards += assignment_hazards(tuple(taken))
+        return tuple(taken), words
+
+    def _without_operands(self, kind: str) -> None:
+        if self.runs.alone:
+            self.hazards.append(Hazard(self.runs.alone, self.command.span, self.name))
+        starts = self.texts or self.inner or any(given.option.runs == "foreign" for given in self.given)
+        if not (self.runs.stdin or kind == "stdin") or starts:
+            return
+        body = here_text(self.command.redirections)
+        if body is not None and body.literal is not None and self.runs.stdin != "foreign":
+            self.texts.append(ShellText(body.literal, body.span, self.via))
+        else:
+            why = f"`{self.name}` runs what it reads from standard input"
+            self.unknowns.append(Unknown(why, self.command.span, True))
+
+    # What is started
+
+    def _extra(self) -> str:
+        given = any("placeholder" in given.option.role for given in self.given)
+        return "" if given else self.runs.extra
+
+    def _filled(self, words: tuple[Word, ...], placeholder: str, extra: str = "") -> tuple[Word, ...]:
+        filled = tuple(self._fill(word, placeholder) for word in words) if placeholder else words
+        if extra and filled == words:
+            filled += (computed_word(extra, self.command.words[0].span, quoted=False),)
+        return filled
+
+    def _fill(self, word: Word, placeholder: str) -> Word:
+        """The word with every placeholder in it computed."""
+        parts = []
+        for part in word.parts:
+            if not isinstance(part, Text) or placeholder not in part.text:
+                parts.append(part)
+                continue
+            for index, text in enumerate(part.text.split(placeholder)):
+                parts += self._operand() if index else []
+                parts += [Text(text)] if text else []
+        return Word(word.source, word.span, tuple(parts))
+
+    def _operand(self) -> list[Text | Computed]:
+        """What a placeholder becomes. find's results begin with the one place where it starts."""
+        starts = self.operands if not self.runs.operands else ()
+        start = starts[0].literal if len(starts) == 1 else None
+        known = [Text(start)] if start and not self.runs.operands else []
+        return [*known, Computed("what the program fills in", quoted=True)]
+
+    def _start(
+        self, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = (), *, anywhere: bool = False
+    ) -> None:
+        if not words:
+            return
+        span = Span(min(w.span.start for w in words), max(w.span.end for w in words))
+        outer = tuple(replace(a, exported=True) for a in self.command.assignments)
+        lost = anywhere or self.runs.remote
+        self.inner.append(
+            Command(
+                words=words,
+                span=span,
+                text=" ".join(word.source for word in words),
+                assignments=outer + assignments,
+                redirections=tuple(r for r in self.command.redirections if r.operator.startswith("<<")),
+                directories=None if lost else self.command.directories,
+                via=self.via,
+            )
+        )
+
+    def _text_of(self, words: tuple[Word, ...], span: Span) -> None:
+        """Words that a shell gets joined by spaces."""
+        texts = [word.literal for word in words]
+        if all(text is not None for text in texts):
+            joined = " ".join(text for text in texts if text is not None)
+            self.texts.append(ShellText(joined, words[0].span if len(words) == 1 else span, self.via))
+        else:
+            why = f"what `{self.name}` is told to run is only known when it runs"
+            self.unknowns.append(Unknown(why, span, True))
+
+    # Variables
+
+    def _variables(self) -> None:
+        """`export NAME=value` and its kin, and `unset NAME`."""
+        for name, span in self._variable_names():
+            if not (harmless_variable(name) or (is_local(name) and self.name != "export")):
+                verb = "unsets" if self.name == "unset" else "sets"
+                self.hazards.append(Hazard(f"{verb} `{name}`, which can redirect a program", span))
+
+    def _variable_names(self) -> Iterator[tuple[str, Span]]:
+        for word in self.operands:
+            name, equals, _ = word.start.partition("=")
+            if equals or word.literal is not None:
+                yield name.removesuffix("+").partition("[")[0], word.span
+            elif word.literal is None:
+                yield word.source, word.span
