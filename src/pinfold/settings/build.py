@@ -238,6 +238,8 @@ def _origins(merged: Merged) -> dict[str, Origin]:
         if entry.layer != "default":
             origins[name] = entry.origin
     for name, entries in merged.lists.items():
+        if not entries and name in merged.emptied:
+            origins[name] = merged.emptied[name]
         for index, entry in enumerate(entries):
             if entry.layer != "default":
                 origin = origins[f"{name}[{index}]"] = entry.origin

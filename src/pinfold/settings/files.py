@@ -1,4 +1,4 @@
-"""Reads a settings file, or says clearly why it is not read.
+"""Reads a settings file, or says clearly why it is not read; replaces one in a single step.
 
 The only module here that opens files. It never waits (a fifo in place of a file), never reads more than
 `LARGEST`, and never follows a project's link out of the project: an error excerpt would otherwise
@@ -45,6 +45,28 @@ def list_directory(path: str, *, owned: bool = False) -> tuple[str, ...]:
     except OSError as error:
         raise _trouble(path, f"cannot be listed: {(error.strerror or str(error)).lower()}") from None
     return tuple(os.path.join(path, name) for name in names)
+
+
+def write_text(path: str, text: str) -> None:
+    """Replaces the file in one step, keeping its mode and following a link to it."""
+    target = os.path.realpath(path)
+    try:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o600
+        part = f"{target}.{os.getpid()}.part"
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fchmod(descriptor, mode)
+                os.fsync(descriptor)
+            os.replace(part, target)
+        except BaseException:
+            os.unlink(part)
+            raise
+    except OSError as error:
+        raise _trouble(path, f"cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
 def _contents(path: str, descriptor: int, root: str, owned: bool) -> bytes:

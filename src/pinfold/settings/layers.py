@@ -101,7 +101,7 @@ def _read_key(layer: Layer, key: Key, value: object) -> None:
             return
         entries = layer.lists.setdefault(key.name, [])
         for step, checked in check_entries(key, value):
-            entries.append(_entry(layer, key, checked, (*path, *step)))
+            _add(layer, entries, key, _entry(layer, key, checked, (*path, *step)))
     except BadValue as bad:
         raise document.error((*path, *bad.path), bad.message, bad.help) from None
 
@@ -111,6 +111,12 @@ def _entry(layer: Layer, key: Key, value: object, path: Path, reason: str = "") 
         _look_for_invisible(layer, key, value, path)
         value = _anchored(layer.document, key, value)
     return Entry(value, layer.document, path, reason)
+
+
+def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
+    if any(entry.value == before.value for before in entries):
+        layer.notices.append(f"{told(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`")
+    entries.append(entry)
 
 
 def _look_for_invisible(layer: Layer, key: Key, text: str, path: Path) -> None:
@@ -158,7 +164,7 @@ def _read_rule(layer: Layer, table: dict[str, object], path: Path) -> None:
         raise document.error((*path, "command"), "`command` of a rule is empty")
     key = BY_NAME[f"commands.{decision}"]
     entry = _entry(layer, key, command, (*path, "command"), str(table.get("reason", "")))
-    layer.lists.setdefault(key.name, []).append(entry)
+    _add(layer, layer.lists.setdefault(key.name, []), key, entry)
     for name in ("match", "not_match"):
         _read_examples(layer, decision, command, table.get(name, []), (*path, name))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from pinfold.model.text import Origin
 from pinfold.settings.keys import LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
 from pinfold.settings.layers import Entry, Layer, told
 from pinfold.settings.visible import visible
@@ -22,12 +23,14 @@ class Merged(Struct, frozen=True):
     scalars: dict[str, Entry]
     lists: dict[str, tuple[Entry, ...]]
     notices: list[str]
+    emptied: dict[str, Origin]
+    """Lists that a trusted layer wrote as empty, which is not the same as not at all."""
 
 
 def merge(layers: Sequence[Layer]) -> Merged:
     """The values in force. `layers` may come in any order between names; within a name the first holds."""
     ordered = sorted(layers, key=lambda layer: LAYERS.index(layer.document.layer))
-    merged = Merged({}, {}, [notice for layer in ordered for notice in layer.notices])
+    merged = Merged({}, {}, [notice for layer in ordered for notice in layer.notices], {})
     for key in TABLE:
         if key.is_scalar:
             entries = [layer.scalars[key.name] for layer in ordered if key.name in layer.scalars]
@@ -77,6 +80,8 @@ def _merge_list(key: Key, lists: list[tuple[Layer, list[Entry]]], merged: Merged
         else:
             for entry in new:
                 kept.setdefault(_identity(key, entry), entry)
+        if name in LAYERS[:3] and not entries:
+            merged.emptied.setdefault(key.name, layer.document.origin(key.path))
     merged.lists[key.name] = tuple(kept.values())
 
 

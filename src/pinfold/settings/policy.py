@@ -1,0 +1,97 @@
+"""The user's policy, as the settings in force give it: `Settings` becomes a `SandboxPolicy`.
+
+Decides what the words of the file mean for paths: `~` is home, a relative grant starts at the first
+root, a relative restriction holds in every root. It asks no disk, so links are not followed here.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from os.path import join, normpath
+
+from msgspec.structs import replace
+
+from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
+from pinfold.settings.defaults import shipped
+
+
+def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPolicy:
+    files, network = settings.filesystem, settings.network
+    write = _granted(files.write, roots, home)
+    read = _granted(files.read, roots, home)
+    hidden = (*_restricted(files.hide, roots, home), *_secrets({*write, *read}, home))
+    return SandboxPolicy(
+        type=settings.sandbox.policy,
+        network_access=network.access is NetworkAccess.ALL,
+        additional_readwrite_paths=write,
+        additional_readonly_paths=read,
+        block_git_writes=not files.git_writes,
+        disable_tmp_write=files.tmp is TmpAccess.NONE,
+        hidden=tuple(dict.fromkeys(hidden)),
+        protected=_protected(files.protect, roots, home),
+        network=_network(settings),
+        unix_sockets=_granted(network.unix_sockets, roots, home),
+        published_ports=network.publish,
+        environment=settings.environment,
+        limits=settings.limits,
+    )
+
+
+def cap_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPolicy:
+    """The administrator's cap with its paths spelled out as in `policy_of`."""
+    cap = settings.cap
+    return replace(
+        cap, hidden=_restricted(cap.hidden, roots, home), protected=_protected(cap.protected, roots, home)
+    )
+
+
+def _network(settings: Settings) -> NetworkRules:
+    """`none` lets nothing pass whatever is listed; under `all` only the denied hosts count."""
+    network = settings.network
+    allow = {NetworkAccess.NONE: (), NetworkAccess.ALL: None}
+    return NetworkRules(allow=allow.get(network.access, network.allow), deny=network.deny)
+
+
+def expand(path: str, base: str, home: str) -> str:
+    """An absolute path, its `~` and dots resolved; `~user` is left to stand for a directory of that name."""
+    if path == "~" or path.startswith("~/"):
+        path = join(home, path[2:])
+    return normpath(join(base, path))
+
+
+def _granted(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
+    base = roots[0] if roots else home
+    return tuple(dict.fromkeys(expand(path, base, home) for path in paths))
+
+
+def _restricted(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(expand(path, root, home) for path in paths for root in roots or (home,)))
+
+
+def _protected(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
+    """A bare name stays one: it is protected at any depth."""
+    found: list[str] = []
+    for path in paths:
+        if "/" in path.rstrip("/") or path.startswith(("~", "/")):
+            found += _restricted([path], roots, home)
+        else:
+            found.append(path.rstrip("/"))
+    return tuple(dict.fromkeys(found))
+
+
+@cache
+def secrets() -> tuple[tuple[str, str], ...]:
+    """Path, with `~`, and reason of everything that is hidden as shipped."""
+    return tuple((entry["path"], entry["why"]) for entry in shipped("secrets")["secret"])
+
+
+def _secrets(reopened: set[str], home: str) -> list[str]:
+    """The shipped secrets, less those that a grant names.
+
+    A grant of a secret's own path opens it with all that is in it. A grant of something above
+    (`~/.config`) does not: whoever writes that rarely thinks of the browser profiles below. A grant of
+    something inside a secret leaves the rest of it hidden.
+    """
+    paths = [expand(path, home, home) for path, _ in secrets()]
+    opened = [path + "/" for path in paths if path in reopened]
+    return [path for path in paths if path not in reopened and not path.startswith(tuple(opened))]

@@ -1,0 +1,6 @@
+"""Lets the tests of this folder share `stand_in`, however pytest is started."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
