@@ -18,6 +18,6 @@ from pinfold.settings.sources import Sources, read_layers
 __all__ = ["Live", "Sources", "cap_of", "load", "policy_of", "warnings"]
 
 
-def load(sources: Sources, *, shape: Callable[[str], Shape]) -> Settings:
+def load(sources: Sources, shape: Callable[[str], Shape]) -> Settings:
     """The settings in force, or a `PolicyError`: a broken file is never read as an empty one."""
     return build([*read_layers(sources), default_layer()], shape)

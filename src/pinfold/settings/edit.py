@@ -1,17 +1,14 @@
 """Adds and removes entries of a settings file without touching anything else in it.
 
 A person's comments, order and spacing are theirs: every edit is one insertion or one deletion at a place that
-`locate` found, and its result is parsed and compared before it is believed. Pure but for `read_for_edit`;
-`files.write_text` stores what comes out.
+`locate` found, and its result is parsed and compared before it is believed. Pure; `change` reads and stores.
 """
 
 import tomllib
 from typing import Any
 
 from pinfold.model.errors import PolicyError
-from pinfold.settings.files import read_text
 from pinfold.settings.locate import Path, Places, locate
-from pinfold.settings.toml import parse
 from pinfold.settings.visible import is_invisible
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -201,10 +198,3 @@ def _proven(text: str, data: dict[str, Any], section: str, name: str, entries: l
 
 def _cannot() -> PolicyError:
     return PolicyError("the file is written in a way that cannot be edited safely", help="edit it by hand")
-
-
-def read_for_edit(path: str) -> str:
-    """The text to edit, empty where there is no file yet; a broken file is not edited."""
-    text = read_text(path) or ""
-    parse("user", path, text)
-    return text

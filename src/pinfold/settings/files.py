@@ -5,8 +5,11 @@ The only module here that opens files. It never waits (a fifo in place of a file
 show an agent a line of whatever the link leads to.
 """
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pinfold.model.errors import PolicyError
 from pinfold.settings.visible import visible
@@ -47,11 +50,26 @@ def list_directory(path: str, *, owned: bool = False) -> tuple[str, ...]:
     return tuple(os.path.join(path, name) for name in names)
 
 
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Holds off other changes to the file; the directory is what is locked, so no lock file is left."""
+    directory = os.path.dirname(os.path.realpath(path))
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _trouble(path, f"cannot be written: {(error.strerror or str(error)).lower()}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_text(path: str, text: str) -> None:
     """Replaces the file in one step, keeping its mode and following a link to it."""
     target = os.path.realpath(path)
     try:
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o600
         part = f"{target}.{os.getpid()}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

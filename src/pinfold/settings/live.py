@@ -25,8 +25,8 @@ class Live:
     def __init__(
         self,
         sources: Sources,
-        *,
         shape: Callable[[str], Shape],
+        *,
         report: Callable[[PolicyError], None] | None = None,
     ) -> None:
         """Raises `PolicyError` if the settings cannot be read at the start: there is no last good one yet."""

@@ -47,17 +47,20 @@ class Sources(Struct, frozen=True):
     def usual(
         cls,
         roots: Sequence[str] = (),
-        settings_file: str | None = None,
-        environ: Mapping[str, str] = os.environ,
-        overrides: Mapping[str, object] = {},
+        user: str | Mapping[str, object] | None = None,
+        overrides: Mapping[str, object] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> "Sources":
+        """The layers of this machine; `user` is a file or values that stand for the user's own file."""
+        environ = os.environ if environ is None else environ
         return cls(
             managed=MANAGED,
             managed_dir=MANAGED_DIR,
-            user=settings_file or user_file(environ),
-            user_required=settings_file is not None,
+            user=user if isinstance(user, str) else user_file(environ),
+            user_required=isinstance(user, str),
+            user_values=None if isinstance(user, str) else user,
             projects=tuple(dict.fromkeys(os.path.abspath(root) for root in roots)),
-            overrides=overrides,
+            overrides=overrides or {},
             environment={name: environ[name] for name in FROM_ENVIRONMENT if name in environ},
             owned=True,
         )

@@ -1,0 +1,81 @@
+"""What every verb shares: the common arguments, the sources they name, and how an error is drawn."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, TextIO
+
+from pinfold.cli.display import escape
+from pinfold.cli.draw import is_coloured, paint
+from pinfold.model.errors import PolicyError
+
+if TYPE_CHECKING:
+    from pinfold.model.settings import Settings
+    from pinfold.settings import Sources
+
+INVALID = 2
+"""Exit code: bad input or settings."""
+
+
+def add_common(parser: ArgumentParser) -> None:
+    parser.add_argument("--settings", metavar="FILE", help="a settings file in place of the user's own")
+    parser.add_argument("--cwd", metavar="DIR", help="where to work, and where the project is looked for")
+    parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def project_of(args: Namespace) -> str:
+    from pinfold.session.session import find_project
+
+    directory = os.path.realpath(args.cwd or os.getcwd())
+    if not os.path.isdir(directory):
+        raise PolicyError("is not a directory", where=f"--cwd {escape(args.cwd)}")
+    return find_project(directory)
+
+
+def sources_from(args: Namespace) -> "Sources":
+    from pinfold.settings import Sources
+
+    return Sources.usual((project_of(args),), user=args.settings)
+
+
+def settings_from(args: Namespace) -> "Settings":
+    from pinfold.settings import load
+    from pinfold.shell.shape import shape
+
+    return load(sources_from(args), shape)
+
+
+def user_file_of(args: Namespace) -> str:
+    """The file that `rules` and `exclude` change."""
+    from pinfold.settings.sources import user_file
+
+    return os.path.abspath(args.settings) if args.settings else user_file(os.environ)
+
+
+def print_json(value: object) -> None:
+    from msgspec import json
+
+    sys.stdout.write(json.format(json.encode(value), indent=2).decode() + "\n")
+
+
+def print_error(error: PolicyError, stream: TextIO | None = None) -> int:
+    """Where, what, the excerpt and what to write instead; returns the exit code."""
+    out = sys.stderr if stream is None else stream
+    colour = is_coloured(out)
+    where = f"{escape(error.where)}: " if error.where else ""
+    print(f"pinfold: {paint(where, 'bold', colour)}{paint(escape(error.message), 'red', colour)}", file=out)
+    for line in error.excerpt.split("\n") if error.excerpt else ():
+        print(f"  {escape(line)}", file=out)
+    if error.help:
+        print(f"  {paint('help:', 'green', colour)} {escape(error.help)}", file=out)
+    return INVALID
+
+
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    """Aligned columns; the last one takes what it needs."""
+    if not rows:
+        return
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
+        print("  ".join([*cells, row[-1]]).rstrip())

@@ -1,0 +1,160 @@
+"""`pinfold settings show | validate | schema`: what is in force, and what may be written."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from pinfold.cli.common import add_common, print_json, print_table, settings_from, sources_from
+from pinfold.cli.display import escape
+from pinfold.cli.draw import is_coloured, paint
+from pinfold.model.errors import PolicyError
+from pinfold.model.settings import Settings
+from pinfold.settings.layers import Layer
+
+HELP = "show, validate or describe the settings"
+WIDEST = 60
+"""Columns of a value in the table; `--json` has it whole."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", required=True, metavar="show|validate|schema")
+    show = verbs.add_parser("show", help="every value in force, and where it was written", allow_abbrev=False)
+    validate = verbs.add_parser("validate", help="check a file, or all that are in force", allow_abbrev=False)
+    validate.add_argument("file", nargs="?", metavar="FILE", help="this file alone")
+    schema = verbs.add_parser("schema", help="print the JSON Schema of a settings file", allow_abbrev=False)
+    for verb in (show, validate, schema):
+        add_common(verb)
+
+
+def run(args: Namespace) -> int:
+    return {"show": _show, "validate": _validate, "schema": _schema}[args.action](args)
+
+
+def _schema(_: Namespace) -> int:
+    from pinfold.settings.schema import json_schema
+
+    print_json(json_schema())
+    return 0
+
+
+def _show(args: Namespace) -> int:
+    from pinfold.settings import warnings
+
+    settings = settings_from(args)
+    told = [*settings.notices, *warnings(settings)]
+    if args.json:
+        print_json({"settings": _rows_as_json(settings), "notices": told})
+        return 0
+    print_table(_rows(settings))
+    _print_notes(told)
+    return 0
+
+
+def _rows_as_json(settings: Settings) -> dict[str, object]:
+    from pinfold.settings.show import effective
+
+    rows: dict[str, object] = {}
+    for name, value in effective(settings).items():
+        origin = settings.origin(name)
+        rows[name] = {"value": value, "layer": origin.layer, "file": origin.file, "line": origin.line}
+        if isinstance(value, list):
+            entries = [settings.origins.get(f"{name}[{index}]", origin) for index in range(len(value))]
+            rows[name] |= {"entries": [str(entry) for entry in entries]}  # type: ignore[operator]
+    return rows
+
+
+def _rows(settings: Settings) -> list[tuple[str, ...]]:
+    from pinfold.settings.document import written
+    from pinfold.settings.show import effective
+
+    rows: list[tuple[str, ...]] = []
+    for name, value in effective(settings).items():
+        shown = escape("no limit" if value is None else written(value))
+        shown = shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."
+        origin = settings.origin(name)
+        where = f"{escape(origin.file)}:{origin.line}" if origin.line else escape(origin.file)
+        rows.append((name, shown, origin.layer, where))
+    return rows
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    colour = is_coloured()
+    for note in notes:
+        print(f"{paint('note:', 'yellow', colour)} {escape(note)}")
+
+
+def _validate(args: Namespace) -> int:
+    notes, layers = _one_file(args) if args.file else _all_files(args)
+    _check_examples(layers)
+    files = [layer.document.file for layer in layers if layer.document.text]
+    if args.json:
+        print_json({"valid": True, "files": files, "notices": notes})
+        return 0
+    _print_notes(notes)
+    print(f"ok: {', '.join(map(escape, files)) or 'no settings files, defaults are in force'}")
+    return 0
+
+
+def _all_files(args: Namespace) -> tuple[list[str], list[Layer]]:
+    from pinfold.settings import warnings
+    from pinfold.settings.sources import read_layers
+
+    settings = settings_from(args)
+    return [*settings.notices, *warnings(settings)], read_layers(sources_from(args))
+
+
+def _one_file(args: Namespace) -> tuple[list[str], list[Layer]]:
+    """The file as the layer its name says it is, with nothing but the defaults beside it."""
+    from pinfold.settings import warnings
+    from pinfold.settings.build import build
+    from pinfold.settings.defaults import default_layer
+    from pinfold.settings.files import read_text
+    from pinfold.settings.layers import read_layer
+    from pinfold.settings.toml import parse
+    from pinfold.shell.shape import shape
+
+    path = os.path.abspath(args.file)
+    text = read_text(path)
+    if text is None:
+        raise PolicyError("there is no such settings file", where=escape(path))
+    layer = read_layer(parse(layer_of(path), path, text))
+    settings = build([layer, default_layer()], shape)
+    return [*settings.notices, *warnings(settings)], [layer]
+
+
+def layer_of(path: str) -> str:
+    """Which layer a file of this name would be."""
+    directory, name = os.path.split(path)
+    if name == "managed.toml" or os.path.basename(directory) == "managed.d":
+        return "managed"
+    if os.path.basename(directory) == ".pinfold":
+        return {"settings.toml": "project", "settings.local.toml": "project-local"}.get(name, "user")
+    return "user"
+
+
+def _check_examples(layers: list[Layer]) -> None:
+    """Raises at the first example of a `[[rule]]` that is not as its author says."""
+    for layer in layers:
+        for example in layer.examples:
+            matches = _matches(example.decision, example.command, example.line)
+            if matches is not example.matches:
+                verb = "matches" if matches else "does not match"
+                message = f"the rule `{escape(example.command)}` {verb} this example"
+                advice = "correct the rule, or move the example to `match` or `not_match`"
+                raise example.document.error(example.path, message, advice)
+
+
+def _matches(decision: str, command: str, line: str) -> bool:
+    """A restrictive rule matches by any part of the line; a permissive one must cover every part."""
+    from pinfold import shell
+    from pinfold.model.settings import Rule
+    from pinfold.model.text import Origin
+    from pinfold.policy.rules import Match, covering_rule, restrictive_match
+    from pinfold.shell.shape import shape
+
+    script = shell.parse(line)
+    rule = Rule(command, shape(command), Origin("user"))
+    if decision != "allow":
+        return any(restrictive_match(rule.shape, part) is Match.YES for part in script.commands)
+    covered = all(covering_rule(part, (rule,)) is not None for part in script.commands)
+    return covered and bool(script.commands) and not script.unknowns and not script.problem

@@ -1,0 +1,56 @@
+"""Settings in force as plain values under the names of the key table, for people and for JSON.
+
+The reverse of `build`; a test checks that no key is forgotten.
+"""
+
+from typing import Any
+
+from pinfold.model.approval import Control, SandboxingMode
+from pinfold.model.settings import Hook, Rule, Settings
+from pinfold.settings.build import POLICY_TYPES
+from pinfold.settings.keys import TABLE
+
+_ELSEWHERE = {"environment.set": "environment_set", "violations.ignore": "violations_ignore"}
+
+
+def effective(settings: Settings) -> dict[str, Any]:
+    """Key -> value: a bool, a word, a number, None for no limit, a list or a table."""
+    return {key.name: _plain(_value(settings, key.name)) for key in TABLE}
+
+
+def _value(settings: Settings, name: str) -> Any:
+    if name.startswith("admin."):
+        return _controls(settings)[name]
+    if name == "sandbox.policy":
+        return next(word for word, policy in POLICY_TYPES.items() if policy is settings.sandbox.policy)
+    found: Any = settings
+    for part in _ELSEWHERE.get(name, name).split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _controls(settings: Settings) -> dict[str, Any]:
+    admin = settings.admin
+    sandboxing = admin.sandboxing_controls
+    closed = {Control.ALWAYS_DISABLED: "disabled", Control.USER_CONTROLLED: "user"}
+    words = {SandboxingMode.UNSPECIFIED: "user", SandboxingMode.ENABLED: "enabled"}
+    return {
+        "admin.auto_run": "disabled" if admin.disabled else "allowed",
+        "admin.run_everything": admin.enable_run_everything,
+        "admin.sandboxing": words.get(sandboxing.sandboxing, "disabled"),
+        "admin.networking": closed[sandboxing.sandbox_networking],
+        "admin.git": closed[sandboxing.sandbox_git],
+        "admin.browser": admin.browser_features,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Rule):
+        return value.text
+    if isinstance(value, Hook):
+        return list(value.command)
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value
