@@ -1,0 +1,9 @@
+"""Shell text to the commands it may start: `parse(text) -> Script`.
+
+Imports only `model`. The way through: `syntax` (text to tree, by shfmt) -> `walk` and `words` (tree to raw
+commands) -> `builtins` (the shell's own commands) and `unwrap` (programs and wrappers) -> `parse`.
+"""
+
+from pinfold.shell.parse import Parser, parse
+
+__all__ = ["Parser", "parse"]

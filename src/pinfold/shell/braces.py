@@ -1,0 +1,131 @@
+"""Brace expansion: `a{b,c}` is two words, `{1..3}` three.
+
+Works on atoms: a character that was not quoted, or anything else as an opaque value. It does not know
+what the opaque values are.
+
+Facts about bash: braces come before every other expansion. A pair without a comma on its own level and
+without a valid range stays as it is written, and what is inside of it is still expanded. A range counts
+only if all of it is plain text. An unmatched `{` is a character like any other.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+MAX_WORDS = 256
+
+
+class Quoted(str):
+    """A character that quoting has made ordinary."""
+
+    __slots__ = ()
+
+
+Atom: TypeAlias = object
+"""A plain `str` of one character is active; `Quoted` and everything else is not."""
+
+
+class TooMany(Exception):  # noqa: N818
+    """More words than are worth listing, or a range whose meaning is odd."""
+
+
+def expand(atoms: Sequence[Atom]) -> list[list[Atom]]:
+    """Every word that `atoms` stand for, in bash's order."""
+    at = 0
+    while at < len(atoms):
+        if _is(atoms[at], "{"):
+            end, commas = _matching(atoms, at)
+            if end is not None:
+                inner = atoms[at + 1 : end]
+                choices = _choices(inner, [comma - at - 1 for comma in commas])
+                if choices is not None:
+                    return _product(atoms[:at], choices, atoms[end + 1 :])
+                # Not an expansion: the brace is a character, what follows may still hold one.
+        at += 1
+    return [list(atoms)]
+
+
+def _product(before: Sequence[Atom], choices: list[list[Atom]], after: Sequence[Atom]) -> list[list[Atom]]:
+    tails = expand(after)
+    if len(choices) * len(tails) > MAX_WORDS:
+        raise TooMany
+    return [[*before, *choice, *tail] for choice in choices for tail in tails]
+
+
+def _is(atom: Atom, character: str) -> bool:
+    return type(atom) is str and atom == character
+
+
+def _matching(atoms: Sequence[Atom], at: int) -> tuple[int | None, list[int]]:
+    """Where the brace opened at `at` closes, and the commas of its own level."""
+    depth = 0
+    commas: list[int] = []
+    for index in range(at, len(atoms)):
+        if _is(atoms[index], "{"):
+            depth += 1
+        elif _is(atoms[index], "}"):
+            depth -= 1
+            if depth == 0:
+                return index, commas
+        elif depth == 1 and _is(atoms[index], ","):
+            commas.append(index)
+    return None, []
+
+
+def _choices(inner: Sequence[Atom], commas: list[int]) -> list[list[Atom]] | None:
+    if commas:
+        pieces = [inner[a + 1 : b] for a, b in zip([-1, *commas], [*commas, len(inner)], strict=True)]
+        words = [word for piece in pieces for word in expand(piece)]
+        if len(words) > MAX_WORDS:
+            raise TooMany
+        return words
+    if all(type(atom) is str for atom in inner):
+        return _range("".join(str(atom) for atom in inner))
+    return None
+
+
+def _range(text: str) -> list[list[Atom]] | None:
+    ends = text.split("..")
+    if len(ends) not in (2, 3):
+        return None
+    step = _number(ends[2]) if len(ends) == 3 else 1
+    if step is None:
+        return None
+    first, last = _number(ends[0]), _number(ends[1])
+    if first is not None and last is not None:
+        width = max(map(len, ends[:2])) if any(map(_is_padded, ends[:2])) else 0
+        return [list(_padded(number, width)) for number in _count(first, last, step)]
+    if len(ends[0]) == len(ends[1]) == 1 and (ends[0] + ends[1]).isalpha() and (ends[0] + ends[1]).isascii():
+        return [[_letter(code)] for code in _count(ord(ends[0]), ord(ends[1]), step)]
+    return None
+
+
+def _number(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    if len(digits) > 9:
+        raise TooMany
+    return int(text)
+
+
+def _is_padded(text: str) -> bool:
+    digits = text.lstrip("+-")
+    return len(digits) > 1 and digits.startswith("0")
+
+
+def _padded(number: int, width: int) -> str:
+    return f"{number:0{width}d}"
+
+
+def _count(first: int, last: int, step: int) -> range:
+    step = abs(step) or 1
+    numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
+    if len(numbers) > MAX_WORDS:
+        raise TooMany
+    return numbers
+
+
+def _letter(code: int) -> str:
+    if not chr(code).isalpha():
+        raise TooMany  # between Z and a stand a backslash and a backquote
+    return chr(code)

@@ -1,0 +1,72 @@
+"""What a pass over a line has found so far, and what it may take for granted.
+
+A line is walked again while a pass learns something that changes how its start should have been read: a
+function defined later, a variable assigned inside of an `eval`. `Facts` only ever grow, so this ends.
+"""
+
+from typing import NamedTuple
+
+from pinfold.model.script import Command, Unknown, Word
+from pinfold.model.text import Span
+
+Places = tuple[tuple[Word, ...], ...] | None
+"""Where a command may run: see `Command.directories`. Empty means that it is never reached."""
+
+
+class Facts(NamedTuple):
+    """True of the line as a whole, wherever in it they come from."""
+
+    assigned: frozenset[str] = frozenset()
+    exported: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+    """Names of functions and aliases."""
+    assigns_any: bool = False
+    """Some assignment's name is not known."""
+    exports_all: bool = False
+    moves: bool = False
+    """Something may change the directory."""
+
+    def is_assigned(self, name: str) -> bool:
+        return self.assigns_any or name in self.assigned
+
+
+class Nested(NamedTuple):
+    """Shell text found inside of a line."""
+
+    text: str
+    span: Span
+    via: tuple[str, ...]
+    directories: Places
+    is_alias: bool = False
+
+
+class Findings:
+    """Filled in by one pass."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.commands: list[Command] = []
+        self.unknowns: list[Unknown] = []
+        self.assigned: set[str] = set()
+        self.exported: set[str] = set()
+        self.defined: set[str] = set()
+        self.assigns_any = False
+        self.exports_all = False
+        self.moves = False
+
+    def unknown(self, why: str, span: Span, *, runs: bool = False) -> None:
+        found = Unknown(why, span, runs)
+        if found not in self.unknowns:
+            self.unknowns.append(found)
+
+    def learned(self) -> Facts:
+        """What the next pass may take for granted."""
+        facts = self.facts
+        return Facts(
+            facts.assigned | self.assigned,
+            facts.exported | self.exported,
+            facts.defined | self.defined,
+            facts.assigns_any or self.assigns_any,
+            facts.exports_all or self.exports_all,
+            facts.moves or self.moves,
+        )

@@ -1,0 +1,41 @@
+"""The text a tree was made of: where its nodes stand, in characters, and how they were written."""
+
+from typing import Any
+
+from pinfold.model.text import Span
+
+
+class Source:
+    """`within` is the place in the outer line of a text that was found inside of it (`bash -c '...'`):
+    every span then means that place, since the text's own offsets mean nothing to who reads the line."""
+
+    def __init__(self, text: str, within: Span | None = None) -> None:
+        self.text = text
+        self.within = within
+        self._starts = None if text.isascii() else _character_of_byte(text)
+
+    def span(self, node: dict[str, Any]) -> Span:
+        return self.within or self.place(node)
+
+    def place(self, node: dict[str, Any]) -> Span:
+        """Where it stands in this very text."""
+        return self.between(node["Pos"]["Offset"], node["End"]["Offset"])
+
+    def between(self, start: int, end: int) -> Span:
+        """A stretch of bytes as a stretch of characters."""
+        if self._starts is None:
+            return Span(start, end)
+        last = len(self._starts) - 1
+        return Span(self._starts[min(start, last)], self._starts[min(end, last)])
+
+    def written(self, node: dict[str, Any]) -> str:
+        place = self.place(node)
+        return self.text[place.start : place.end]
+
+
+def _character_of_byte(text: str) -> list[int]:
+    table: list[int] = []
+    for index, character in enumerate(text):
+        table.extend([index] * len(character.encode(errors="surrogatepass")))
+    table.append(len(text))
+    return table

@@ -1,0 +1,331 @@
+"""A word of the tree to `model.script.Word`s: quoting undone, braces expanded, the rest named.
+
+This module decides what is literal, what is a pattern, what a person could still read (`$NAME`, `~`) and
+what only the shell can know. It does not look at the commands inside of substitutions (`walk` does).
+
+The way of a word: tree parts -> atoms (one per character or opaque part) -> braces -> tilde -> patterns.
+That is bash's own order, so `{~,x}/a` and `"["a]` come out as in bash.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pinfold.model.script import Computed, Glob, Home, Part, Text, Variable, Word
+from pinfold.model.text import Span
+from pinfold.shell.braces import Atom, Quoted, TooMany, expand
+from pinfold.shell.quotes import undo_ansi_c, undo_double, undo_here_document
+from pinfold.shell.source import Source
+
+_ACTIVE = frozenset("\\{}*?[]~=:")
+_SET_CHARACTERS = frozenset("]-!^[\\")
+_PARAMETERS = frozenset("@*#?-$!0123456789")
+SHELL_KEPT = frozenset(
+    ("_", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_COMMAND", "BASH_LINENO", "BASH_REMATCH",
+     "BASH_SOURCE", "BASH_SUBSHELL", "COMP_CWORD", "COMP_LINE", "COMP_WORDS", "COPROC", "DIRSTACK",
+     "EPOCHREALTIME", "EPOCHSECONDS", "FUNCNAME", "HISTCMD", "LINENO", "MAPFILE", "OPTARG", "OPTIND",
+     "PIPESTATUS", "RANDOM", "READLINE_LINE", "REPLY", "SECONDS", "SHLVL", "SRANDOM")
+)  # fmt: skip
+"""Variables that the shell itself changes while it runs."""
+
+
+class UnknownNode(Exception):  # noqa: N818
+    """A kind of node this package does not know: the line counts as not parsed."""
+
+
+class Scope(NamedTuple):
+    """What the reading of a word depends on beside the word."""
+
+    source: Source
+    is_assigned: Callable[[str], bool]
+    """Whether the line may give this variable a value."""
+
+
+class _Break:
+    """Where unquoted `$IFS` ends a word: unassigned, it is blanks and nothing else."""
+
+
+_BREAK = _Break()
+_EMPTY = Quoted("")
+"""Empty quotes: nothing to read, but the word exists."""
+
+
+def read_words(node: dict[str, Any], scope: Scope) -> list[Word]:
+    """The words that an argument stands for: usually one; none, or several, by braces and `$IFS`."""
+    source, span = scope.source.written(node), scope.source.span(node)
+    atoms = _atoms(node["Parts"], scope)
+    if atoms is None:
+        return [Word(source, span, (Text(node["Parts"][0]["Value"]),))]
+    try:
+        words = _with_braces(atoms)
+    except TooMany:
+        return [Word(source, span, (Computed("brace expansion", False),))]
+    # A word that braces leave empty is no word; one that quotes leave empty is.
+    pieces = [piece for word in words for piece in _split(word) if piece]
+    return [_finish(piece, source, span) for piece in pieces]
+
+
+def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = False) -> Word:
+    """The one word of a place where braces mean nothing: a value, a pattern, a here-string."""
+    if node is None:
+        return Word("", Span(0, 0), ())
+    source, span = scope.source.written(node), scope.source.span(node)
+    atoms = _atoms(node["Parts"], scope)
+    if atoms is None:
+        return Word(source, span, (Text(node["Parts"][0]["Value"]),))
+    return _finish([a for a in atoms if a is not _BREAK], source, span, assigns=assigns)
+
+
+def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
+    """The text that a here-document hands over, tabs and quoting undone."""
+    body = redirect.get("Hdoc")
+    if body is None:
+        return Word("", scope.source.span(redirect["Word"]), ())
+    quoted = _delimiter_is_quoted(redirect["Word"])
+    strip = redirect["Op"] == "<<-"
+    parts: list[Part] = []
+    at_line_start = True
+    for part in body["Parts"]:
+        if part["Type"] == "Lit":
+            text = _without_tabs(part["Value"], at_line_start) if strip else part["Value"]
+            parts.append(Text(text if quoted else undo_here_document(text)))
+            at_line_start = text.endswith("\n")
+        else:
+            parts.extend(a for a in _quoted_part(part, scope) if not isinstance(a, Quoted))
+            at_line_start = False
+    return Word(scope.source.written(body), scope.source.span(body), tuple(parts))
+
+
+def _without_tabs(text: str, at_line_start: bool) -> str:
+    first, *lines = text.split("\n")
+    return "\n".join([first.lstrip("\t") if at_line_start else first, *(line.lstrip("\t") for line in lines)])
+
+
+def _delimiter_is_quoted(word: dict[str, Any]) -> bool:
+    """Facts about bash: any quoted character in the delimiter keeps the whole body literal. The dollar of
+    `$'E'` stays in bash's delimiter and not in shfmt's, so the two would not agree where the body ends."""
+    quoted = False
+    for part in word["Parts"]:
+        inner = part.get("Parts", ())
+        if part["Type"] not in ("Lit", "SglQuoted", "DblQuoted") or part.get("Dollar"):
+            raise UnknownNode("an unusual here-document delimiter")
+        if any(piece["Type"] != "Lit" or "\\" in piece["Value"] for piece in inner):
+            raise UnknownNode("an unusual here-document delimiter")
+        quoted = quoted or part["Type"] != "Lit" or "\\" in part["Value"]
+    return quoted
+
+
+def _atoms(parts: Sequence[dict[str, Any]], scope: Scope) -> list[Atom] | None:
+    """The word as atoms; None for the usual word, one literal without a special character."""
+    if len(parts) == 1 and parts[0]["Type"] == "Lit" and not _ACTIVE & set(parts[0]["Value"]):
+        return None
+    atoms: list[Atom] = []
+    for part in parts:
+        atoms.extend(_part(part, scope))
+    return atoms
+
+
+def _part(part: dict[str, Any], scope: Scope) -> list[Atom]:
+    match part["Type"]:
+        case "Lit":
+            return _literal(part["Value"])
+        case "SglQuoted":
+            return _single(part)
+        case "DblQuoted":
+            return _double(part, scope)
+        case "ExtGlob":
+            return [_pattern_group(part)]
+        case "ParamExp" if _plain_name(part) == "IFS" and not scope.is_assigned("IFS"):
+            return [_BREAK]
+        case _:
+            return [_expansion(part, scope, quoted=False)]
+
+
+def _literal(text: str) -> list[Atom]:
+    atoms: list[Atom] = []
+    at = 0
+    while at < len(text):
+        if text[at] == "\\" and at + 1 < len(text):
+            at += 1
+            atoms.append(Quoted(text[at]))
+        elif text[at] == "\\":
+            atoms.append(Quoted("\\"))
+        else:
+            atoms.append(text[at])
+        at += 1
+    return atoms
+
+
+def _single(part: dict[str, Any]) -> list[Atom]:
+    text = part.get("Value", "")
+    if part.get("Dollar"):
+        value = undo_ansi_c(text)
+        if value is None:
+            return [Computed("quoted bytes", True)]
+        text = value
+    return [_EMPTY, *map(Quoted, text)]
+
+
+def _double(part: dict[str, Any], scope: Scope) -> list[Atom]:
+    if part.get("Dollar") and (scope.is_assigned("TEXTDOMAIN") or scope.is_assigned("TEXTDOMAINDIR")):
+        return [Computed("translated text", True)]
+    atoms: list[Atom] = [_EMPTY]
+    for inner in part.get("Parts", ()):
+        if inner["Type"] == "Lit":
+            atoms.extend(map(Quoted, undo_double(inner["Value"])))
+        else:
+            atoms.extend(_quoted_part(inner, scope))
+    return atoms
+
+
+def _quoted_part(part: dict[str, Any], scope: Scope) -> list[Any]:
+    """A part between double quotes, or in a here-document, that is no literal."""
+    return [_expansion(part, scope, quoted=True)]
+
+
+def _pattern_group(part: dict[str, Any]) -> Part:
+    text = part["Op"] + part["Pattern"]["Value"] + ")"
+    if set(text) & set("\\'\"$`"):
+        return Computed("extended pattern", False)
+    return Glob(text)
+
+
+def _plain_name(part: dict[str, Any]) -> str:
+    """NAME for `$NAME` and `${NAME}`; an empty string for anything more."""
+    extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param"}
+    return str(part["Param"]["Value"]) if not extra and part.get("Param") else ""
+
+
+def _expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
+    match part["Type"]:
+        case "ParamExp":
+            return _parameter(part, scope, quoted=quoted)
+        case "CmdSubst":
+            return Computed("command substitution", quoted)
+        case "ProcSubst":
+            return Computed("process substitution", quoted)
+        case "ArithmExp":
+            return Computed("arithmetic", quoted)
+        case kind:
+            raise UnknownNode(f"an unknown kind of word: {kind}")
+
+
+def _parameter(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
+    name = _plain_name(part)
+    if not name:
+        index = part.get("Index") or {}
+        is_list = part.get("Names") or any(p.get("Value") == "@" for p in index.get("Parts", ()))
+        takes_list = (part.get("Param") or {}).get("Value") in ("@", "*")
+        return Computed("parameter expansion", quoted and not is_list and not takes_list)
+    if name[0] in _PARAMETERS:
+        return Computed("shell parameter", quoted and name != "@")
+    if name in SHELL_KEPT or scope.is_assigned(name):
+        return Computed("variable set in this line", quoted)
+    return Variable(name, quoted)
+
+
+def _with_braces(atoms: list[Atom]) -> list[list[Atom]]:
+    if "{" not in atoms:
+        return [atoms]
+    words = expand(atoms)
+    if len(words) > 1 and any(isinstance(atom, Glob) and "(" in atom.text for atom in atoms):
+        raise TooMany  # bash splits at commas inside of `@(a,b)` too
+    return words
+
+
+def _split(atoms: list[Atom]) -> list[list[Atom]]:
+    if _BREAK not in atoms:
+        return [atoms]
+    pieces: list[list[Atom]] = [[]]
+    for atom in atoms:
+        if atom is _BREAK:
+            pieces.append([])
+        else:
+            pieces[-1].append(atom)
+    return [piece for piece in pieces if piece]
+
+
+def _finish(atoms: list[Atom], source: str, span: Span, *, assigns: bool = False) -> Word:
+    starts = _tilde_starts(atoms, assigns)
+    parts: list[Part] = []
+    text: list[str] = []
+    at = 0
+    while at < len(atoms):
+        special, end = _special(atoms, at, starts)
+        if special is None:
+            text.append(str(atoms[at]))
+            at += 1
+            continue
+        if text:
+            parts.append(Text("".join(text)))
+            text = []
+        parts.append(special)
+        at = end
+    if any(text):
+        parts.append(Text("".join(text)))
+    return Word(source, span, tuple(part for part in parts if part != Text("")))
+
+
+def _special(atoms: list[Atom], at: int, tildes: set[int]) -> tuple[Part | None, int]:
+    """The part that begins at `at`, if what stands there is more than a character, and its end."""
+    atom = atoms[at]
+    if isinstance(atom, Text | Glob | Variable | Home | Computed):
+        return atom, at + 1
+    if type(atom) is not str:
+        return None, at
+    if atom in "*?":
+        return Glob(atom), at + 1
+    if atom == "[":
+        return _bracket(atoms, at)
+    if atom == "~" and at in tildes:
+        return _tilde(atoms, at, len(tildes) > 1 or min(tildes) > 0)
+    return None, at
+
+
+def _bracket(atoms: list[Atom], at: int) -> tuple[Part | None, int]:
+    first = at + 1
+    if first < len(atoms) and type(atoms[first]) is str and atoms[first] in ("!", "^"):
+        first += 1
+    for end in range(first + 1, len(atoms)):
+        if type(atoms[end]) is str and atoms[end] == "]":
+            inside = atoms[at + 1 : end]
+            if any(not isinstance(a, str) or (isinstance(a, Quoted) and a in _SET_CHARACTERS) for a in inside):
+                return Computed("pattern", False), end + 1
+            return Glob("[" + "".join(str(a) for a in inside) + "]"), end + 1
+    return None, at
+
+
+def _tilde_starts(atoms: list[Atom], assigns: bool) -> set[int]:
+    """Facts about bash: `~` counts at the start of a word; in an assignment, also after `:`. An argument that
+    looks like an assignment (`dir=~/x`) is treated as one."""
+    if "~" not in atoms:
+        return set()
+    value = 0 if assigns else _value_start(atoms)
+    starts = {0} if value is None or assigns else {value}
+    if value is not None:
+        starts |= {i + 1 for i in range(value, len(atoms)) if type(atoms[i]) is str and atoms[i] == ":"}
+    return {i for i in starts if i < len(atoms) and type(atoms[i]) is str and atoms[i] == "~"}
+
+
+def _value_start(atoms: list[Atom]) -> int | None:
+    for at, atom in enumerate(atoms):
+        if type(atom) is not str:
+            return None
+        if atom == "=":
+            return at + 1 if at else None
+        if not (atom.isalnum() or atom in "_+[]"):
+            return None
+    return None
+
+
+def _tilde(atoms: list[Atom], at: int, ends_at_colon: bool) -> tuple[Part | None, int]:
+    end = at + 1
+    while end < len(atoms) and not (atoms[end] == "/" or (ends_at_colon and atoms[end] == ":")):
+        if type(atoms[end]) is not str:
+            return None, at
+        end += 1
+    user = "".join(str(a) for a in atoms[at + 1 : end])
+    if user[:1] in ("+", "-") or user.isdigit():
+        return Computed("directory stack", True), end
+    if user and not all(c.isalnum() or c in "_-." for c in user):
+        return None, at
+    return Home(user), end
