@@ -24,7 +24,7 @@ def add_common(parser: ArgumentParser) -> None:
 
 
 def project_of(args: Namespace) -> str:
-    from pinfold.session.session import find_project
+    from pinfold.settings.sources import find_project
 
     directory = os.path.realpath(args.cwd or os.getcwd())
     if not os.path.isdir(directory):

@@ -74,6 +74,17 @@ def user_file(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "pinfold", "settings.toml")
 
 
+def find_project(directory: str) -> str:
+    """The repository around a directory, or the directory itself. Never the home or the root."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    at = directory
+    while at not in ("/", home):
+        if os.path.exists(os.path.join(at, ".git")):
+            return at
+        at = os.path.dirname(at)
+    return directory
+
+
 def project_files(root: str) -> tuple[tuple[str, str], ...]:
     """Layer and path of a project's two files."""
     return (
