@@ -1,0 +1,114 @@
+"""Files that are not what they should be; nothing waits, nothing is silently empty."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.settings.stand_in import shape, write
+
+from pinfold.model.errors import PolicyError
+from pinfold.settings import Sources, load
+from pinfold.settings.files import LARGEST, read_text, write_text
+
+BYTES = [
+    (b"\xef\xbb\xbfmode = 'use_allowlist'", "begins with a byte order mark"),
+    (b"\xff\xfem\0", "begins with a byte order mark"),
+    (b"a = 1\n# \xff", "is not UTF-8"),
+    (b"#" * (LARGEST + 1), "is larger than 1 MB"),
+    (b"a = " + b"[" * 100_000, "nested too deeply"),
+    (b"a = " + b"{a=" * 50_000, "nested too deeply"),
+    (b"a = " + b"9" * 5_000, "not valid TOML"),
+    (b"mode = 'x\0'", "invalid character"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BYTES)
+def test_contents(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_bytes(data)
+    with pytest.raises(PolicyError, match=message):
+        load(Sources(user=str(path)), shape)
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / "directory")
+    os.mkfifo(tmp_path / "fifo")
+    os.symlink(tmp_path / "nowhere", tmp_path / "dangling")
+    os.symlink(tmp_path / "loop", tmp_path / "loop")
+    write(tmp_path, "file", "")
+    table = [
+        ("directory", "is a directory"),
+        ("fifo", "is not a plain file"),
+        ("dangling", "is a link that leads nowhere"),
+        ("loop", "cannot be read"),
+        ("file/below", "cannot be read"),
+    ]
+    for name, message in table:
+        with pytest.raises(PolicyError, match=message):
+            load(Sources(user=f"{tmp_path}/{name}"), shape)
+    with pytest.raises(PolicyError, match="is not a plain file"):
+        read_text("/dev/zero")
+    assert read_text(f"{tmp_path}/missing") is None
+
+
+def test_missing_files_are_fine_unless_named(tmp_path: Path) -> None:
+    load(
+        Sources(
+            managed=f"{tmp_path}/m",
+            managed_dir=f"{tmp_path}/d",
+            user=f"{tmp_path}/u",
+            projects=(str(tmp_path),),
+        ),
+        shape,
+    )
+    with pytest.raises(PolicyError, match="there is no such settings file"):
+        load(Sources(user=f"{tmp_path}/u", user_required=True), shape)
+
+
+def test_a_project_file_cannot_lead_out(tmp_path: Path) -> None:
+    """Else the excerpt of an error would show a line of the file it leads to."""
+    secret = write(tmp_path, "secret", "password")
+    os.makedirs(tmp_path / "root/.pinfold")
+    os.symlink(secret, tmp_path / "root/.pinfold/settings.toml")
+    with pytest.raises(PolicyError, match="leads out of the project") as caught:
+        load(Sources(projects=(f"{tmp_path}/root",)), shape)
+    assert "password" not in caught.value.excerpt
+    os.unlink(tmp_path / "root/.pinfold/settings.toml")
+    write(tmp_path, "root/real.toml", "[commands]\ndeny = ['rm']")
+    os.symlink("../real.toml", tmp_path / "root/.pinfold/settings.toml")
+    assert load(Sources(projects=(f"{tmp_path}/root",)), shape).commands.deny
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes owners")
+def test_managed_files_must_be_roots(tmp_path: Path) -> None:
+    path = write(tmp_path, "managed.toml", "")
+    sources = Sources(managed=path, managed_dir=f"{tmp_path}/managed.d", owned=True)
+    os.chmod(tmp_path, 0o755)
+    load(sources, shape)
+    os.chmod(path, 0o664)
+    with pytest.raises(PolicyError, match="can be written by others than root"):
+        load(sources, shape)
+    os.chmod(path, 0o644)
+    os.chown(path, 1000, 0)
+    with pytest.raises(PolicyError, match="does not belong to root"):
+        load(sources, shape)
+    os.chown(path, 0, 0)
+    os.chmod(tmp_path, 0o777)
+    with pytest.raises(PolicyError, match="can be written by others"):
+        load(sources, shape)
+    os.chmod(tmp_path, 0o755)
+    os.mkdir(tmp_path / "managed.d")
+    os.chmod(tmp_path / "managed.d", 0o777)
+    with pytest.raises(PolicyError, match="can be written by others"):
+        load(sources, shape)
+
+
+def test_writing_keeps_mode_and_link(tmp_path: Path) -> None:
+    real = write(tmp_path, "dotfiles/pinfold.toml", "old")
+    os.chmod(real, 0o640)
+    os.symlink(real, tmp_path / "settings.toml")
+    write_text(f"{tmp_path}/settings.toml", "new")
+    assert os.path.islink(tmp_path / "settings.toml")
+    assert Path(real).read_text() == "new"
+    assert os.stat(real).st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path / "dotfiles") == ["pinfold.toml"]
