@@ -113,9 +113,9 @@ def _with_element(text: str, places: Places, path: Path, count: int, element: st
         return f"{head},{between}{element}{text[last.end :]}"
     # A trailing comma stands: the new element goes behind it, and behind a comment on that line.
     at = last.end + comma + 1
-    if "\n" not in between:
-        return f"{text[:at]}{between}{element},{text[at:]}"
-    at = _line_end(text, at)
+    rest = text[at : _line_end(text, at)].lstrip()
+    if "\n" in between and (not rest or rest.startswith("#")):
+        at = _line_end(text, at)
     return f"{text[:at]}{between}{element},{text[at:]}"
 
 
