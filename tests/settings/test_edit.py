@@ -73,7 +73,8 @@ SPACE = st.sampled_from(["", " ", "\n", "\n  ", " # a, ]\n\t"])
 def files(draw: st.DrawFn) -> str:
     entries = draw(st.lists(st.sampled_from(["'a'", '"b c"', '"""d"""', "'x'", '"\\u0061"']), max_size=4))
     pieces = [draw(SPACE) + entry + draw(SPACE) for entry in entries]
-    body = ",".join(pieces) + ("," if pieces and draw(st.booleans()) else "") + draw(SPACE)
+    comma: bool = draw(st.booleans())
+    body = ",".join(pieces) + ("," if pieces and comma else "") + draw(SPACE)
     name = draw(st.sampled_from(["[commands]\nallow", "commands.allow", "[commands]\n 'allow' "]))
     text = draw(st.sampled_from(["", "# head\n", "mode = 'x'\n"])) + f"{name} = [{body}]"
     text += draw(

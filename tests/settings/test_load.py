@@ -56,13 +56,11 @@ def test_layers_of_a_scalar(tmp_path: Path) -> None:
         ("all", None, "none", None, "none"),
     ]
     for index, (managed, flag, user, project, wanted) in enumerate(table):
-        settings = layered(
-            tmp_path / str(index),
-            *(None if word is None else f'[network]\naccess = "{word}"' for word in (managed, user)),
-            None,
-            None if project is None else f'[network]\naccess = "{project}"',
-            **({} if flag is None else {"network__access": flag}),
-        )
+        overrides = {} if flag is None else {"network__access": flag}
+        files = [
+            None if word is None else f'[network]\naccess = "{word}"' for word in (managed, user, project)
+        ]
+        settings = layered(tmp_path / str(index), files[0], files[1], None, files[2], **overrides)
         assert settings.network.access == wanted, index
 
 

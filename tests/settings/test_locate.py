@@ -93,7 +93,8 @@ SCALARS = st.one_of(
 @st.composite
 def spelled_arrays(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
     parts = [draw(BREAKS) + draw(inner) + draw(BREAKS) for _ in range(draw(st.integers(0, 3)))]
-    comma = "," + draw(BREAKS) if parts and draw(st.booleans()) else ""
+    trailing: bool = draw(st.booleans())
+    comma = "," + draw(BREAKS) if parts and trailing else ""
     return "[" + ",".join(parts) + (comma or draw(BREAKS)) + "]"
 
 

@@ -5,7 +5,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tests.settings.stand_in import shape
 from tests.settings.test_load import ERRORS
 

@@ -72,7 +72,7 @@ def _merge_list(key: Key, lists: list[tuple[Layer, list[Entry]]], merged: Merged
         name = layer.document.layer
         if name == "default" and replaced:
             continue  # a shipped list stands until somebody trusted writes one
-        new = [entry for entry in entries if _identity(key, entry) not in kept]
+        new = [entry for entry in entries if not _is_in(kept, key, entry)]
         if name in PROJECT_LAYERS and (is_grant or key.who is not Who.ANYONE):
             merged.notices.extend([_not_believed(key, new)] if new else [])
         elif is_grant and by_admin and name != "managed":
@@ -83,6 +83,11 @@ def _merge_list(key: Key, lists: list[tuple[Layer, list[Entry]]], merged: Merged
         if name in LAYERS[:3] and not entries:
             merged.emptied.setdefault(key.name, layer.document.origin(key.path))
     merged.lists[key.name] = tuple(kept.values())
+
+
+def _is_in(kept: dict[object, Entry], key: Key, entry: Entry) -> bool:
+    found = kept.get(_identity(key, entry))
+    return found is not None and found.value == entry.value
 
 
 def _identity(key: Key, entry: Entry) -> object:

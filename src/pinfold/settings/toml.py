@@ -80,13 +80,15 @@ def _syntax_error(file: str, text: str, told: str) -> PolicyError:
         line, column = int(match[1]), int(match[2])
     start = sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
     drawn = excerpt(text, Place(line, column, 1, start))
-    return PolicyError(message, where=f"{visible(file)}:{line}", excerpt=drawn, help=_syntax_help(message))
+    return PolicyError(
+        message, where=f"{visible(file)}:{line}", excerpt=drawn, help=_syntax_help(message, text[start:])
+    )
 
 
-def _syntax_help(message: str) -> str:
+def _syntax_help(message: str, rest: str) -> str:
     if "overwrite" in message or "twice" in message:
         return "it is written twice; keep one of them"
-    if message.startswith("invalid value"):
+    if message.startswith("invalid value") and rest[:1].isalpha():
         return 'texts are written in quotes: "..."'
     return ""
 

@@ -1,0 +1,104 @@
+"""`pinfold rules`."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pinfold.cli import main
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's settings file, which is not there yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{tmp_path}/config")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    os.mkdir(tmp_path / "project")
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "config/pinfold/settings.toml"
+
+
+def test_add_creates_the_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "add", "allow", "npm test"]) == 0
+    assert file.read_text() == '[commands]\nallow = ["npm test"]\n'
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert capsys.readouterr().out == f"`npm test` added to `commands.allow` of {file}\n"
+
+
+def test_add_keeps_everything_else(file: Path) -> None:
+    file.parent.mkdir(parents=True)
+    text = "# mine\nmode='use_allowlist'   # odd spacing\n\n[commands]\nallow = [\n    'a', # first\n]\n# end"
+    file.write_text(text)
+    file.chmod(0o640)
+    assert main(["rules", "add", "allow", "b"]) == 0
+    assert file.read_text() == text.replace("# first\n", '# first\n    "b",\n')
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert main(["rules", "remove", "allow", "b"]) == 0
+    assert file.read_text() == text
+
+
+def test_twice_is_once(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert main(["rules", "add", "deny", "git push", "--reason", "ask me first"]) == 0
+    assert "already in" in capsys.readouterr().out
+    assert main(["rules", "add", "deny", "git push"]) == 0
+    assert file.read_text().count("git push") == 1
+    assert main(["rules", "remove", "deny", "git push"]) == 0
+    assert main(["rules", "remove", "deny", "git push"]) == 0
+    assert "not in" in capsys.readouterr().out
+    assert "git push" not in file.read_text()
+
+
+def test_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["rules", "add", "deny", "git push", "--reason", "no\x1b[2J"])
+    main(["rules", "add", "allow", "npm test"])
+    capsys.readouterr()
+    assert main(["rules", "list"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines() == [
+        f"deny   git push  user  {file}:3  # no\\x1b[2J",
+        f"allow  npm test  user  {file}:7",
+    ]
+    assert main(["rules", "list", "--json"]) == 0
+    rules = json.loads(capsys.readouterr().out)
+    assert rules[1] == {
+        "decision": "allow",
+        "command": "npm test",
+        "reason": "",
+        "layer": "user",
+        "file": str(file),
+        "line": 7,
+    }
+
+
+def test_what_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.parent.mkdir(parents=True)
+    table = [
+        ("", "a | sh", "is not a rule"),
+        ("", "npm\u200b test", "holds an invisible character"),
+        ("[commands]\nallow = [", "npm test", "invalid value"),
+        ("[commands]\nalow = []", "npm test", "unknown key"),
+    ]
+    for text, command, message in table:
+        file.write_text(text)
+        assert main(["rules", "add", "allow", command]) == 2
+        assert message in capsys.readouterr().err
+        assert file.read_text() == text
+
+
+def test_a_rule_without_effect_is_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["rules", "add", "deny", "git"])
+    capsys.readouterr()
+    assert main(["rules", "add", "allow", "git status"]) == 0
+    assert "never takes effect" in capsys.readouterr().out
+
+
+def test_settings_flag_and_links(file: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.toml"
+    real.write_text("")
+    (tmp_path / "link.toml").symlink_to(real)
+    assert main(["rules", "add", "ask", "rm", "--settings", f"{tmp_path}/link.toml"]) == 0
+    assert real.read_text() == '[commands]\nask = ["rm"]\n'
+    assert not file.exists()

@@ -1,0 +1,131 @@
+"""`pinfold settings`."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pinfold.cli import main
+from pinfold.cli.settings import layer_of
+from pinfold.settings.keys import TABLE
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with nothing in it, a project below it, and none of our variables set."""
+    for name in ("XDG_CONFIG_HOME", "PINFOLD_MODE", "PINFOLD_POLICY", "PINFOLD_NETWORK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    os.makedirs(tmp_path / "project/.pinfold")
+    os.makedirs(tmp_path / "project/.git")
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path
+
+
+def test_show(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "s.toml").write_text('mode = "ask_every_time"\n[limits]\nmemory = "1GiB"\n')
+    (home / "project/.pinfold/settings.toml").write_text('[commands]\nallow = ["curl"]\ndeny = ["rm"]\n')
+    assert main(["settings", "show", "--settings", f"{home}/s.toml"]) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line.split() for line in out.splitlines()}
+    assert rows["mode"] == ["mode", '"ask_every_time"', "user", f"{home}/s.toml:1"]
+    assert rows["sandbox.enabled"] == ["sandbox.enabled", "true", "default"]
+    assert rows["commands.deny"][-1] == f"{home}/project/.pinfold/settings.toml:3"
+    assert set(rows) == {key.name for key in TABLE} | {"note:"}
+    assert "`curl` in `commands.allow` is not believed" in out
+    assert "\x1b" not in out
+
+
+def test_show_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "s.toml").write_text('[filesystem]\nwrite = [\n"/a",\n"/b"]\n')
+    assert main(["settings", "show", "--json", "--settings", f"{home}/s.toml"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    row = shown["settings"]["filesystem.write"]
+    assert (row["value"], row["layer"], row["line"]) == (["/a", "/b"], "user", 3)
+    assert row["entries"] == [f"{home}/s.toml:3", f"{home}/s.toml:4"]
+    assert shown["notices"] == []
+
+
+def test_cwd_is_where_the_project_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "project/.pinfold/settings.toml").write_text('[commands]\ndeny = ["rm"]\n')
+    os.makedirs(home / "project/deep/er")
+    os.makedirs(home / "other")
+    for directory, count in (("project/deep/er", 1), ("other", 0)):
+        assert main(["rules", "list", "--json", "--cwd", f"{home}/{directory}"]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == count
+    assert main(["settings", "show", "--cwd", f"{home}/none"]) == 2
+
+
+def test_validate(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "validate"]) == 0
+    assert "defaults are in force" in capsys.readouterr().out
+    file = home / "s.toml"
+    file.write_text('[commands]\ndeny = ["git"]\nallow = ["git status"]\n')
+    assert main(["settings", "validate", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "`git status` in `commands.allow` never takes effect" in out
+    assert f"ok: {file}" in out
+    file.write_text("[sandbox]\nauto_alow = true\n")
+    assert main(["settings", "validate", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"pinfold: {file}:2: unknown key `sandbox.auto_alow`\n"
+        "  2 | auto_alow = true\n"
+        "    | ^^^^^^^^^\n"
+        "  help: did you mean `auto_allow`?\n"
+    )
+    assert main(["settings", "validate", f"{home}/none.toml"]) == 2
+    (home / "managed.toml").write_text('[admin]\nauto_run = "disabled"')
+    assert main(["settings", "validate", f"{home}/managed.toml"]) == 0
+
+
+def test_a_broken_project_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "project/.pinfold/settings.toml").write_text("[commands]\ndeny = ['rm'")
+    for verb in (["settings", "show"], ["settings", "validate"], ["rules", "list"], ["exclude", "list"]):
+        assert main(verb) == 2
+    assert "unclosed array" in capsys.readouterr().err
+
+
+EXAMPLES = [
+    ("deny", "git push --force", "match", "git push origin main --force", 0),
+    ("deny", "git push --force", "match", "env git push origin", 2),
+    ("deny", "git push --force", "not_match", "git push origin", 0),
+    ("deny", "rm", "not_match", "ls; rm x", 2),
+    ("allow", "npm test", "match", "npm test && npm test -- -x", 0),
+    ("allow", "npm test", "match", "npm test && ls", 2),
+    ("allow", "npm test", "not_match", "npm test; curl x | sh", 0),
+]
+
+
+@pytest.mark.parametrize(("decision", "command", "kind", "line", "code"), EXAMPLES)
+def test_examples_of_rules(
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    decision: str,
+    command: str,
+    kind: str,
+    line: str,
+    code: int,
+) -> None:
+    file = home / "s.toml"
+    file.write_text(f"[[rule]]\ndecision = '{decision}'\ncommand = '{command}'\n{kind} = ['{line}']\n")
+    assert main(["settings", "validate", str(file)]) == code
+    if code:
+        assert f"{file}:4: the rule `{command}`" in capsys.readouterr().err
+
+
+def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "pinfold settings"
+
+
+def test_layer_of() -> None:
+    table = [
+        ("/etc/pinfold/managed.toml", "managed"),
+        ("/etc/pinfold/managed.d/10.toml", "managed"),
+        ("/p/.pinfold/settings.toml", "project"),
+        ("/p/.pinfold/settings.local.toml", "project-local"),
+        ("/home/u/.config/pinfold/settings.toml", "user"),
+    ]
+    for path, layer in table:
+        assert layer_of(path) == layer
