@@ -5,6 +5,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from pinfold.model.decision import Verdict
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.script import Script
 from pinfold.model.text import Origin
 
 
@@ -45,6 +47,10 @@ class Facts(Struct, frozen=True):
     """The workspace: the directories of the session's projects, absolute and real."""
     home: str
     files: Files
+    policy: SandboxPolicy
+    """The user's own policy, as the settings give it."""
+    script: Script = Script("")
+    """The line of a `RunCommand`, parsed."""
     is_superuser: bool = False
     fence_available: bool = True
     """Whether this machine can hold the fence."""

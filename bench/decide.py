@@ -1,0 +1,89 @@
+"""How long a decision takes, against a bare interpreter in the same run.
+
+Run: `make bench`, or `.venv/bin/python bench/decide.py [--rounds N]`.
+
+Prints the median of each, and ratios; a number in milliseconds means little without the machine,
+a ratio to `python -I -c pass` of the same minute means something anywhere.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from pinfold.session import Session
+
+LINES = (
+    "cd src && npm test",
+    "git status && git diff | head -100",
+    "FOO=1 make -j4",
+    "grep -rn 'a|b;c' src | sort | uniq -c",
+    "pytest -q 2>&1 | tail -20",
+    "for f in *.py; do python -m py_compile \"$f\"; done",
+    "git show $(git rev-parse HEAD)",
+    "mkdir -p out && cp a.txt out/",
+)
+AIMS = {"seen": 0.3, "new": 1.5, "cold": 6.0}
+# On this path these would be paid for by every hook of every tool call.
+NEVER_IMPORTED = ("rich", "asyncio", "http", "dataclasses", "inspect", "pathlib", "typing_extensions")
+
+
+def median_ms(work: Callable[[int], object], rounds: int) -> float:
+    times = []
+    for number in range(rounds):
+        start = perf_counter()
+        work(number)
+        times.append(perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def started(*arguments: str) -> Callable[[int], object]:
+    def start(_: int) -> object:
+        return subprocess.run([sys.executable, "-I", *arguments], capture_output=True, check=False)
+
+    return start
+
+
+def imported_by_check() -> list[str]:
+    code = (
+        "import sys; sys.argv = ['pinfold', 'check', 'ls']\n"
+        "from pinfold.cli import main; main()\n"
+        "print(*sys.modules)"
+    )
+    output = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False).stdout
+    return [name for name in NEVER_IMPORTED if name in output.split()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=40)
+    rounds = parser.parse_args().rounds
+
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
+        Path("settings.toml").write_text('[commands]\nallow = ["npm test"]\ndeny = ["git push"]\n')
+        session = Session([directory], settings="settings.toml", cwd=directory)
+        for line in LINES:
+            session.check(line)
+        seen = median_ms(lambda n: session.check(LINES[n % len(LINES)]), rounds * 10)
+        new = median_ms(lambda n: session.check(f"{LINES[n % len(LINES)]} && echo {n}"), rounds * 5)
+        bare = median_ms(started("-c", "pass"), rounds)
+        cold = median_ms(
+            started("-m", "pinfold", "check", "--settings", "settings.toml", LINES[0]), rounds
+        )
+
+    print(f"a decision on a line seen before   {seen:8.3f} ms   (aim {AIMS['seen']} ms)")
+    print(f"a decision on a new line           {new:8.3f} ms   (aim {AIMS['new']} ms)")
+    print(f"python -I -c pass                  {bare:8.2f} ms")
+    print(f"pinfold check, started cold        {cold:8.2f} ms   {cold / bare:.2f}x bare (aim {AIMS['cold']}x)")
+    print(f"imported though it should not be   {', '.join(imported_by_check()) or 'nothing'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

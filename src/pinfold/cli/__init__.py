@@ -1,0 +1,95 @@
+"""The command line: a module a verb, and nothing loaded but the verb that was asked for.
+
+Start-up time is a feature: agents' hooks start us for each tool call.
+"""
+
+import os
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from typing import NamedTuple
+
+from pinfold.model.errors import PinfoldError, PolicyError
+
+
+class Verb(NamedTuple):
+    module: str
+    help: str
+
+
+VERBS = {
+    "check": Verb("check", "say whether a command, path, host or tool is allowed"),
+    "explain": Verb("explain", "the same, told to a person, with carets"),
+    "settings": Verb("settings", "show, validate or describe the settings"),
+    "rules": Verb("rules", "list, add or remove rules about commands"),
+    "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
+}
+
+OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return OK if arguments else BAD_INPUT
+    if arguments[0] in ("-V", "--version"):
+        from pinfold import __version__
+
+        print(f"pinfold {__version__}")
+        return OK
+    verb = VERBS.get(arguments[0])
+    if verb is None:
+        return _unknown(arguments[0])
+    return _run(arguments[0], verb, arguments[1:])
+
+
+def _run(name: str, verb: Verb, arguments: list[str]) -> int:
+    module = import_module(f"pinfold.cli.{verb.module}")
+    parser = ArgumentParser(prog=f"pinfold {name}", description=verb.help, allow_abbrev=False)
+    module.configure(parser)
+    try:
+        code: int = module.run(parser.parse_args(arguments))
+        sys.stdout.flush()
+        return code
+    except PolicyError as error:
+        from pinfold.cli.common import print_error
+
+        print_error(error)
+    except PinfoldError as error:
+        print(f"pinfold: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has gone; there is nobody left to tell. Keep the interpreter from trying again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return BAD_INPUT
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS))
+    lines = [f"  {name:{width}}  {verb.help}" for name, verb in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: pinfold VERB ...",
+            "",
+            "Lets AI coding agents run terminal commands inside a fence that the kernel holds.",
+            "",
+            *lines,
+            "",
+            "`pinfold VERB --help` says more.",
+        ]
+    )
+
+
+def _unknown(name: str) -> int:
+    from difflib import get_close_matches
+
+    from pinfold.cli.display import escape
+
+    near = get_close_matches(name, VERBS, n=1)
+    hint = f"; did you mean `{near[0]}`?" if near else f"; there are: {', '.join(VERBS)}"
+    print(f"pinfold: no verb `{escape(name)}`{hint}", file=sys.stderr)
+    return BAD_INPUT

@@ -1,0 +1,90 @@
+"""The decision: a request becomes allow, ask or deny, and says why.
+
+Read `STEPS` from top to bottom: the first step that says anything decides. Every deny stands before
+any ask, so an ask never ends the search for a deny. `spec/reference.py` says the same in a hundred
+plain lines, and a test holds the two against each other.
+
+This is pure: the clock, the disk, hooks and processes are known here only as `Facts`.
+"""
+
+from collections.abc import Callable
+
+from pinfold.model.decision import Decision, JudgedCommand, Verdict
+from pinfold.model.facts import Facts
+from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
+from pinfold.model.script import Command
+from pinfold.model.settings import Settings
+from pinfold.policy import steps
+from pinfold.policy.candidates import candidates
+from pinfold.policy.case import Case
+from pinfold.policy.files import judge_read, judge_write
+from pinfold.policy.hosts import judge_connect
+from pinfold.policy.tools import judge_browser, judge_tool
+
+STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
+    # What is refused, whoever asks.
+    steps.nul,
+    steps.denied,
+    steps.no_fence,
+    # What a person must see, whatever the rules say.
+    steps.too_long,
+    steps.ruinous,
+    steps.bypass,
+    steps.widening,
+    steps.changes_pinfold,
+    steps.superuser,
+    steps.disabled_by_administrator,
+    steps.ask_every_time,
+    # What the rules say.
+    steps.unparsed,
+    steps.ask_rules,
+    steps.nothing_to_run,
+    steps.run_everything,
+    steps.delete_protection,
+    steps.elevation,
+    steps.unfenced_files,
+    steps.empty_allowlist,
+    steps.covered,
+    steps.fenced,
+    steps.otherwise,
+)
+
+
+def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
+    """What is to be done about a request. Total: every input has an answer."""
+    match request:
+        case RunCommand():
+            return _decide_command(Case(request, settings, facts))
+        case ReadFile():
+            return judge_read(request, settings, facts)
+        case WriteFile():
+            return judge_write(request, settings, facts)
+        case Connect():
+            return judge_connect(request, settings, facts)
+        case CallTool():
+            return judge_tool(request, settings, facts)
+        case UseBrowser():
+            return judge_browser(request, settings, facts)
+
+
+def _decide_command(case: Case) -> Decision:
+    reasons = next(reasons for step in STEPS if (reasons := step(case)))
+    verdict = min((reason.verdict for reason in reasons), key=tuple(Verdict).index)
+    return Decision(
+        verdict=verdict,
+        reasons=reasons,
+        sandboxed=case.is_fenced,
+        policy=case.effective.policy,
+        widening=case.effective.widening,
+        commands=tuple(_judged(part) for part in case.script.commands if part.words),
+        candidates=candidates(case) if verdict is Verdict.ASK else (),
+    )
+
+
+def _judged(part: Command) -> JudgedCommand:
+    return JudgedCommand(
+        argv=tuple(word.source if word.literal is None else word.literal for word in part.words),
+        text=part.text,
+        span=part.span,
+        computed=tuple(index for index, word in enumerate(part.words) if word.literal is None),
+    )

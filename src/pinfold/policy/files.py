@@ -1,0 +1,142 @@
+"""The agent's file tools: may this path be read or written?
+
+Hidden is denied, since for an agent such a path does not exist; what is merely out of the way is a
+person's to decide.
+"""
+
+from msgspec.structs import replace
+
+from pinfold.model.approval import AutoRunMode
+from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.facts import Facts
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.request import ReadFile, WriteFile
+from pinfold.model.settings import Settings
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.places import absolute, relative_to_root
+from pinfold.policy.protected import Grant, protected_by
+from pinfold.policy.protections import write_objection
+
+
+def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
+    path = _real(request.path, facts)
+    reason = (
+        _malformed(request.path)
+        or _hidden(path, settings, facts)
+        or _needs_person(settings)
+        or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
+    )
+    return _decision(reason, facts.policy)
+
+
+def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decision:
+    path = _real(request.path, facts)
+    reason = (
+        _malformed(request.path)
+        or _hidden(path, settings, facts)
+        or _never(path, facts)
+        or _read_only(settings, facts)
+        or _needs_person(settings)
+        or _protected(path, settings, facts)
+        or _deletes(request, settings)
+        or _git_ignored(path, settings, facts)
+        or Reason("file_write", f"{path} may be written", Verdict.ALLOW)
+    )
+    return _decision(reason, facts.policy)
+
+
+def _real(path: str, facts: Facts) -> str:
+    return path if "\0" in path else facts.files.real(absolute(path, facts))
+
+
+def _decision(reason: Reason, policy: SandboxPolicy) -> Decision:
+    return Decision(reason.verdict, (reason,), sandboxed=False, policy=policy)
+
+
+def _malformed(path: str) -> Reason | None:
+    if path and "\0" not in path:
+        return None
+    what = "contains a NUL character" if path else "is empty"
+    return Reason("malformed_path", f"the path {what}", Verdict.DENY, remedy="send a path")
+
+
+def _hidden(path: str, settings: Settings, facts: Facts) -> Reason | None:
+    pattern = hidden_by(path, facts.policy, facts.roots)
+    if pattern is None:
+        return None
+    return Reason(
+        "hidden",
+        f"{path} is hidden by `{pattern}`",
+        Verdict.DENY,
+        rule=pattern,
+        origin=settings.origin("filesystem.hide"),
+        remedy="add it to `filesystem.read` in your own settings",
+    )
+
+
+def _never(path: str, facts: Facts) -> Reason | None:
+    relative = relative_to_root(path, facts)
+    name = None if relative is None else protected_by(relative, facts.policy.protected)
+    if name is None or name.grant is not Grant.NEVER:
+        return None
+    return Reason(
+        "protected", f"{path} is protected: {name.why}", Verdict.DENY, rule=name.name, remedy="edit it yourself"
+    )
+
+
+def _read_only(settings: Settings, facts: Facts) -> Reason | None:
+    if facts.policy.type is not PolicyType.WORKSPACE_READONLY:
+        return None
+    return Reason(
+        "read_only",
+        "the policy is read-only",
+        Verdict.DENY,
+        rule='sandbox.policy = "read-only"',
+        origin=settings.origin("sandbox.policy"),
+        remedy='set `sandbox.policy = "workspace-write"`',
+    )
+
+
+def _needs_person(settings: Settings) -> Reason | None:
+    if settings.admin.disabled:
+        key, rule = "admin.auto_run", 'admin.auto_run = "disabled"'
+    elif settings.mode is AutoRunMode.ASK_EVERY_TIME:
+        key, rule = "mode", 'mode = "ask_every_time"'
+    else:
+        return None
+    return Reason(
+        key.replace(".", "_"),
+        "a person is to see everything",
+        Verdict.ASK,
+        rule=rule,
+        origin=settings.origin(key),
+        remedy=f"change `{key}`",
+    )
+
+
+def _protected(path: str, settings: Settings, facts: Facts) -> Reason | None:
+    reason = write_objection(path, settings, facts)
+    return None if reason is None else replace(reason, step="file_protection", remedy=f"change `{reason.rule}`")
+
+
+def _deletes(request: WriteFile, settings: Settings) -> Reason | None:
+    if not (request.delete and settings.protect.delete_files):
+        return None
+    return _protection("delete_protection", "it deletes a file", "protect.delete_files", settings)
+
+
+def _git_ignored(path: str, settings: Settings, facts: Facts) -> Reason | None:
+    if not (settings.protect.git_ignored and facts.files.is_git_ignored(path)):
+        return None
+    return _protection("git_ignored", f"{path} is ignored by git", "protect.git_ignored", settings)
+
+
+def _protection(step: str, message: str, key: str, settings: Settings) -> Reason:
+    return Reason(
+        step,
+        message,
+        Verdict.ASK,
+        rule=f"{key} = true",
+        origin=settings.origin(key),
+        remedy=f"set `{key} = false`",
+    )

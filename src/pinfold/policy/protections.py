@@ -1,0 +1,131 @@
+"""What a command that runs outside of the fence would touch, judged by name.
+
+Inside the fence none of this is asked: there the kernel knows the paths, and here we only guess them
+from words. So every doubt is a reason to ask.
+"""
+
+from collections.abc import Iterator
+
+from pinfold.model.decision import Reason, Verdict
+from pinfold.model.facts import Facts
+from pinfold.model.script import Command, Trait, Word
+from pinfold.model.settings import Settings
+from pinfold.model.text import Span
+from pinfold.policy.case import Case
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.paths import contains
+from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, relative_to_root
+from pinfold.policy.protected import protected_by
+from pinfold.policy.rules import is_sink
+
+STEP = "unfenced_files"
+
+
+def file_protections(case: Case) -> Iterator[Reason]:
+    """Every reason to ask about the files the line would touch."""
+    for part in case.script.commands:
+        yield from _writes(part, case)
+        yield from _reads(part, case)
+        yield from _mentions(part, case.facts)
+
+
+def _writes(part: Command, case: Case) -> Iterator[Reason]:
+    redirected = [redirection.target for redirection in part.redirections if redirection.writes]
+    for word in (*redirected, *part.writes, *part.deletes):
+        if is_sink(word):
+            continue
+        paths = leads_to(word, part, case.facts)
+        if paths is None:
+            yield _ask(f"where `{word.source}` leads cannot be known, and it would be written", word.span)
+            continue
+        for path in paths:
+            if reason := write_objection(path, case.settings, case.facts, word.span):
+                yield reason
+                break
+
+
+def write_objection(path: str, settings: Settings, facts: Facts, span: Span | None = None) -> Reason | None:
+    """Why a person should see a write to this path (absolute, links followed), if there is a reason."""
+    if pattern := hidden_by(path, facts.policy, facts.roots):
+        return _ask(f"{path} is hidden by `{pattern}`", span, "filesystem.hide", settings)
+    relative = relative_to_root(path, facts)
+    if relative is not None and (name := protected_by(relative, facts.policy.protected)):
+        return _ask(f"{path} is protected: {name.why}", span, "filesystem.protect", settings)
+    if settings.protect.outside_workspace and not in_workspace(path, facts):
+        return _ask(f"{path} lies outside of the workspace", span, "protect.outside_workspace", settings)
+    if settings.protect.dotfiles and is_dotfile(path, facts):
+        return _ask(f"{path} is a dotfile", span, "protect.dotfiles", settings)
+    return None
+
+
+def _reads(part: Command, case: Case) -> Iterator[Reason]:
+    facts = case.facts
+    redirected = [redirection.target for redirection in part.redirections if redirection.reads]
+    for word in (*redirected, *part.reads):
+        paths = leads_to(word, part, facts)
+        if paths is None:
+            yield _ask(f"what `{word.source}` reads cannot be known; it may be something hidden", word.span)
+            continue
+        for path in paths:
+            if pattern := hidden_by(path, facts.policy, facts.roots):
+                yield _ask(f"{path} is hidden by `{pattern}`", word.span, "filesystem.hide", case.settings)
+            elif part.reads_below and (pattern := _hides_something_below(path, facts)):
+                yield _ask(
+                    f"it reads all of {path}, where `{pattern}` may be hidden",
+                    word.span,
+                    "filesystem.hide",
+                    case.settings,
+                )
+
+
+def _hides_something_below(path: str, facts: Facts) -> str | None:
+    if not facts.files.is_directory(path):
+        return None
+    for entry in facts.policy.hidden:
+        if entry.startswith("/") and contains(path, entry):
+            return entry
+        if not entry.startswith("/") and any(
+            contains(root, path) or contains(path, root) for root in facts.roots
+        ):
+            return entry
+    for root in facts.policy.ignore_mapping:
+        if contains(root, path) or contains(path, root):
+            return f"the ignore files of {root}"
+    return None
+
+
+def _mentions(part: Command, facts: Facts) -> Iterator[Reason]:
+    """A hidden path named anywhere in a command, in whatever option or form (`@f`, `--x=f`, `rev:f`)."""
+    directories = bases(part, facts)
+    if Trait.TEXT_ONLY in part.traits or directories is None:
+        return
+    for word in part.words[1:]:
+        for piece in _pieces(word):
+            for base in directories:
+                path = facts.files.real(piece if piece.startswith("/") else f"{base}/{piece}")
+                if pattern := hidden_by(path, facts.policy, facts.roots):
+                    yield _ask(f"it names {path}, which is hidden by `{pattern}`", word.span)
+                    return
+
+
+def _pieces(word: Word) -> Iterator[str]:
+    text = word.literal
+    if not text:
+        return
+    yield text
+    for mark in "=:@":
+        _, found, rest = text.partition(mark)
+        if found and rest:
+            yield rest.removeprefix("//")
+
+
+def _ask(message: str, span: Span | None, setting: str = "", settings: Settings | None = None) -> Reason:
+    return Reason(
+        STEP,
+        message,
+        Verdict.ASK,
+        rule=setting,
+        origin=settings.origin(setting) if settings and setting else None,
+        span=span,
+        remedy=f"change `{setting}`, or run it inside the fence" if setting else "run it inside the fence",
+    )

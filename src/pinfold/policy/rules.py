@@ -1,0 +1,111 @@
+"""Whether a rule speaks of a command.
+
+The two kinds of rule are read in opposite ways, so that a doubt always falls to the careful side:
+
+- A **restrictive** rule (deny, ask) compares canonical forms: the program's plain name, its options
+  in any spelling and order, its operands wherever options stand between them.
+- A **permissive** rule (allow, safe, an exclusion) compares the words exactly as a prefix, and a
+  program given by a path is the named one only in the system's own directories.
+"""
+
+from enum import Enum
+
+from pinfold.model.script import Command, Shape, Trait, Word
+from pinfold.model.settings import Rule
+
+SYSTEM_DIRECTORIES = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"})
+
+
+class Match(Enum):
+    """How surely a restrictive rule speaks of a command."""
+
+    NO = 0
+    MAYBE = 1
+    """Only if a word that cannot be known has the right value."""
+    YES = 2
+
+
+def restrictive_match(shape: Shape, command: Command) -> Match:
+    """Whether a deny or ask rule speaks of this command."""
+    if shape.program != command.program:
+        return Match.NO
+    return min(_flags_match(shape, command), _operands_match(shape, command), key=lambda match: match.value)
+
+
+def _flags_match(shape: Shape, command: Command) -> Match:
+    if set(shape.flags) <= set(command.flags):
+        return Match.YES
+    return Match.MAYBE if any(_hides_options(word) for word in command.words[1:]) else Match.NO
+
+
+def _hides_options(word: Word) -> bool:
+    return word.literal is None and word.may_be_option
+
+
+def _operands_match(shape: Shape, command: Command) -> Match:
+    if Trait.UNCHARTED in command.traits:
+        return _operands_among(shape.operands, command.words[1:])
+    for position, wanted in enumerate(shape.operands):
+        if position >= len(command.operands):
+            return Match.MAYBE if any(word.splits for word in command.words[1:]) else Match.NO
+        given = command.operands[position].literal
+        if given is None:
+            return Match.MAYBE
+        if given != wanted:
+            return Match.NO
+    return Match.YES
+
+
+def _operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
+    """As `_operands_match`, where nothing is known of the program: a word after an option may be its value."""
+    if not wanted:
+        return Match.YES
+    after_option = False
+    for position, word in enumerate(words):
+        given = word.literal
+        if given is None:
+            return Match.MAYBE
+        if given.startswith("-"):
+            after_option = True
+            continue
+        if given == wanted[0]:
+            return _operands_among(wanted[1:], words[position + 1 :])
+        if not after_option:
+            return Match.NO
+        after_option = False
+    return Match.NO
+
+
+def names(shape: Shape, command: Command) -> bool:
+    """Whether a permissive rule's words are the beginning of this command, literally."""
+    if Trait.REDEFINED in command.traits or len(command.words) < len(shape.words):
+        return False
+    program, *rest = (word.literal for word in command.words[: len(shape.words)])
+    return program is not None and _is_program(program, shape.words[0]) and tuple(rest) == shape.words[1:]
+
+
+def _is_program(given: str, wanted: str) -> bool:
+    if given == wanted:
+        return True
+    directory, slash, name = given.rpartition("/")
+    return bool(slash) and name == wanted and directory in SYSTEM_DIRECTORIES
+
+
+def covering_rule(command: Command, rules: tuple[Rule, ...]) -> Rule | None:
+    """The permissive rule that covers this very command with all it does, if there is one."""
+    if any(redirection.writes and not is_sink(redirection.target) for redirection in command.redirections):
+        return None
+    for rule in rules:
+        if names(rule.shape, command) and all(
+            hazard.option and hazard.option in rule.shape.words for hazard in command.hazards
+        ):
+            return rule
+    return None
+
+
+SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full"})
+
+
+def is_sink(word: Word) -> bool:
+    """Whether writing there changes nothing."""
+    return word.literal in SINKS

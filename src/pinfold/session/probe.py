@@ -1,0 +1,35 @@
+"""Whether this process is itself inside somebody's fence.
+
+IS_SANDBOX is only a claim, and any value of it can be set by anyone. It counts together with what the
+kernel says of this very process.
+
+Facts (proc(5), user_namespaces(7)): `Seccomp: 2` in /proc/self/status means a filter holds this
+process, `NoNewPrivs: 1` that exec gives it nothing; the initial user namespace maps all 2^32 - 1 ids.
+"""
+
+from collections.abc import Mapping
+
+EVERY_ID = 4294967295
+
+
+def is_inside_fence(environ: Mapping[str, str]) -> bool:
+    """Whether IS_SANDBOX is set and the kernel agrees."""
+    return bool(environ.get("IS_SANDBOX")) and (_is_filtered() or _is_namespaced())
+
+
+def _is_filtered() -> bool:
+    status = dict(line.split(":\t", 1) for line in _lines("/proc/self/status") if ":\t" in line)
+    return status.get("Seccomp") == "2" or status.get("NoNewPrivs") == "1"
+
+
+def _is_namespaced() -> bool:
+    mapped = [line.split() for line in _lines("/proc/self/uid_map")]
+    return bool(mapped) and sum(int(fields[2]) for fields in mapped) < EVERY_ID
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,130 @@
+"""A session: parse, gather the facts, decide."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from pinfold import shell
+from pinfold.model.decision import Decision
+from pinfold.model.facts import Facts, HookAnswer
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import Request, RunCommand
+from pinfold.model.script import Script
+from pinfold.model.settings import Settings
+from pinfold.policy.decide import decide
+from pinfold.policy.enrich import enrich
+from pinfold.session.disk import Disk, load_ignore_mapping
+from pinfold.session.hooks import Question, ask_hooks
+from pinfold.session.probe import is_inside_fence
+from pinfold.settings import Live, Sources, policy_of
+
+
+class Session:
+    """The projects an agent works in, the settings in force, and the answers to its requests.
+
+    `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
+    the usual layers. `overrides` is the command line's layer.
+    """
+
+    def __init__(
+        self,
+        projects: Sequence[str] = (),
+        *,
+        settings: str | Mapping[str, object] | None = None,
+        cwd: str | None = None,
+        overrides: Mapping[str, object] | None = None,
+        environ: Mapping[str, str] | None = None,
+        conversation: str = "",
+        model: str = "",
+    ) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.cwd = os.path.realpath(cwd or os.getcwd())
+        self.roots = tuple(os.path.realpath(project) for project in projects) or (find_project(self.cwd),)
+        self.home = os.path.realpath(os.path.expanduser("~"))
+        self.conversation = conversation
+        self.model = model
+        self._disk = Disk()
+        self._live = Live(
+            Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ), shell.shape
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force now; a changed file counts from the next request on."""
+        return self._live.current()
+
+    @property
+    def policy(self) -> SandboxPolicy:
+        """The user's own policy, with the workspace and its ignore files."""
+        settings = self.settings
+        mapping = load_ignore_mapping(self.roots, settings.filesystem.ignore_files)
+        return enrich(policy_of(settings, self.roots, self.home), self.roots, mapping)
+
+    def check(self, request: Request | str | Sequence[str]) -> Decision:
+        """What would be done about a request; a string is a shell line, a list is run without a shell."""
+        return self._decided(as_request(request))
+
+    def _decided(self, request: Request) -> Decision:
+        settings = self.settings
+        facts = self._facts(request)
+        if isinstance(request, RunCommand) and settings.hooks.before_command:
+            # Hooks are told whether the line would be fenced, so it is judged once without them.
+            sandboxed = decide(request, settings, facts).sandboxed
+            facts = self._facts(request, self._ask_hooks(request, settings, sandboxed))
+        return decide(request, settings, facts)
+
+    def _facts(self, request: Request, hooks: tuple[HookAnswer, ...] = ()) -> Facts:
+        return Facts(
+            cwd=self._start(request),
+            roots=self.roots,
+            home=self.home,
+            files=self._disk,
+            policy=self.policy,
+            script=_script(request),
+            is_superuser=os.geteuid() == 0,
+            inside_fence=is_inside_fence(self.environ),
+            hooks=hooks,
+        )
+
+    def _start(self, request: Request) -> str:
+        asked = request.cwd if isinstance(request, RunCommand) else None
+        return os.path.realpath(os.path.join(self.cwd, asked)) if asked else self.cwd
+
+    def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
+        question = Question(
+            conversation_id=self.conversation,
+            generation_id="",
+            model=self.model,
+            command=request.command,
+            cwd=self._start(request),
+            sandbox=sandboxed,
+        )
+        return ask_hooks(question, settings.hooks)
+
+
+def as_request(request: Request | str | Sequence[str]) -> Request:
+    if isinstance(request, str):
+        return RunCommand(request)
+    if isinstance(request, Sequence):
+        return RunCommand(" ".join(quoted(word) for word in request), argv=tuple(request))
+    return request
+
+
+def quoted(word: str) -> str:
+    """A word as a shell line would have to spell it."""
+    plain = word and all(c.isascii() and (c.isalnum() or c in "-_./:=+,%@") for c in word)
+    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+
+
+def _script(request: Request) -> Script:
+    return shell.parse(request.command) if isinstance(request, RunCommand) else Script("")
+
+
+def find_project(directory: str) -> str:
+    """The repository around a directory, or the directory itself. Never the home or the root."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    at = directory
+    while at not in ("/", home):
+        if os.path.exists(os.path.join(at, ".git")):
+            return at
+        at = os.path.dirname(at)
+    return directory

@@ -1,0 +1,77 @@
+"""What a repository would make git run."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pinfold.session.git import find_repository, git_helpers, parse_config
+
+
+def git(directory: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=directory, check=True, capture_output=True)
+
+
+CONFIGURED = [
+    ("core.fsmonitor", "./evil", True),
+    ("core.fsmonitor", "true", False),
+    ("core.pager", "less", False),
+    ("core.pager", "./evil", True),
+    ("diff.external", "./evil", True),
+    ("diff.tool.textconv", "./evil", True),
+    ("filter.x.clean", "./evil", True),
+    ("alias.st", "!./evil", True),
+    ("include.path", "../more", True),
+    ("core.HooksPath", "hooks", True),
+    ("user.email", "a@b", False),
+    ("remote.origin.url", "https://example.com/x", False),
+    ("branch.main.remote", "origin", False),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "runs"), CONFIGURED)
+def test_configured_key(tmp_path: Path, key: str, value: str, runs: bool) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", key, value)
+    assert bool(git_helpers(str(tmp_path))) is runs
+
+
+def test_a_fresh_repository_runs_nothing(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert git_helpers(str(tmp_path)) == ()
+    assert git_helpers(str(tmp_path / "below")) == ()
+
+
+def test_a_hook_that_runs_on_status(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    hook = tmp_path / ".git/hooks/post-index-change"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    assert git_helpers(str(tmp_path)) == ("hooks/post-index-change",)
+
+
+def test_a_linked_worktree_reads_the_common_config(tmp_path: Path) -> None:
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    main.mkdir()
+    git(main, "init", "-q")
+    git(main, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    git(main, "config", "diff.external", "./evil")
+    assert git_helpers(str(linked)) == ("diff.external",)
+
+
+def test_a_bare_repository_in_the_open(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare")
+    git(tmp_path, "config", "core.pager", "./evil")
+    assert find_repository(str(tmp_path)) == str(tmp_path)
+    assert git_helpers(str(tmp_path)) == ("core.pager",)
+
+
+def test_parse_config() -> None:
+    text = '[core]\n\tpager = "a b"\n[Diff "Tool"] textconv = x\n[alias]\n  x = one \\\n two\n# no = no\n[a]\nbare\n'
+    assert list(parse_config(text)) == [
+        ("core.pager", "a b"),
+        ("diff.Tool.textconv", "x"),
+        ("alias.x", "one  two"),
+        ("a.bare", "true"),
+    ]

@@ -1,0 +1,78 @@
+"""Hooks: what a program's answer is worth, with real programs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.decision import Decision, Verdict
+from pinfold.session import Session
+
+BLOCKED = "Command execution was blocked by a hook"
+
+ANSWERS = [
+    # a clear answer
+    ("""echo '{"permission": "deny", "user_message": "not on Sundays"}'""", "ls", Verdict.DENY, "not on Sundays"),
+    ("""echo '{"permission": "ask"}'""", "ls", Verdict.ASK, "a hook wants a person"),
+    ("""echo '{"permission": "allow"}'""", "ls", Verdict.ALLOW, ""),
+    ("""echo '{"permission": "allow", "later_field": 1}'""", "ls", Verdict.ALLOW, ""),
+    # no opinion
+    ("true", "ls", Verdict.ALLOW, ""),
+    ("echo '{}'", "ls", Verdict.ALLOW, ""),
+    # an allow lifts no rule
+    ("""echo '{"permission": "allow"}'""", "git push", Verdict.DENY, "matched by the rule `git push`"),
+    ("""echo '{"permission": "allow"}'""", "sudo ls", Verdict.ASK, "more rights"),
+    # crash, nonsense, time-out
+    ("exit 1", "ls", Verdict.DENY, "exit status 1"),
+    ("kill -9 $$", "ls", Verdict.DENY, "exit status -9"),
+    ("echo maybe", "ls", Verdict.DENY, "makes no sense"),
+    ("""echo '{"permission": "perhaps"}'""", "ls", Verdict.DENY, "makes no sense"),
+    ("""echo '{"decision": "allow"}'""", "ls", Verdict.DENY, "has no `permission`"),
+    ("""echo '{"permission": "allow"}'; exit 2""", "ls", Verdict.DENY, "exit status 2"),
+    ("printf '\\377'", "ls", Verdict.DENY, "makes no sense"),
+    ("sleep 30", "ls", Verdict.DENY, "did not answer within"),
+]
+
+
+def judged(tmp_path: Path, line: str, *scripts: str) -> Decision:
+    hooks = []
+    for number, script in enumerate(scripts):
+        hook = tmp_path / f"hook{number}"
+        hook.write_text(f"#!/bin/sh\n{script}\n")
+        hook.chmod(0o755)
+        hooks.append(str(hook))
+    settings = {"commands": {"deny": ["git push"]}, "hooks": {"before_command": hooks, "timeout": "1s"}}
+    return Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check(line)
+
+
+@pytest.mark.parametrize(("script", "line", "verdict", "message"), ANSWERS)
+def test_answer(tmp_path: Path, script: str, line: str, verdict: Verdict, message: str) -> None:
+    decision = judged(tmp_path, line, script)
+    assert decision.verdict is verdict
+    assert message in decision.reasons[0].message
+
+
+def test_a_denial_says_which_hook(tmp_path: Path) -> None:
+    reason = judged(tmp_path, "ls", "exit 1").reasons[0]
+    assert reason.message.startswith(BLOCKED)
+    assert str(tmp_path / "hook0") in reason.message
+
+
+def test_deny_wins_over_ask_over_allow(tmp_path: Path) -> None:
+    says = ["""echo '{"permission": "%s"}'""" % word for word in ("allow", "ask", "deny")]
+    assert judged(tmp_path, "ls", *says).verdict is Verdict.DENY
+    assert judged(tmp_path, "ls", *says[:2]).verdict is Verdict.ASK
+
+
+def test_a_hook_is_told_what_the_seeds_say(tmp_path: Path) -> None:
+    judged(tmp_path, "ls 'a b'", f"cat > {tmp_path}/told")
+    told = json.loads((tmp_path / "told").read_text())
+    assert {"conversation_id", "generation_id", "model", "command", "cwd", "sandbox"} <= set(told)
+    assert (told["command"], told["cwd"], told["sandbox"]) == ("ls 'a b'", str(tmp_path), True)
+
+
+def test_a_missing_hook_is_a_no(tmp_path: Path) -> None:
+    settings = {"hooks": {"before_command": [str(tmp_path / "nowhere")]}}
+    decision = Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check("ls")
+    assert decision.verdict is Verdict.DENY
+    assert "could not be started" in decision.reasons[0].message
