@@ -15,9 +15,10 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pinfold.model.script import Command, Script, Trait
+from pinfold.model.script import Command, Computed, Script, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
+from pinfold.shell.dialects import has_bash_only_syntax, runs_in_another_shell
 from pinfold.shell.findings import Facts, Findings, Nested, Places
 from pinfold.shell.source import Source
 from pinfold.shell.syntax import MAX_CHARACTERS, SyntaxTrouble, Tree
@@ -33,6 +34,15 @@ MAX_COMMANDS = 1_000
 MAX_PASSES = 6
 SECONDS = 0.8
 REMEMBERED = 512
+READ_DIFFERENTLY = {
+    # shfmt reads CR LF as one newline, also after a backslash. bash does not.
+    "\r\n": "a carriage return before a newline",
+    # bash takes the continuation out first, and sees `$(`, `<(` or `<<`. shfmt does not.
+    "$\\\n": "a line continuation inside of an expansion",
+    "<\\\n": "a line continuation inside of a redirection",
+    ">\\\n": "a line continuation inside of a redirection",
+}
+"""Texts that bash and shfmt are known to read differently, and what is wrong with them."""
 
 
 class TreeLoader(Protocol):
@@ -83,10 +93,10 @@ class _Line:
             return Script(text, problem="contains a NUL character", problem_span=Span(at, at + 1))
         if len(text) > MAX_CHARACTERS:
             return Script(text, problem=f"longer than {MAX_CHARACTERS:,} characters")
-        if "\r\n" in text:
-            # shfmt reads CR LF as one newline, also after a backslash. bash does not.
-            at = text.index("\r\n")
-            return Script(text, problem="a carriage return before a newline", problem_span=Span(at, at + 1))
+        for odd, problem in READ_DIFFERENTLY.items():
+            if odd in text:
+                at = text.index(odd)
+                return Script(text, problem=problem, problem_span=Span(at, at + 1))
         try:
             return self.passes()
         except SyntaxTrouble as trouble:
@@ -148,13 +158,19 @@ class _Pass:
         self.findings.commands = [self.marked(command) for command in self.done]
         return self.findings
 
-    def read(self, text: str, within: Span | None, places: Places, via: tuple[str, ...]) -> None:
+    def read(
+        self, text: str, within: Span | None, places: Places, via: tuple[str, ...], *, is_alias: bool = False
+    ) -> None:
         source = Source(text, within)
         if "\r" in text:
             at = text.index("\r")
             self.findings.unknown("control character", within or Span(at, at + 1))
         if text.strip(" \t\n"):
             walk(self.line.tree(text), source, places, via, self.findings)
+        if is_alias and self.findings.commands:
+            last = self.findings.commands[-1]
+            rest = Word("", last.span, (Computed("arguments of the alias", False),))
+            self.findings.commands[-1] = replace(last, words=(*last.words, rest))
         # What a text starts stands where the command stood that holds the text.
         self.waiting.extendleft(reversed(self.findings.commands))
         self.findings.commands = []
@@ -178,14 +194,16 @@ class _Pass:
         if key in self.seen:
             return
         self.seen.add(key)
-        problem = "\0" in nested.text or "\r\n" in nested.text
+        problem = "\0" in nested.text or any(odd in nested.text for odd in READ_DIFFERENTLY)
         try:
             if not problem:
-                self.read(nested.text, nested.span, nested.directories, nested.via)
+                self.read(nested.text, nested.span, nested.directories, nested.via, is_alias=nested.is_alias)
         except SyntaxTrouble:
             problem = True
         if problem:
             self.findings.unknown("a text inside of the line cannot be parsed", nested.span, runs=True)
+        elif runs_in_another_shell(nested.via) and has_bash_only_syntax(nested.text):
+            self.findings.unknown("`sh` may read this otherwise than bash does", nested.span, runs=True)
 
     def marked(self, command: Command) -> Command:
         name = command.words[0].literal if command.words else None

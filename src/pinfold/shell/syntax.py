@@ -94,9 +94,10 @@ def _recorded_binary(folder: str, name: str) -> str:
 
 def load_tree(text: str) -> Tree:
     """The tree of `text`, from a shfmt started for it alone."""
+    data = _encode(text)
     ended: list[_Process] = []
     try:
-        return _decode(_ask(_start(), _encode(text), ended))
+        return _decode(_ask(_start(), data, ended))
     except _NoAnswer:
         raise SyntaxTrouble("the shell parser died") from None
     finally:

@@ -18,6 +18,7 @@ from pinfold.shell.source import Source
 
 _ACTIVE = frozenset("\\{}*?[]~=:")
 _SET_CHARACTERS = frozenset("]-!^[\\")
+_BRACES = frozenset("{},")
 _PARAMETERS = frozenset("@*#?-$!0123456789")
 SHELL_KEPT = frozenset(
     ("_", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_COMMAND", "BASH_LINENO", "BASH_REMATCH",
@@ -146,7 +147,8 @@ def _literal(text: str) -> list[Atom]:
     while at < len(text):
         if text[at] == "\\" and at + 1 < len(text):
             at += 1
-            atoms.append(Quoted(text[at]))
+            if text[at] != "\n":  # shfmt leaves a continuation in only where the text ends with it
+                atoms.append(Quoted(text[at]))
         elif text[at] == "\\":
             atoms.append(Quoted("\\"))
         else:
@@ -224,8 +226,10 @@ def _parameter(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
 
 
 def _with_braces(atoms: list[Atom]) -> list[list[Atom]]:
-    if "{" not in atoms:
+    if not any(type(atom) is str and atom == "{" for atom in atoms):
         return [atoms]
+    if any(type(atom) is Quoted and atom in _BRACES for atom in atoms):
+        raise TooMany  # bash's own reading of `{}\\{,}` follows no rule worth copying
     words = expand(atoms)
     if len(words) > 1 and any(isinstance(atom, Glob) and "(" in atom.text for atom in atoms):
         raise TooMany  # bash splits at commas inside of `@(a,b)` too
@@ -277,7 +281,7 @@ def _special(atoms: list[Atom], at: int, tildes: set[int]) -> tuple[Part | None,
     if atom == "[":
         return _bracket(atoms, at)
     if atom == "~" and at in tildes:
-        return _tilde(atoms, at, len(tildes) > 1 or min(tildes) > 0)
+        return _tilde(atoms, at)
     return None, at
 
 
@@ -288,7 +292,7 @@ def _bracket(atoms: list[Atom], at: int) -> tuple[Part | None, int]:
     for end in range(first + 1, len(atoms)):
         if type(atoms[end]) is str and atoms[end] == "]":
             inside = atoms[at + 1 : end]
-            if any(not isinstance(a, str) or (isinstance(a, Quoted) and a in _SET_CHARACTERS) for a in inside):
+            if any(not isinstance(a, str) or (type(a) is Quoted and a in _SET_CHARACTERS) for a in inside):
                 return Computed("pattern", False), end + 1
             return Glob("[" + "".join(str(a) for a in inside) + "]"), end + 1
     return None, at
@@ -317,9 +321,10 @@ def _value_start(atoms: list[Atom]) -> int | None:
     return None
 
 
-def _tilde(atoms: list[Atom], at: int, ends_at_colon: bool) -> tuple[Part | None, int]:
+def _tilde(atoms: list[Atom], at: int) -> tuple[Part | None, int]:
+    """Facts about bash: the user's name ends at a slash, and at a colon too, whatever the manual says."""
     end = at + 1
-    while end < len(atoms) and not (atoms[end] == "/" or (ends_at_colon and atoms[end] == ":")):
+    while end < len(atoms) and atoms[end] not in ("/", ":"):
         if type(atoms[end]) is not str:
             return None, at
         end += 1

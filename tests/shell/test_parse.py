@@ -1,0 +1,81 @@
+"""`parse` as a whole: total, bounded, exact about places, quick on lines it knows."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pinfold.model.script import Script
+from pinfold.model.text import Span
+from pinfold.shell import parse
+
+NOTHING = ["", "   ", "\n\n", "# only a comment", "\t# x\n"]
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_nothing_to_run(text: str) -> None:
+    assert parse(text) == Script(text)
+
+
+PROBLEMS = [
+    ("ls\0; p", "contains a NUL character", Span(2, 3)),
+    ("x" * 10_001, "longer than 10,000 characters", None),
+    ("echo a\\\r\np", "a carriage return before a newline", Span(7, 8)),
+    ("echo $\\\n(p)", "a line continuation inside of an expansion", Span(5, 6)),
+    ("a\ud800", "contains characters that are not valid UTF-8", Span(1, 2)),
+]
+
+
+@pytest.mark.parametrize(("text", "problem", "span"), PROBLEMS)
+def test_problems(text: str, problem: str, span: Span | None) -> None:
+    script = parse(text)
+    assert (script.problem, script.problem_span) == (problem, span)
+    assert script.commands == ()
+
+
+@pytest.mark.parametrize("text", ["ls |", "if", "echo 'a", "echo $(", "cat <<$'E'\nx\nE"])
+def test_what_cannot_be_read_is_a_problem(text: str) -> None:
+    assert parse(text).problem
+
+
+def test_spans_count_characters() -> None:
+    text = "echo 'é' && rm ü; (cat <q)"
+    assert [text[c.span.start : c.span.end] for c in parse(text).commands] == ["echo 'é'", "rm ü", "cat <q"]
+
+
+def test_a_nested_text_stands_where_its_word_stands() -> None:
+    text = "cd é && bash -c 'rm a; rm b'"
+    inner = [c for c in parse(text).commands if c.via]
+    assert [c.text for c in inner] == ["rm a", "rm b"]
+    assert {text[c.span.start : c.span.end] for c in inner} == {"'rm a; rm b'"}
+    assert all([w.source for w in (c.directories or ((),))[0]] == ["é"] for c in inner)
+
+
+DEEP = [
+    "bash -c " * 20 + "x",
+    "; ".join(f"eval 'a{n}'" for n in range(100)),
+    "a;" * 1200,
+    "env " * 2000 + "x",
+]
+
+
+@pytest.mark.parametrize("text", DEEP)
+def test_bounds_are_problems(text: str) -> None:
+    start = time.monotonic()
+    script = parse(text)
+    assert time.monotonic() - start < 3
+    assert script.problem or any(unknown.runs for unknown in script.unknowns)
+
+
+def test_a_known_line_is_remembered() -> None:
+    assert parse("ls remembered") is parse("ls remembered")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("ab$(){}[]<>|&;'\"`\\ \n=~*?!#-:@%/,.1\t\réx")), max_size=30))
+def test_parse_is_total(text: str) -> None:
+    script = parse(text)
+    assert script.text == text
+    for command in script.commands:
+        assert 0 <= command.span.start <= command.span.end <= len(text)
