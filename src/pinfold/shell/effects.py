@@ -17,7 +17,7 @@ from pinfold.shell.options import Arguments, Given, drop, literal_word
 from pinfold.shell.programs import Chart, harmless_variable
 
 ROLES = frozenset(
-    {"reads", "writes", "deletes", "text", "script", "hazard", "directory", "assignment", "placeholder"}
+    {"reads", "writes", "deletes", "object", "text", "script", "hazard", "directory", "placeholder"}
 )
 
 # Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
@@ -52,12 +52,21 @@ class _Found:
                     self.writes.append(word)
                 case "deletes":
                     self.deletes.append(word)
+                case "object":
+                    self._object(word)
                 case "directory":
                     self.directories.append(word)
                 case "script":
                     self._script(word, chart, option)
                 case "hazard":
                     self.hazards.append(Hazard(chart.program.operands.why, word.span, option))
+
+    def _object(self, word: Word) -> None:
+        """`HEAD:path`, `:path`, or a path as it is: what git may show of a file."""
+        if ":" in word.start:
+            self.reads.append(drop(word, word.start.rindex(":") + 1))
+        elif word.literal is not None:
+            self.reads.append(word)
 
     def _script(self, word: Word, chart: Chart, option: str) -> None:
         text = word.literal
@@ -223,8 +232,10 @@ def _operands(found: _Found, level: Level, makes: str, span: Span) -> None:
         found.play(table.last, words.pop(), chart)
     if len(words) > 1 and table.second:
         found.play(table.second, words.pop(1), chart)
-    if not words and table.default:
-        words = [literal_word(table.default, span)]
+    below = any(given.option.below for given in level.arguments.given)
+    if not words and (table.default or below):
+        # `grep -r x` and its like walk the working directory.
+        words = [literal_word(table.default or ".", span)]
     for word in words:
         found.play(f"{table.rest} {makes}", word, chart)
 

@@ -86,6 +86,7 @@ class _Sorter:
         self.given: list[Given] = []
         self.operands: list[Word] = []
         self.doubts: list[Word] = []
+        self._last: Word | None = None
 
     def sort(self) -> Arguments:
         if self.chart.program.bare:
@@ -93,16 +94,24 @@ class _Sorter:
         while self.words:
             word = self.words.pop(0)
             if word.literal == "--":
+                if self._may_be_value():
+                    continue
                 # INVARIANT: nothing after it is an option, whatever it expands to.
                 self.operands += self.words
                 break
             if word.literal in self.chart.program.ignored:
                 continue
             self._word(word)
+            self._last = word
             if self.stop and len(self.operands) > self.before:
                 self.operands += self.words
                 break
         return Arguments(tuple(self.given), tuple(self.operands), tuple(self.doubts))
+
+    def _may_be_value(self) -> bool:
+        """Whether the `--` just met may be the value of an option nothing is known of."""
+        last = self.given[-1] if self.given else None
+        return bool(last and not last.listed and last.value is None and self._last is last.word)
 
     def _word(self, word: Word) -> None:
         start = word.start
@@ -113,8 +122,10 @@ class _Sorter:
             self._give((start.lower(),), UNLISTED, word)
         elif program.plus and start.startswith("+") and len(start) > 1:
             self._short(word, "+")
-        elif not start.startswith("-") or word.literal == "-":
+        elif not start.startswith("-") or (word.literal == "-" and "-" not in self.chart.spellings):
             self.operands.append(word)
+        elif word.literal == "-":
+            self._give(("-",), UNLISTED, word)
         elif start.startswith("--"):
             self._long(word)
         elif program.style == "single":
@@ -216,9 +227,17 @@ class _Sorter:
         if not self.words:
             return None
         value = self.words.pop(0)
-        if value.splits and may_inject(value):
+        # A value that reads like a risky option is one more reason to look twice: should a chart be wrong
+        # about which options take values, nothing slips through behind one.
+        if (value.splits and may_inject(value)) or self._looks_risky(value.start):
             self.doubts.append(value)
         return value
+
+    def _looks_risky(self, start: str) -> bool:
+        if start.startswith("--"):
+            return any(is_risky(option) for _, option in self._abbreviated(start.partition("=")[0]))
+        found = self.chart.spellings.get(start if self.chart.program.style == "single" else start[:2])
+        return len(start) > 1 and start.startswith("-") and found is not None and is_risky(found[1])
 
     def _give(
         self,
@@ -229,6 +248,8 @@ class _Sorter:
         listed: bool = True,
     ) -> None:
         command: tuple[Word, ...] = ()
+        for _ in range(option.words - 1):
+            value = self._next()
         if option.runs == "argv":
             command = self._command(value, option.until)
             value = None

@@ -31,6 +31,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
 
     value: bool | Literal["optional"] = False
     """It takes a value; an optional one only when attached (`-Ofile`, `--color=x`)."""
+    words: int = 1
+    """How many words its value is made of, the last being the one that `role` is about (`jq --slurpfile`)."""
     also: tuple[str, ...] = ()
     """Its other spellings."""
     weightless: bool = False
@@ -83,8 +85,9 @@ class Operands(Struct, frozen=True, forbid_unknown_fields=True):
 class Runs(Struct, frozen=True, forbid_unknown_fields=True):
     """How a program starts another one that its operands name."""
 
-    operands: Literal["", "argv", "shell", "first", "foreign"] = ""
-    """`argv`: they are a command; `shell`: joined, they are shell text; `first`: the first one is."""
+    operands: Literal["", "argv", "shell", "first", "each", "foreign"] = ""
+    """`argv`: they are a command; `shell`: joined, they are shell text; `first`: the first one is; `each`:
+    every one is."""
     skip: int = 0
     """How many operands stand before the command."""
     again: bool = False
@@ -143,6 +146,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     script_unsafe: str = ""
     """A script in which this is found is a hazard."""
     subcommands: dict[str, "Program"] = {}
+    known: str = ""
+    """Subcommands of which nothing more is to be said; one that has a file of its own is known as well."""
     unknown_subcommand: str = ""
     """Why a subcommand that is not listed is a hazard."""
     inherit: bool = False
@@ -171,16 +176,29 @@ class Chart:
         for name in names:
             self.spellings[name] = (names[0], option)
 
+    @property
+    def has_subcommands(self) -> bool:
+        return bool(self.program.subcommands or self.program.known)
+
     def child(self, name: str) -> "Chart | None":
-        """The chart of a subcommand, if there is one."""
+        """The chart of a subcommand, if there is one: a table here, or a file `program.subcommand.toml`."""
+        if name not in self._children:
+            program = self._subprogram(name)
+            if program is None:
+                return None
+            self._children[name] = Chart(name, program, self if self.program.inherit else None)
+        return self._children[name]
+
+    def _subprogram(self, name: str) -> Program | None:
         program = self.program.subcommands.get(name)
         while program is not None and program.same_as:
             program = self.program.subcommands.get(program.same_as)
-        if program is None:
-            return None
-        if name not in self._children:
-            self._children[name] = Chart(name, program, self if self.program.inherit else None)
-        return self._children[name]
+        if program is None and self.program.known:
+            file = f"{self.name}.{name}"
+            program = (
+                _program(file) if _file(file) else Program() if name in self.program.known.split() else None
+            )
+        return program
 
     def stranger(self, name: str) -> "Chart":
         """What holds for a subcommand that is not listed."""
@@ -221,12 +239,15 @@ def _file(name: str) -> str:
 
 @lru_cache(maxsize=512)
 def _load(name: str) -> Chart:
+    return Chart(name, _program(name))
+
+
+def _program(name: str) -> Program:
     program = msgspec.convert(_read(_file(name)), Program)
-    if program.same_as:
-        traits = program.traits
-        program = msgspec.convert(_read(_file(program.same_as)), Program)
-        program = msgspec.structs.replace(program, traits=traits or program.traits)
-    return Chart(name, program)
+    if not program.same_as:
+        return program
+    other = msgspec.convert(_read(_file(program.same_as)), Program)
+    return msgspec.structs.replace(other, traits=program.traits or other.traits)
 
 
 def _read(file: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Level, ...]:
     """The program and its subcommands, each with its own words."""
     levels: list[Level] = []
     here = top
-    while here.program.subcommands:
+    while here.has_subcommands:
         arguments = sort_words(here, words, stop=True)
         levels.append(Level(here, arguments))
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
@@ -111,7 +111,7 @@ class _Unwrapping:
     def _subcommand(self) -> None:
         for level in self.levels:
             program = level.chart.program
-            if not program.subcommands or not level.arguments.operands:
+            if not level.chart.has_subcommands or not level.arguments.operands:
                 continue
             word = level.arguments.operands[0]
             name = word.literal
@@ -180,6 +180,10 @@ class _Unwrapping:
         words = self.operands[self.runs.skip :] if kind in ("argv", "shell", "first") else self.operands
         assignments, words = self._assignments(words)
         doubts = self.levels[-1].arguments.doubts
+        unlisted = [g for g in self.levels[-1].arguments.given if not g.listed and g.value is None]
+        if kind in ("argv", "shell") and unlisted and words:
+            why = f"whether `{unlisted[0].name}` takes a value is not known, nor which command `{self.name}` starts"
+            self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True))
@@ -191,7 +195,10 @@ class _Unwrapping:
                 self._start(self._filled(words, self._placeholder(), self._extra()), assignments)
             case "shell":
                 self._text_of(words, words[0].span)
-            case "first":
+            case "each":
+                for word in words:
+                    self._text_of((word,), word.span)
+            case "first" if words[0].literal != "-":
                 self._text_of(words[:1], words[0].span)
             case "foreign":
                 self._foreign(words[0].span)
