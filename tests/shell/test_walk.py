@@ -94,6 +94,7 @@ DIRECTORIES: list[tuple[str, list[list[str]] | None]] = [
     ("pushd a && x", None),
     ("CDPATH=/etc; cd ssl && x", None),
     ("while p; do cd a; done; x", None),
+    ("for i in 1; do cd a && break; exit; done; x", None),
     ("f() { cd a; }; f; x", None),
     ("eval 'cd a'; x", None),
     (". ./file; x", None),

@@ -18,6 +18,7 @@ off at a size and a time, and a session keeps one shfmt started and waiting (`Pa
 """
 
 import _thread
+import _weakref
 import os
 import select
 import signal
@@ -49,6 +50,10 @@ class _Process(NamedTuple):
     pid: int
     stdin: int
     stdout: int
+
+
+class _TookTooLong(SyntaxTrouble):
+    pass
 
 
 class _NoAnswer(Exception):  # noqa: N818
@@ -115,9 +120,10 @@ class Parser:
         self._lock = _thread.allocate_lock()
         self._waiting: _Process | None = None
         self._ended: list[_Process] = []
-        self._owner = os.getpid()
         self._warm = warm
         if warm:
+            itself = _weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _forget_parent(itself()))
             self._refill()
 
     def load_tree(self, text: str) -> Tree:
@@ -129,9 +135,11 @@ class Parser:
             if process:
                 try:
                     return _decode(_ask(process, data, self._ended))
-                except _NoAnswer:
+                except (_NoAnswer, _TookTooLong):
                     pass  # it was killed, or a forked copy of this process holds its stdin open
             return _decode(_ask(_start(), data, self._ended))
+        except _NoAnswer:
+            raise SyntaxTrouble("the shell parser died") from None
         finally:
             self._refill_soon()
 
@@ -156,14 +164,15 @@ class Parser:
     def _take(self) -> _Process | None:
         with self._lock:
             process, self._waiting = self._waiting, None
-            inherited = self._owner != os.getpid()
-            self._owner = os.getpid()
-        if process and inherited:
-            # It is the parent's child: not ours to use or to wait for.
-            os.close(process.stdin)
-            os.close(process.stdout)
-            return None
         return process
+
+    def _forget(self) -> None:
+        """In a forked copy: these processes are the parent's, not ours to use or to wait for."""
+        self._lock = _thread.allocate_lock()  # another thread may have held it when we were forked
+        inherited = [*self._ended, *([self._waiting] if self._waiting else [])]
+        self._ended, self._waiting = [], None
+        for fd in (fd for process in inherited for fd in (process.stdin, process.stdout) if fd >= 0):
+            os.close(fd)
 
     def _reap(self) -> None:
         while True:
@@ -191,6 +200,11 @@ class Parser:
             _thread.start_new_thread(self._refill, ())
         except RuntimeError:
             return  # no thread to be had, or the interpreter is ending: the next text starts its own
+
+
+def _forget_parent(parser: Parser | None) -> None:
+    if parser is not None:
+        parser._forget()
 
 
 def _encode(text: str) -> bytes:
@@ -310,7 +324,7 @@ def _wait(fd: int, event: int, deadline: float) -> None:
     poll.register(fd, event)
     left = deadline - time.monotonic()
     if left <= 0 or not poll.poll(left * 1000):
-        raise SyntaxTrouble("parsing it takes too long")
+        raise _TookTooLong("parsing it takes too long")
 
 
 def _trouble(answer: bytes, data: bytes) -> SyntaxTrouble:

@@ -45,6 +45,8 @@ class _Walker:
         self.via = via
         self.findings = findings
         self.facts = findings.facts
+        self.moves = 0
+        """How many commands changed the directory so far."""
         self.scope = Scope(source, self.facts.is_assigned)
 
     # Statements
@@ -141,12 +143,11 @@ class _Walker:
 
     def loop(self, stmts: Sequence[Node], places: Places) -> Places:
         """A loop that moves is in another place on each turn."""
-        if not self.facts.moves:
-            return unite(places, self.statements(stmts, places))
-        mark = len(self.findings.commands)
+        mark, moves = len(self.findings.commands), self.moves
         after = unite(places, self.statements(stmts, places))
-        if after == places:
-            return places
+        if self.moves == moves:
+            return after
+        # A `break` may also have left it anywhere on the way.
         del self.findings.commands[mark:]
         self.statements(stmts, None)
         return None
@@ -203,7 +204,9 @@ class _Walker:
         if arguments and not words:
             self.findings.unknown("the program's name is empty", self.source.span(node), runs=True)
         self.emit(words, stmt, places, redirections=redirections, assignments=assignments)
-        return after_command(words, places, self.facts)
+        after = after_command(words, places, self.facts)
+        self.moves += after.ok not in (places, ())
+        return after
 
     def declare(self, node: Node, stmt: Node, redirections: tuple[Redirection, ...], places: Places) -> After:
         variant = node["Variant"]

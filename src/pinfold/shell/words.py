@@ -93,7 +93,12 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
         else:
             parts.extend(a for a in _quoted_part(part, scope) if not isinstance(a, Quoted))
             at_line_start = False
-    return Word(scope.source.written(body), scope.source.span(body), tuple(parts))
+    # shfmt counts the closing delimiter as part of the body.
+    written, span = scope.source.written(body), scope.source.span(body)
+    kept = written.rfind("\n") + 1
+    if scope.source.within is None:
+        span = Span(span.start, span.end - len(written) + kept)
+    return Word(written[:kept], span, tuple(parts))
 
 
 def _without_tabs(text: str, at_line_start: bool) -> str:
