@@ -4,11 +4,18 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.settings.stand_in import shape, write
+from tests.settings.test_schema import EXAMPLE
 
 from pinfold.model.errors import PolicyError
 from pinfold.settings import Sources, load
+from pinfold.settings.build import build
+from pinfold.settings.defaults import default_layer
 from pinfold.settings.files import LARGEST, read_text, write_text
+from pinfold.settings.layers import read_layer
+from pinfold.settings.toml import parse
 
 BYTES = [
     (b"\xef\xbb\xbfmode = 'use_allowlist'", "begins with a byte order mark"),
@@ -28,6 +35,21 @@ def test_contents(tmp_path: Path, data: bytes, message: str) -> None:
     path.write_bytes(data)
     with pytest.raises(PolicyError, match=message):
         load(Sources(user=str(path)), shape)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_garbage_is_settings_or_a_policy_error(data: st.DataObject) -> None:
+    """Never any other exception."""
+    pieces = st.sampled_from(
+        EXAMPLE.split("\n") + list("[]{}=\"'#,.\0\r\n\ufeff\u202e") + ["[[rule]]", "[[", "1e999"]
+    )
+    text = "\n".join(data.draw(st.lists(pieces, max_size=8)))
+    cut = data.draw(st.integers(0, len(text)))
+    try:
+        build([read_layer(parse("managed", "f", text[cut:])), default_layer()], shape)
+    except PolicyError as error:
+        assert error.message.isprintable()
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_admin_table_binds(tmp_path: Path) -> None:
         managed='[admin]\nauto_run = "disabled"\nrun_everything = false\nsandboxing = "enabled"\n'
         'networking = "disabled"\ngit = "disabled"\nbrowser = false',
         user='mode = "run_everything"\nsandbox.enabled = false\nnetwork.access = "all"\n'
-        "filesystem.git_writes = true",
+        'filesystem.git_writes = true\nsandbox.policy = "danger-full-access"',
     )
     controls = settings.admin
     assert (controls.enabled, controls.disabled) == (True, True)
@@ -153,12 +153,16 @@ def test_admin_table_binds(tmp_path: Path) -> None:
     assert controls.sandboxing_controls.sandboxing is SandboxingMode.ENABLED
     assert controls.sandboxing_controls.sandbox_networking is Control.ALWAYS_DISABLED
     assert settings.sandbox.enabled
+    assert settings.sandbox.policy is PolicyType.WORKSPACE_READWRITE
     assert settings.network.access is NetworkAccess.NONE
     assert not settings.filesystem.git_writes
     assert settings.cap == SandboxPolicy(
-        network_access=False, block_git_writes=True, network=NetworkRules(allow=())
+        type=PolicyType.WORKSPACE_READWRITE,
+        network_access=False,
+        block_git_writes=True,
+        network=NetworkRules(allow=()),
     )
-    assert len(settings.notices) == 4
+    assert len(settings.notices) == 5
     off = layered(
         tmp_path / "off", managed='[admin]\nsandboxing = "disabled"', user="[sandbox]\nenabled = true"
     )

@@ -65,11 +65,12 @@ def _rows_as_json(settings: Settings) -> dict[str, object]:
 
 def _rows(settings: Settings) -> list[tuple[str, ...]]:
     from pinfold.settings.document import written
-    from pinfold.settings.show import effective
+    from pinfold.settings.show import effective, limit_shown
 
     rows: list[tuple[str, ...]] = []
     for name, value in effective(settings).items():
-        shown = escape("no limit" if value is None else written(value))
+        is_limit = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        shown = escape(limit_shown(name, value) if is_limit else written(value))
         shown = shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."
         origin = settings.origin(name)
         where = f"{escape(origin.file)}:{origin.line}" if origin.line else escape(origin.file)

@@ -4,6 +4,7 @@ The only module that knows single keys by name. It decides nothing about layers.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
@@ -42,11 +43,11 @@ _SANDBOXING = {
 }
 _BINDINGS = (
     ("admin.sandboxing", "enabled", "sandbox.enabled", True),
-    ("admin.sandboxing", "disabled", "sandbox.enabled", False),
+    ("admin.sandboxing", "enabled", "sandbox.policy", "workspace-write"),
     ("admin.networking", "disabled", "network.access", "none"),
     ("admin.git", "disabled", "filesystem.git_writes", False),
 )
-"""A word of the `[admin]` table -> the value it puts in force, whatever any layer says."""
+"""A word of the `[admin]` table -> the widest value it leaves, whatever any layer says."""
 
 
 def build(layers: Sequence[Layer], shape: Callable[[str], Shape]) -> Settings:
@@ -145,7 +146,10 @@ class _Values:
         return tuple(entry.value for entry in self._merged.lists.get(name, ()))
 
     def rules(self, name: str) -> tuple[Rule, ...]:
-        return tuple(self._rule(name, entry) for entry in self._merged.lists.get(name, ()))
+        entries = self._merged.lists.get(name, ())
+        if entries and entries[0].layer == "default":
+            return _shipped_rules(entries, self._shape)
+        return tuple(self._rule(name, entry) for entry in entries)
 
     def _rule(self, name: str, entry: Entry) -> Rule:
         text = str(entry.value)
@@ -156,29 +160,40 @@ class _Values:
             raise entry.document.error(entry.path, message) from None
 
 
+@lru_cache(2)
+def _shipped_rules(entries: tuple[Entry, ...], shape: Callable[[str], Shape]) -> tuple[Rule, ...]:
+    """Made once in a process: the shipped list is the longest, and never changes."""
+    origin = Origin("default")
+    return tuple(Rule(str(entry.value), shape(str(entry.value)), origin) for entry in entries)
+
+
 def _bind(merged: Merged, managed: list[Layer]) -> None:
     """The `[admin]` table has the last word."""
-    for control, word, name, value in _BINDINGS:
-        entry = merged.scalars[control]
-        if entry.value != word or merged.scalars[name].value == value:
-            continue
-        # "disabled" against a managed `sandbox.enabled = true`: the administrator's narrower word holds.
-        insists = any(name in layer.scalars for layer in managed)
-        if insists and BY_NAME[name].rank(value) > BY_NAME[name].rank(merged.scalars[name].value):
-            continue
-        was = merged.scalars[name]
-        if was.layer != "default":
-            merged.notices.append(
-                f"{told(was.origin)}: `{name} = {shown(was.value)}` is not used:"
-                f" `{control}` is `{word}` ({told(entry.origin)})"
-            )
-        merged.scalars[name] = Entry(value, entry.document, entry.path)
+    for control, word, name, widest in _BINDINGS:
+        rank = BY_NAME[name].rank
+        if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(widest):
+            _put(merged, control, name, widest)
+    # Switching the fence off is the one control that widens; a managed `sandbox.enabled` holds against it.
+    insists = any("sandbox.enabled" in layer.scalars for layer in managed)
+    is_on = merged.scalars["sandbox.enabled"].value
+    if merged.scalars["admin.sandboxing"].value == "disabled" and is_on and not insists:
+        _put(merged, "admin.sandboxing", "sandbox.enabled", False)
     forbids = merged.scalars["admin.run_everything"]
     mode = merged.scalars["mode"]
     if mode.value == "run_everything" and not forbids.value:
         merged.notices.append(
             f"{told(mode.origin)}: `mode = run_everything` is switched off ({told(forbids.origin)})"
         )
+
+
+def _put(merged: Merged, control: str, name: str, value: object) -> None:
+    was, entry = merged.scalars[name], merged.scalars[control]
+    if was.layer != "default":
+        merged.notices.append(
+            f"{told(was.origin)}: `{name} = {shown(was.value)}` is not used:"
+            f" `{control}` is `{shown(entry.value)}` ({told(entry.origin)})"
+        )
+    merged.scalars[name] = Entry(value, entry.document, entry.path)
 
 
 def _controls(managed: list[Layer], values: _Values) -> AutoRunControls:
@@ -211,11 +226,14 @@ def _cap(managed: list[Layer]) -> SandboxPolicy:
         lists = [layer.lists[name] for layer in managed if name in layer.lists]
         return tuple(dict.fromkeys(entry.value for entries in lists for entry in entries)) if lists else None
 
+    types = [said["sandbox.policy"]] if "sandbox.policy" in said else []
+    types += ["workspace-write"] if said.get("admin.sandboxing") == "enabled" else []
+    widest = min(types, key=BY_NAME["sandbox.policy"].rank, default="")
     access = "none" if said.get("admin.networking") == "disabled" else said.get("network.access")
     hosts = {"none": (), "rules": listed("network.allow") or ()}
     no_git = said.get("filesystem.git_writes") is False or said.get("admin.git") == "disabled"
     return SandboxPolicy(
-        type=POLICY_TYPES.get(said.get("sandbox.policy", ""), PolicyType.UNSPECIFIED),
+        type=POLICY_TYPES.get(widest, PolicyType.UNSPECIFIED),
         network_access=False if access in ("none", "rules", "ask") else None,
         block_git_writes=True if no_git else None,
         disable_tmp_write=True if said.get("filesystem.tmp") == "none" else None,

@@ -10,12 +10,27 @@ from pinfold.model.settings import Hook, Rule, Settings
 from pinfold.settings.build import POLICY_TYPES
 from pinfold.settings.keys import TABLE
 
+_TIMES = (("h", 3600), ("m", 60), ("s", 1))
+_SIZES = (
+    ("GiB", 2**30), ("GB", 10**9), ("MiB", 2**20), ("MB", 10**6), ("KiB", 2**10), ("KB", 10**3), ("B", 1),
+)  # fmt: skip
 _ELSEWHERE = {"environment.set": "environment_set", "violations.ignore": "violations_ignore"}
 
 
 def effective(settings: Settings) -> dict[str, Any]:
     """Key -> value: a bool, a word, a number, None for no limit, a list or a table."""
     return {key.name: _plain(_value(settings, key.name)) for key in TABLE}
+
+
+def limit_shown(name: str, value: float | None) -> str:
+    """A limit as a person would write it: `10m`, `10MB`."""
+    if value is None:
+        return "no limit"
+    units = {"limits.memory": _SIZES, "limits.output": _SIZES, "limits.processes": ()}.get(name, _TIMES)
+    for unit, amount in units:
+        if value >= amount and value % amount == 0:
+            return f"{int(value // amount)}{unit}"
+    return f"{value:g}s" if units is _TIMES else str(value)
 
 
 def _value(settings: Settings, name: str) -> Any:

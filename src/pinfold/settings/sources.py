@@ -56,7 +56,7 @@ class Sources(Struct, frozen=True):
         return cls(
             managed=MANAGED,
             managed_dir=MANAGED_DIR,
-            user=user if isinstance(user, str) else user_file(environ),
+            user=os.path.abspath(user) if isinstance(user, str) else user_file(environ),
             user_required=isinstance(user, str),
             user_values=None if isinstance(user, str) else user,
             projects=tuple(dict.fromkeys(os.path.abspath(root) for root in roots)),
