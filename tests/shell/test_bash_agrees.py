@@ -97,7 +97,7 @@ class Writer:
             words.insert(0, self.pick("A=1", "A='x y'", "A=$(p sub)", "A= "))
         if self.chance.random() < 0.15:
             words.insert(self.chance.randrange(len(words) + 1) or 1, self.pick(
-                ">o1", "2>&1", ">>o2", "</dev/null", "&>o3", ">|o4", "2>/dev/null", "<<<x", "<<<\"$(q h)\""))  # fmt: skip
+                ">o1", "2>&1", ">>o2", "</dev/null", "&>o3", ">|o4", "2>/dev/null", "<<<x", "<<<\"$(q h)\""))  # fmt: skip  # noqa: E501
         return " ".join(words)
 
     def wrapped(self, depth: int) -> str:
@@ -117,7 +117,7 @@ class Writer:
         if kind < 10:
             return f"{self.pick('eval', 'builtin eval', 'command eval', 'eval --')} {self.quoted(script)}"
         if kind == 10:
-            return f"printf '%s\\n' 'a b' | xargs {self.pick('', '-n1 ', '-I{} ')}{self.chance.choice(STUBS)} {{}}"
+            return f"printf '%s\\n' 'a b' | xargs {self.pick('', '-n1 ', '-I{} ')}{self.chance.choice(STUBS)} {{}}"  # noqa: E501
         if kind == 11:
             return f"(trap {self.quoted(script)} EXIT; {self.simple(0)})"
         return f"(exec {self.chance.choice(STUBS)} {self.word(depth)})"
@@ -256,3 +256,26 @@ def test_every_started_program_is_listed(seed: int, arena: str) -> None:
             for argv in run(text, arena):
                 assert explains(script, argv), f"{argv} is not listed for:\n{text}"
     assert closed >= 15
+
+
+TOKENS = [
+    "p", "q a", "r", "ls x", "p b ", " ", " ", " ", "; ", ";", "\n", "\n", "&", "&&", "||", "|", "(", ")", "{ ",  # noqa: E501
+    "; }", "$(", ")", "`", "`", '"', '"', "'", "'", "\\", "\\\n", "<<E\n", "\nE\n", "<<'E'\n", "<<-E\n", "\n\tE\n",  # noqa: E501
+    "$'", '$"', "((", "))", "$((", "[[ ", "]]", "#", " #", "=", "v=", "<(", "! ", "time ", "coproc ", "g() ", "g",  # noqa: E501
+    "if ", "then ", "fi\n", "case x in x) ", ";;esac\n", "for i in a; do ", "done\n", "{a,b}", "${v:-", "}", "$v",  # noqa: E501
+    "*", "~", "\t", "eval ", "'q e'", "bash -c ", "2>&1 ", ">o ", "<<<", "a[", "]", "@(", "!(", "\\'", '\\"', "$",  # noqa: E501
+    "shopt -s extglob\n", "declare ", "x=(", "trap 'q t' EXIT\n", "alias g=p\n", "shopt -s expand_aliases\n",
+]  # fmt: skip
+"""Pieces that make nonsense more often than not: where bash and shfmt part ways, if they do."""
+
+
+def test_nonsense_hides_nothing(arena: str) -> None:
+    with Parser(warm=True) as parser:
+        for seed in range(1500):
+            chance = random.Random(seed)
+            text = "".join(chance.choices(TOKENS, k=chance.randint(3, 14)))
+            script = parse(text, parser=parser)
+            if is_open(script):
+                continue
+            for argv in run(text, arena):
+                assert explains(script, argv), f"{argv} is not listed for:\n{text}"

@@ -23,6 +23,7 @@ PROBLEMS = [
     ("x" * 10_001, "longer than 10,000 characters", None),
     ("echo a\\\r\np", "a carriage return before a newline", Span(7, 8)),
     ("echo $\\\n(p)", "a line continuation inside of an expansion", Span(5, 6)),
+    ("ls # a\\\np", "a comment that ends with a backslash", Span(3, 4)),
     ("a\ud800", "contains characters that are not valid UTF-8", Span(1, 2)),
 ]
 

@@ -164,15 +164,15 @@ SLIPS = [
     "read 'a[$(p)]'", "unset 'a[$(p)]'", "declare 'a[$(p)]=1'", "export 'a[$(p)]=1'", "wait -p 'a[$(p)]'",
     "getopts x 'a[$(p)]'", "mapfile 'a[$(p)]'", 'read "$x"', "declare -n x=y", "unset $x",
     # text that other readers see otherwise
-    "cat =ls", "ls *(e:p:)", "echo a\rb", "rm\u00a0-rf\u00a0v", "echo <-> f", "echo .g\u200cit", "echo > /dev/tcp/h/1",
+    "cat =ls", "ls *(e:p:)", "echo a\rb", "rm\u00a0-rf\u00a0v", "echo <-> f", "echo .g\u200cit", "echo > /dev/tcp/h/1",  # noqa: E501
 ]  # fmt: skip
 OPEN = [
     # programs
     "$x a", "$(p) a", "/bin/r[m] a", "${!x} a", "`p`", "command $x", '"$@"',
     # text run now or later
     "eval $x", 'eval "$(p)"', "source <(p)", ". $f", "source /dev/stdin", "trap $x EXIT", "alias a=$x",
-    "alias a='p ('", "eval 'a |'", "mapfile -C p a", "complete -C p x", "compgen -W '$(p)'", "bind -x '\"a\":p'",
-    "enable -f ./x.so y", "hash -p ./x ls", "fc -s", "set -H", 'echo "${x@P}"', "echo @(a|$(p))", "echo ${ p; }",
+    "alias a='p ('", "eval 'a |'", "mapfile -C p a", "complete -C p x", "compgen -W '$(p)'", "bind -x '\"a\":p'",  # noqa: E501
+    "enable -f ./x.so y", "hash -p ./x ls", "fc -s", "set -H", 'echo "${x@P}"', "echo @(a|$(p))", "echo ${ p; }",  # noqa: E501
     # variables the shell runs
     "PROMPT_COMMAND=p", "PS4='$(p)' bash -x", "export BASH_ENV=f", "declare PS1=x", "BASH_ALIASES[ls]=p",
     "command_not_found_handle() { p; }", "ENV=f sh", "read PROMPT_COMMAND",
@@ -180,7 +180,7 @@ OPEN = [
     "sh -c \"p $'a\\\\'b; q '\"",
 ]  # fmt: skip
 CLEAN = [
-    "ls -la", "echo $((1 + 2))", "[[ 1 -eq 2 ]]", "[ 1 -eq 2 ]", 'echo "${a[0]}" "${a[@]}" ${#a[@]}', "echo ${s:1:2}",
+    "ls -la", "echo $((1 + 2))", "[[ 1 -eq 2 ]]", "[ 1 -eq 2 ]", 'echo "${a[0]}" "${a[@]}" ${#a[@]}', "echo ${s:1:2}",  # noqa: E501
     "[ -f x ]", "[[ -f x && $y == z* ]]", "read -r line", "export A=b", "printf '%s' \"$x\"", "cd src && ls",
     "ls | head", "git log > out 2>&1", "echo 'a\tb'", "for i in 1 2; do ls $i; done", "test -n \"$x\"",
     "sh -c 'ls; echo hi 2>&1'", "echo ${x:-y} ${x##*/}", "echo \"${!a[@]}\"",
@@ -206,7 +206,7 @@ def test_plain_lines_are_clean(text: str) -> None:
     assert script.unknowns == ()
 
 
-@pytest.mark.parametrize("text", ["ls() { p; }; ls", "ls; ls() { p; }", "alias ls=p\nls", "eval 'ls() { p; }'; ls"])
+@pytest.mark.parametrize("text", ["ls() { p; }; ls", "ls; ls() { p; }", "alias ls=p\nls", "eval 'ls() { p; }'; ls"])  # noqa: E501
 def test_redefined(text: str) -> None:
     command = next(c for c in parse(text).commands if c.words and c.words[0].literal == "ls")
     assert Trait.REDEFINED in command.traits

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pinfold.model.script import Command, Computed, Script, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
-from pinfold.shell.dialects import has_bash_only_syntax, runs_in_another_shell
+from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
 from pinfold.shell.findings import Facts, Findings, Nested, Places
 from pinfold.shell.source import Source
 from pinfold.shell.syntax import MAX_CHARACTERS, SyntaxTrouble, Tree
@@ -34,15 +34,6 @@ MAX_COMMANDS = 1_000
 MAX_PASSES = 6
 SECONDS = 0.8
 REMEMBERED = 512
-READ_DIFFERENTLY = {
-    # shfmt reads CR LF as one newline, also after a backslash. bash does not.
-    "\r\n": "a carriage return before a newline",
-    # bash takes the continuation out first, and sees `$(`, `<(` or `<<`. shfmt does not.
-    "$\\\n": "a line continuation inside of an expansion",
-    "<\\\n": "a line continuation inside of a redirection",
-    ">\\\n": "a line continuation inside of a redirection",
-}
-"""Texts that bash and shfmt are known to read differently, and what is wrong with them."""
 
 
 class TreeLoader(Protocol):
@@ -93,10 +84,10 @@ class _Line:
             return Script(text, problem="contains a NUL character", problem_span=Span(at, at + 1))
         if len(text) > MAX_CHARACTERS:
             return Script(text, problem=f"longer than {MAX_CHARACTERS:,} characters")
-        for odd, problem in READ_DIFFERENTLY.items():
-            if odd in text:
-                at = text.index(odd)
-                return Script(text, problem=problem, problem_span=Span(at, at + 1))
+        divergence = find_divergence(text)
+        if divergence is not None:
+            problem, at = divergence
+            return Script(text, problem=problem, problem_span=Span(at, at + 1))
         try:
             return self.passes()
         except SyntaxTrouble as trouble:
@@ -194,7 +185,7 @@ class _Pass:
         if key in self.seen:
             return
         self.seen.add(key)
-        problem = "\0" in nested.text or any(odd in nested.text for odd in READ_DIFFERENTLY)
+        problem = "\0" in nested.text or find_divergence(nested.text) is not None
         try:
             if not problem:
                 self.read(nested.text, nested.span, nested.directories, nested.via, is_alias=nested.is_alias)
