@@ -57,7 +57,7 @@ def facts(line: str = "", **changes: Any) -> Facts:
 
 
 def settings(document: Mapping[str, object] | None = None, managed: str = "") -> Settings:
-    return load(Sources(user=document or {}, managed=managed or "/nonexistent"), shape)
+    return load(Sources(user_values=document or {}, managed=managed), shape)
 
 
 def judged(line: str, document: Mapping[str, object] | None = None, **changes: Any) -> Decision:

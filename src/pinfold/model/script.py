@@ -14,6 +14,10 @@ from msgspec import Struct
 from pinfold.model.text import Span
 
 
+SOME_NAME = "\N{REPLACEMENT CHARACTER}"
+"""Stands for a name that is not known but is surely there."""
+
+
 class Text(Struct, frozen=True, tag=True):
     """Characters that stand for themselves, quoting undone."""
 
@@ -45,6 +49,8 @@ class Computed(Struct, frozen=True, tag=True):
     what: str
     """Such as `command substitution`, for a person."""
     quoted: bool
+    may_be_empty: bool = True
+    """False for what a program itself fills in: `find`'s `{}` is always a name below where it looks."""
 
 
 Part: TypeAlias = Text | Glob | Variable | Home | Computed
@@ -84,11 +90,16 @@ class Word(Struct, frozen=True):
         return "".join(pieces)
 
     def emptied(self, variables: Mapping[str, str]) -> str:
-        """What it becomes if everything unknown is empty: `"$X"/*` may be `/*`."""
-        return "".join(
-            part.text if isinstance(part, Text | Glob) else _value(part, variables) or ""
-            for part in self.parts
-        )
+        """What it becomes if everything that may be empty is: `"$X"/*` may be `/*`."""
+        pieces: list[str] = []
+        for part in self.parts:
+            if isinstance(part, Text | Glob):
+                pieces.append(part.text)
+            elif isinstance(part, Computed) and not part.may_be_empty:
+                pieces.append(SOME_NAME)
+            else:
+                pieces.append(_value(part, variables) or "")
+        return "".join(pieces)
 
     @property
     def has_glob(self) -> bool:

@@ -19,6 +19,7 @@ from pinfold.policy.protected import protected_by
 from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"
+WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
 
 def file_protections(case: Case) -> Iterator[Reason]:
@@ -100,6 +101,8 @@ def _mentions(part: Command, facts: Facts) -> Iterator[Reason]:
     if Trait.TEXT_ONLY in part.traits or directories is None:
         return
     for word in part.words[1:]:
+        if word.source.startswith(WINDOWS_PATHS):
+            yield _ask(f"`{word.source}` is a device or network path to Windows", word.span)
         for piece in _pieces(word):
             for base in directories:
                 path = facts.files.real(piece if piece.startswith("/") else f"{base}/{piece}")

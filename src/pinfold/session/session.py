@@ -16,6 +16,8 @@ from pinfold.session.disk import Disk, load_ignore_mapping
 from pinfold.session.hooks import Question, ask_hooks
 from pinfold.session.probe import is_inside_fence
 from pinfold.settings import Live, Sources, policy_of
+from pinfold.settings.sources import find_project
+from pinfold.shell.shape import shape
 
 
 class Session:
@@ -44,7 +46,7 @@ class Session:
         self.model = model
         self._disk = Disk()
         self._live = Live(
-            Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ), shell.shape
+            Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ), shape
         )
 
     @property
@@ -117,14 +119,3 @@ def quoted(word: str) -> str:
 
 def _script(request: Request) -> Script:
     return shell.parse(request.command) if isinstance(request, RunCommand) else Script("")
-
-
-def find_project(directory: str) -> str:
-    """The repository around a directory, or the directory itself. Never the home or the root."""
-    home = os.path.realpath(os.path.expanduser("~"))
-    at = directory
-    while at not in ("/", home):
-        if os.path.exists(os.path.join(at, ".git")):
-            return at
-        at = os.path.dirname(at)
-    return directory
