@@ -1,0 +1,320 @@
+"""Which paths are ignored: git's own rules, over patterns that somebody else has read.
+
+Facts about git (dir.c, wildmatch.c; held to `git check-ignore` by a fuzz test):
+- matching is by bytes, so `?` is half of `é`, and is case-sensitive;
+- the last matching pattern of a file decides, and a file nearer to the path decides before one above it;
+- nothing below an ignored directory is ever taken back by `!`;
+- the literal start of a pattern with a slash is compared first and cut off, and what is left is matched
+  as a pattern of its own: in `foo**/bar` the stars stand at its start, and so cross slashes;
+- a pattern with a broken `[` matches nothing.
+
+What this means for us: two lists with `!` in them cannot be put behind one another, or what one ignores
+the other takes back. A mapping therefore holds **layers**. Layers do not see each other, and a path is
+ignored if any layer ignores it. A directory's trailing slashes say which layer its patterns belong to:
+`/ws` is layer 0, `/ws/` layer 1, `/ws//` layer 2. The shape stays `{directory: [patterns]}`, and to a
+reader that knows nothing of layers each key still names the right directory.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pinfold.model.policy import IgnoreMapping
+from pinfold.policy.paths import contains, normalised
+
+if TYPE_CHECKING:
+    import re
+
+_CACHED_DIRECTORIES = 100_000
+# `info/exclude` is read before the top `.gitignore`, which may take back what it ignores.
+_SHARED = {"exclude": ".gitignore"}
+
+
+def parse_patterns(text: str) -> tuple[str, ...]:
+    """The patterns of an ignore file: comments, blank lines and unescaped trailing spaces gone."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    patterns = (_trimmed(line.removesuffix("\r").partition("\0")[0]) for line in lines if line[:1] != "#")
+    return tuple(pattern for pattern in patterns if pattern)
+
+
+def _trimmed(line: str) -> str:
+    bare = line.rstrip(" ")
+    slashes = len(bare) - len(bare.rstrip("\\"))
+    # `a\  ` ends in an escaped space, `a\\  ` in an escaped backslash.
+    return bare + " " if slashes % 2 and bare != line else bare
+
+
+def mapping_of(files: Mapping[str, Sequence[tuple[str, str]]]) -> IgnoreMapping:
+    """The mapping for ignore files already read: directory -> (file name, its text).
+
+    Files of one name are one layer, as git's are; a `!` in one kind of file takes nothing back from another.
+    """
+    by_name: dict[str, IgnoreMapping] = {}
+    for directory, found in files.items():
+        for name, text in found:
+            layer = by_name.setdefault(_SHARED.get(name, name), {})
+            place = normalised(directory)
+            layer[place] = layer.get(place, ()) + parse_patterns(text)
+    return _joined(by_name.values())
+
+
+def united(*mappings: IgnoreMapping) -> IgnoreMapping:
+    """The mapping that ignores what any of these ignores; in canonical form, whatever the order."""
+    return _joined(layer for mapping in mappings for layer in _layers(mapping))
+
+
+def _layers(mapping: IgnoreMapping) -> list[IgnoreMapping]:
+    layers: dict[int, IgnoreMapping] = {}
+    for key, patterns in mapping.items():
+        directory = key.rstrip("/") or "/"
+        layer = layers.setdefault(len(key) - len(directory), {})
+        name = normalised(directory)
+        layer[name] = layer.get(name, ()) + tuple(patterns)
+    return list(layers.values())
+
+
+def _joined(layers: Iterable[IgnoreMapping]) -> IgnoreMapping:
+    """One mapping of many layers.
+
+    A pattern that nothing can take back stands for itself, so all such go into one layer, as sets. What
+    is left are groups with a `!`: each is kept whole, in the first layer where it meets no other.
+    """
+    plain: dict[str, set[str]] = {}
+    groups: set[tuple[tuple[str, tuple[str, ...]], ...]] = set()
+    for layer in layers:
+        for group in _groups(layer):
+            if any(pattern.startswith("!") for _, patterns in group for pattern in patterns):
+                groups.add(group)
+                continue
+            for directory, patterns in group:
+                plain.setdefault(directory, set()).update(patterns)
+    filled: list[IgnoreMapping] = [
+        {directory: tuple(sorted(plain[directory])) for directory in sorted(plain)}
+    ]
+    for group in sorted(groups):
+        place = next((layer for layer in filled if not _meets(layer, group)), None)
+        if place is None:
+            filled.append(place := {})
+        place.update(group)
+    return {
+        directory + "/" * number: patterns
+        for number, layer in enumerate(filled)
+        for directory, patterns in sorted(layer.items())
+    }
+
+
+def _groups(layer: IgnoreMapping) -> Iterable[tuple[tuple[str, tuple[str, ...]], ...]]:
+    """The layer's directories with patterns, those below one another together."""
+    groups: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    # By parts, so that all that is below a directory follows it at once.
+    for directory in sorted((key for key in layer if layer[key]), key=lambda key: key.split("/")):
+        top = next((known for known in groups if contains(known, directory)), directory)
+        groups.setdefault(top, []).append((directory, tuple(layer[directory])))
+    return (tuple(group) for group in groups.values())
+
+
+def _meets(layer: IgnoreMapping, group: tuple[tuple[str, tuple[str, ...]], ...]) -> bool:
+    top = group[0][0]
+    return any(contains(top, directory) or contains(directory, top) for directory in layer)
+
+
+class Ignore:
+    """A mapping made ready for many questions."""
+
+    def __init__(self, mapping: IgnoreMapping) -> None:
+        self._layers = [_Layer(layer) for layer in _layers(mapping)]
+
+    def is_ignored(self, path: str, *, is_directory: bool = False) -> bool:
+        """Whether an absolute path is ignored, by itself or with a directory it lies in."""
+        is_directory = is_directory or path.endswith("/")
+        plain = normalised(path)
+        return any(layer.is_ignored(plain, is_directory) for layer in self._layers)
+
+
+def compile(mapping: IgnoreMapping) -> Ignore:  # noqa: A001 - as in `re.compile`
+    return Ignore(mapping)
+
+
+class _Layer:
+    def __init__(self, layer: IgnoreMapping) -> None:
+        self._files = {
+            _bytes(directory.rstrip("/")): [_Pattern(_bytes(pattern)) for pattern in reversed(patterns)]
+            for directory, patterns in layer.items()
+        }
+        self._directories: dict[bytes, bool] = {}
+
+    def is_ignored(self, path: str, is_directory: bool) -> bool:
+        return self._judge(_bytes(path), is_directory)
+
+    def _judge(self, path: bytes, is_directory: bool) -> bool:
+        parent = path.rpartition(b"/")[0]
+        if parent and self._is_ignored_directory(parent):
+            return True
+        above = parent
+        while True:
+            for pattern in self._files.get(above, ()):
+                if pattern.matches(path[len(above) + 1 :], is_directory):
+                    return not pattern.negative
+            if not above:
+                return False
+            above = above.rpartition(b"/")[0]
+
+    def _is_ignored_directory(self, path: bytes) -> bool:
+        known = self._directories.get(path)
+        if known is None:
+            if len(self._directories) >= _CACHED_DIRECTORIES:
+                self._directories.clear()
+            known = self._directories[path] = self._judge(path, True)
+        return known
+
+
+class _Pattern:
+    """One pattern, taken apart as git's `parse_path_pattern` does."""
+
+    def __init__(self, text: bytes) -> None:
+        self.negative = text.startswith(b"!")
+        text = text[self.negative :]
+        self._only_directories = text.endswith(b"/")
+        text = text[: len(text) - self._only_directories]
+        self._by_name = b"/" not in text
+        text = text.removeprefix(b"/")
+        literal = 0 if self._by_name else _literal_length(text)
+        self._start, self._rest = text[:literal], text[literal:]
+        self._compiled: re.Pattern[bytes] | None = None
+
+    def matches(self, path: bytes, is_directory: bool) -> bool:
+        """Whether it names this path, relative to the pattern's directory."""
+        if self._only_directories and not is_directory:
+            return False
+        name = path.rpartition(b"/")[2] if self._by_name else path
+        if not name.startswith(self._start):
+            return False
+        if self._compiled is None:
+            self._compiled = _expression(self._rest, crosses=self._by_name)
+        return self._compiled.fullmatch(name, len(self._start)) is not None
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character: no file has such a name
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _literal_length(text: bytes) -> int:
+    return next((at for at, byte in enumerate(text) if byte in b"*?[\\"), len(text))
+
+
+# git's own ctype: ASCII only, and its `space` knows neither \v nor \f.
+_CLASSES = {
+    b"alnum": rb"0-9A-Za-z",
+    b"alpha": rb"A-Za-z",
+    b"blank": rb" \t",
+    b"cntrl": rb"\x00-\x1f\x7f",
+    b"digit": rb"0-9",
+    b"graph": rb"\x21-\x7e",
+    b"lower": rb"a-z",
+    b"print": rb"\x20-\x7e",
+    b"punct": rb"\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e",
+    b"space": rb" \t\n\r",
+    b"upper": rb"A-Z",
+    b"xdigit": rb"0-9A-Fa-f",
+}
+_NEVER = rb"(?!)"
+
+
+def _expression(pattern: bytes, *, crosses: bool) -> "re.Pattern[bytes]":
+    """wildmatch as a regular expression; `crosses` is git's match of a bare name, where `*` is anything.
+
+    Each star but the last tries the nearest end first and never comes back to it (an atomic group):
+    what follows a star is of one length, so the nearest end leaves the most for the rest. This keeps a
+    hostile pattern from taking exponential time.
+    """
+    import re
+
+    pieces: list[bytes] = []  # runs of one-byte matches, and the stars between them
+    at = 0
+    while at < len(pattern):
+        if pattern[at : at + 1] == b"*":
+            piece, at = _stars(pattern, at, crosses)
+        elif pattern[at : at + 1] == b"[":
+            piece, at = _bracket(pattern, at)
+        elif pattern[at : at + 1] == b"?":
+            piece, at = rb"[^/]", at + 1
+        else:
+            at += pattern[at : at + 1] == b"\\"
+            piece, at = re.escape(pattern[at : at + 1]) if at < len(pattern) else _NEVER, at + 1
+        pieces.append(piece)
+    return re.compile(_atomic(pieces), re.DOTALL)
+
+
+_STARS = frozenset({rb"[^/]*", rb".*", rb"(?:[^/]*/)*"})
+
+
+def _atomic(pieces: list[bytes]) -> bytes:
+    stars = [at for at, piece in enumerate(pieces) if piece in _STARS]
+    if not stars:
+        return b"".join(pieces)
+    out = b"".join(pieces[: stars[0]])
+    for star, following in pairwise(stars):
+        run = b"".join(pieces[star + 1 : following])
+        # A star that crosses slashes may begin anew behind one that does not, so only like is tied to like.
+        tied = pieces[star] == pieces[following] and run
+        out += rb"(?>" + pieces[star] + rb"?" + run + rb")" if tied else pieces[star] + run
+    return out + b"".join(pieces[stars[-1] :])
+
+
+def _stars(pattern: bytes, at: int, crosses: bool) -> tuple[bytes, int]:
+    end = at
+    while pattern[end : end + 1] == b"*":
+        end += 1
+    if crosses:
+        return rb".*", end
+    if end - at >= 2 and (at == 0 or pattern[at - 1 : at] == b"/"):
+        if pattern[end : end + 1] == b"/":
+            return rb"(?:[^/]*/)*", end + 1
+        if end == len(pattern) or pattern[end : end + 2] == b"\\/":
+            return rb".*", end
+    return rb"[^/]*", end
+
+
+def _bracket(pattern: bytes, at: int) -> tuple[bytes, int]:
+    """The set that opens at `at`, and where it ends; wildmatch.c's loop, step by step."""
+    broken = (_NEVER, len(pattern))
+    at += 1
+    negated = pattern[at : at + 1] in (b"!", b"^")
+    at += negated
+    members: list[bytes] = []
+    before, first = -1, True
+    while first or pattern[at : at + 1] != b"]":
+        first = False
+        if at >= len(pattern):
+            return broken
+        byte = pattern[at]
+        if byte == ord("-") and before > 0 and pattern[at + 1 : at + 2] not in (b"", b"]"):
+            at += 1
+            at += pattern[at] == ord("\\")
+            if at >= len(pattern):
+                return broken
+            if before <= pattern[at]:
+                members.append(rb"\x%02x-\x%02x" % (before, pattern[at]))
+            before = -1
+        elif pattern.startswith(b"[:", at) and (end := pattern.find(b"]", at + 2)) < 0:
+            return broken
+        elif pattern.startswith(b"[:", at) and end > at + 2 and pattern[end - 1 : end] == b":":
+            name = pattern[at + 2 : end - 1]
+            if name not in _CLASSES:
+                return broken
+            members.append(_CLASSES[name])
+            before, at = -1, end
+        else:
+            at += byte == ord("\\")
+            if at >= len(pattern):
+                return broken
+            before = pattern[at]
+            members.append(rb"\x%02x" % before)
+        at += 1
+    inside = b"".join(members)
+    if negated:
+        return rb"[^/" + inside + rb"]", at + 1
+    return (rb"(?!/)[" + inside + rb"]" if inside else _NEVER), at + 1

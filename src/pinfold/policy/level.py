@@ -1,0 +1,38 @@
+"""How much a policy lets through, as one of the five levels the seeds name.
+
+A level is for comparing and for telling a person; what is enforced is always the whole policy.
+This module knows types and the network switch, and nothing of paths or hosts: a granted host does
+not change the level.
+"""
+
+from pinfold.model.errors import PolicyError
+from pinfold.model.policy import Level, PolicyType, SandboxPolicy
+
+# (without network, with network)
+_LEVELS = {
+    PolicyType.WORKSPACE_READONLY: (Level.SANDBOX_READONLY, Level.SANDBOX_READONLY_NETWORK),
+    PolicyType.WORKSPACE_READWRITE: (Level.SANDBOX_NO_NETWORK, Level.SANDBOX_NETWORK),
+    PolicyType.INSECURE_NONE: (Level.UNSANDBOXED, Level.UNSANDBOXED),
+}
+
+
+def level(policy: SandboxPolicy) -> Level:
+    """The level of a policy whose type is settled.
+
+    UNSPECIFIED is "no opinion", so it has no level: the caller puts the user's default in its place
+    first. Reading it as any level would make somebody's silence an answer, and the seeds' answer
+    (unsandboxed) is the worst one.
+    """
+    known = require_type(policy.type)
+    if known is PolicyType.UNSPECIFIED:
+        raise PolicyError("a policy without a type has no level", help="resolve it to the user's default")
+    # No opinion on the network counts as none: only a clear yes opens it.
+    return _LEVELS[known][policy.network_access is True]
+
+
+def require_type(value: int) -> PolicyType:
+    """The type a value names; structs are not checked when they are built, so any value may arrive."""
+    try:
+        return PolicyType(value)
+    except ValueError:
+        raise PolicyError(f"unknown policy type `{value}`") from None

@@ -1,0 +1,86 @@
+"""What contains what, among paths: by their text alone.
+
+Nothing here looks at a file system, so links are not followed: whoever makes a policy resolves its
+paths first. What is compared here is what is enforced later, both normalised the same way.
+
+Where the text leaves a doubt (a pattern, `~`, a way up out of a relative path), "not contained" is
+the answer. That is the safe side for both kinds of list: an intersection of grants then drops, and a
+union of restrictions then keeps.
+"""
+
+from collections.abc import Iterable
+
+from pinfold.model.errors import PolicyError
+
+_GLOB = frozenset("*?[")
+
+
+def normalised(path: str) -> str:
+    """The path without `//`, `/./`, a final slash, and `x/..` where `x` is a plain name.
+
+    An empty path names nothing and stays empty.
+    """
+    if not path:
+        return ""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts and _is_plain(parts[-1], first=len(parts) == 1):
+            parts.pop()
+        elif part not in ("", ".") and not (part == ".." and not parts and path.startswith("/")):
+            parts.append(part)
+    joined = "/".join(parts)
+    return f"/{joined}" if path.startswith("/") else joined or "."
+
+
+def _is_plain(part: str, *, first: bool) -> bool:
+    """Whether `part/..` is surely nothing: not where `part` may stand for several names, or none."""
+    return part != ".." and not _GLOB & set(part) and not (first and part.startswith("~"))
+
+
+def contains(outer: str, inner: str) -> bool:
+    """Whether `inner` is `outer` or below it."""
+    outer, inner = normalised(outer), normalised(inner)
+    if not outer or not inner:
+        return False
+    below = outer if outer == "/" else outer + "/"
+    if outer != inner and not inner.startswith(below):
+        return False
+    return ".." not in inner[len(outer) :].split("/")
+
+
+def is_covered(path: str, by: Iterable[str]) -> bool:
+    """Whether a path is one of those given, or below one."""
+    return any(contains(outer, path) for outer in by)
+
+
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """The normalised paths, sorted, without those that lie below another of them."""
+    named = sorted({normalised(path) for path in paths} - {""})
+    kept: list[str] = []
+    for path in named:
+        # A container is a prefix, and sorts first.
+        if not is_covered(path, kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+def common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+    """What both cover: of each pair, the path that lies below the other."""
+    ours, theirs = outermost(first), outermost(second)
+    return outermost(
+        [path for path in ours if is_covered(path, theirs)]
+        + [path for path in theirs if is_covered(path, ours)]
+    )
+
+
+def require_text(text: object, what: str) -> str:
+    """A text that every format and the kernel can carry: whole characters, no NUL."""
+    if not isinstance(text, str):
+        raise PolicyError(f"{what} is not text: `{text!r}`")
+    if "\0" in text:
+        raise PolicyError(f"{what} holds a NUL: `{text!r}`")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PolicyError(f"{what} is not valid Unicode: `{text!r}`") from None
+    return text

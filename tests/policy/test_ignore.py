@@ -1,0 +1,116 @@
+"""The matcher answers as git does, and layers never take back what another ignores."""
+
+import os
+import random
+import subprocess
+
+import pytest
+
+from pinfold.model.policy import IgnoreMapping
+from pinfold.policy.ignore import Ignore, mapping_of, parse_patterns, united
+
+NAMES = ["a", "b", "ab", "a.c", "foo", "bar", "#x", "!x", "a b", "A", "é", "[a]", "x\\y", "1"]
+PIECES = [
+    *("a", "b", "ab", "foo", "bar", ".c", "#x", "!x", "x", "y", "é", " ", "A", "1"),
+    *("*", "*", "**", "***", "?", "/", "/", "/", "**/", "/**", "/**/", "\\", "\\ ", "\\#", "\\!", "\\*"),
+    *("[ab]", "[!a]", "[^b]", "[a-c]", "[]a]", "[!]a]", "[a", "[[:alpha:]]", "[[:digit:]x]", "[[:nope:]]"),
+    *("[[:a]", "[\\]a]", "[a-]", "[b-a]", "[[:space:]]", "[[:punct:]]", "[/]", "[!/]", "[---]", "\\/"),
+]
+CHECKS_WANTED = 20_000
+
+
+def _pattern(rng: random.Random) -> str:
+    body = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 5)))
+    return rng.choice(["", "", "!", "/"]) + body + rng.choice(["", "", "/", " "])
+
+
+def _tree(root: str, rng: random.Random) -> list[tuple[str, bool]]:
+    """Directories and files on disk, so that git knows which is which."""
+    found: list[tuple[str, bool]] = []
+    waiting = [""]
+    while waiting:
+        at = waiting.pop()
+        for name in rng.sample(NAMES, 7):
+            path, is_directory = at + name, at.count("/") < 3 and rng.random() < 0.45
+            found.append((path, is_directory))
+            if is_directory:
+                os.mkdir(os.path.join(root, path))
+                waiting.append(path + "/")
+            else:
+                open(os.path.join(root, path), "w").close()
+        if len(found) > 300:
+            break
+    return found
+
+
+def _git(root: str, *arguments: str, stdin: bytes = b"") -> bytes:
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    done = subprocess.run(
+        ["git", "-c", f"core.excludesFile={os.devnull}", *arguments],
+        cwd=root, input=stdin, capture_output=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def test_fuzz_against_git(tmp_path: os.PathLike[str]) -> None:
+    seed = int(os.environ.get("PINFOLD_SEED", "0")) or random.randrange(2**32)
+    print(f"seed {seed}")
+    rng, root = random.Random(seed), str(tmp_path)
+    _git(root, "init", "-q", ".")
+    paths = _tree(root, rng)
+    listed = b"\0".join(path.encode() for path, _ in paths) + b"\0"
+    checks = 0
+    while checks < CHECKS_WANTED:
+        directories = ["", *rng.sample([path for path, is_dir in paths if is_dir], 2)]
+        texts = {at: "\n".join(_pattern(rng) for _ in range(rng.randint(1, 6))) for at in directories}
+        for at, text in texts.items():
+            with open(os.path.join(root, at, ".gitignore"), "w") as file:
+                file.write(text)
+        ignored = set(_git(root, "check-ignore", "--no-index", "-z", "--stdin", stdin=listed).split(b"\0"))
+        ours = Ignore(mapping_of({os.path.join(root, at): [(".gitignore", t)] for at, t in texts.items()}))
+        for path, is_dir in paths:
+            said = ours.is_ignored(f"{root}/{path}", is_directory=is_dir)
+            assert said == (path.encode() in ignored), (seed, texts, path, is_dir, said)
+            checks += 1
+        for at in directories:
+            os.unlink(os.path.join(root, at, ".gitignore"))
+    print(f"{checks} checks, 0 mismatches")
+
+
+@pytest.mark.parametrize(
+    ("text", "patterns"),
+    [
+        ("a\n# note\n\n b \n", ("a", " b")),
+        ("\ufeffa\r\nb\r", ("a", "b")),
+        ("a\\ \nb\\\\ \nc\\  ", ("a\\ ", "b\\\\", "c\\ ")),
+        ("\\#a\n\\!b\n!c", ("\\#a", "\\!b", "!c")),
+    ],
+)
+def test_parse(text: str, patterns: tuple[str, ...]) -> None:
+    assert parse_patterns(text) == patterns
+
+
+def test_nothing_comes_back_below_an_ignored_directory() -> None:
+    assert Ignore({"/w": ("d/", "!d/x")}).is_ignored("/w/d/x")
+
+
+def test_union_takes_nothing_back() -> None:
+    a: IgnoreMapping = {"/w": ("*.key",)}
+    b: IgnoreMapping = {"/w": ("*", "!*.key", "!ok")}
+    both = united(a, b)
+    assert both == united(b, a) == united(both, a) == united(both)
+    assert Ignore(both).is_ignored("/w/x.key")
+    assert Ignore(both).is_ignored("/w/other")
+    assert not Ignore(both).is_ignored("/w/ok")
+
+
+def test_a_kind_of_file_takes_nothing_back_from_another() -> None:
+    mapping = mapping_of({"/w": [(".pinfoldignore", "secret"), (".cursorignore", "x\n!secret")]})
+    assert Ignore(mapping).is_ignored("/w/secret")
+    git = mapping_of({"/w": [("exclude", "secret"), (".gitignore", "!secret")]})
+    assert not Ignore(git).is_ignored("/w/secret")
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    assert not Ignore({"/w": ("*a" * 40 + "b", "**/a*" * 12 + "b")}).is_ignored("/w/" + "a" * 200)
