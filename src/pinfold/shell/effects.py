@@ -11,18 +11,15 @@ UNCHARTED tells policy to let a word that directly follows an option be a value.
 import re
 from typing import NamedTuple
 
-from pinfold.model.script import Assignment, Command, Hazard, Redirection, Text, Trait, Word
+from pinfold.model.script import Command, Hazard, Redirection, Text, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.options import Arguments, Given, drop, literal_word
-from pinfold.shell.programs import Chart, harmless_variable
+from pinfold.shell.programs import Chart
+from pinfold.shell.variables import assignment_hazards
 
 ROLES = frozenset(
     {"reads", "writes", "deletes", "object", "text", "script", "hazard", "directory", "placeholder"}
 )
-
-# Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
-LOCAL = re.compile(r"[a-z_][a-z0-9_]*")
-NOT_LOCAL = re.compile(r"(?i:.*_proxy|npm_config_.*|no_proxy)|_")
 
 
 class Level(NamedTuple):
@@ -46,7 +43,7 @@ class _Found:
         """Note that `word` has these roles."""
         for role in roles.split():
             match role:
-                case "reads":
+                case "reads" if word.literal != "-":
                     self.reads.append(word)
                 case "writes":
                     self.writes.append(word)
@@ -155,20 +152,6 @@ def uncharted(command: Command, name: str) -> Command:
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments))),
         traits=command.traits | {Trait.UNCHARTED},
     )
-
-
-def assignment_hazards(assignments: tuple[Assignment, ...]) -> tuple[Hazard, ...]:
-    """One hazard for each variable that may redirect a program."""
-    return tuple(
-        Hazard(f"sets `{a.name}`, which can redirect the program", a.span)
-        for a in assignments
-        if not (harmless_variable(a.name) or (not a.exported and is_local(a.name)))
-    )
-
-
-def is_local(name: str) -> bool:
-    """Whether a name looks like a line's own variable, which no program reads."""
-    return bool(LOCAL.fullmatch(name)) and not NOT_LOCAL.fullmatch(name)
 
 
 def moved(

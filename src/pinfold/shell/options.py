@@ -9,7 +9,7 @@ is decided by `effects` and `unwrap`.
 import re
 from typing import NamedTuple
 
-from pinfold.model.script import Computed, Text, Variable, Word
+from pinfold.model.script import Computed, Glob, Text, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.programs import Chart, Option, is_risky
 
@@ -116,7 +116,7 @@ class _Sorter:
     def _word(self, word: Word) -> None:
         start = word.start
         program = self.chart.program
-        if may_inject(word) and not self._is_value_of_known(word):
+        if self._is_doubtful(word) and not self._is_value_of_known(word):
             self.doubts.append(word)
         if program.slashes and start.startswith("/"):
             self._give((start.lower(),), UNLISTED, word)
@@ -134,6 +134,16 @@ class _Sorter:
             self._give((start,), UNLISTED, word)
         else:
             self._short(word, "-")
+
+    def _is_doubtful(self, word: Word) -> bool:
+        """Whether it may become a risky option. `*.py` never becomes find's `-delete`."""
+        if not may_inject(word):
+            return False
+        last = word.parts[-1]
+        if not self.chart.program.exact or not isinstance(last, Text) or word.start:
+            return True
+        only_globs = all(isinstance(part, Text | Glob) for part in word.parts)
+        return not only_globs or any(name.endswith(last.text) for name in self.chart.spellings)
 
     def _is_value_of_known(self, word: Word) -> bool:
         """`--format=$X` and `-n"$X"`: the option is known, and only its value is computed."""
@@ -229,7 +239,7 @@ class _Sorter:
         value = self.words.pop(0)
         # A value that reads like a risky option is one more reason to look twice: should a chart be wrong
         # about which options take values, nothing slips through behind one.
-        if (value.splits and may_inject(value)) or self._looks_risky(value.start):
+        if (value.splits and self._is_doubtful(value)) or self._looks_risky(value.start):
             self.doubts.append(value)
         return value
 

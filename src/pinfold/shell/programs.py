@@ -120,6 +120,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     `single`: long options with a single dash, no clusters."""
     closed: bool = False
     """Every harmless option is listed: any other is a hazard."""
+    exact: bool = False
+    """Options are whole words, never abbreviated and never with a value attached."""
     plain: str = ""
     """Harmless options without a value, spellings joined by `|`: `-a|--all -l`."""
     valued: str = ""

@@ -8,19 +8,18 @@ what is started, an `Unknown` says so; nothing is ever left out silently.
 No program is known by name here; `data/` says how each one starts others.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Text, Trait, Unknown, Word
 from pinfold.model.text import Span
-from pinfold.shell.effects import Level, assignment_hazards, complete, here_text, is_local, uncharted
+from pinfold.shell.effects import Level, complete, here_text, uncharted
 from pinfold.shell.options import Given, computed_word, drop, literal_word, sort_words
-from pinfold.shell.programs import Chart, Runs, chart, harmless_variable, program_name
+from pinfold.shell.programs import Chart, Runs, chart, program_name
+from pinfold.shell.variables import assignment_hazards, declaration_hazards
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
-DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
 NOTHING = Runs()
 
 
@@ -92,8 +91,7 @@ class _Unwrapping:
             self._option(given)
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
-        if self.name in DECLARES or self.name == "unset":
-            self._variables()
+        self.hazards += declaration_hazards(self.name, self.operands)
         command = replace(
             self.command, hazards=tuple(dict.fromkeys(self.command.hazards + tuple(self.hazards)))
         )
@@ -103,7 +101,8 @@ class _Unwrapping:
 
     def _is_transparent(self, command: Command) -> bool:
         """Only a wrapper that surely wraps, and whose own words are all harmless, may go without cover."""
-        starts = self.inner or self.texts or self.unknowns
+        asks = any(given.option.runs == "none" for given in self.given)  # `command -v x` only looks
+        starts = self.inner or self.texts or self.unknowns or asks
         return bool(self.runs.transparent and starts and not command.hazards)
 
     # Subcommands
@@ -182,7 +181,7 @@ class _Unwrapping:
         doubts = self.levels[-1].arguments.doubts
         unlisted = [g for g in self.levels[-1].arguments.given if not g.listed and g.value is None]
         if kind in ("argv", "shell") and unlisted and words:
-            why = f"whether `{unlisted[0].name}` takes a value is not known, nor which command `{self.name}` starts"
+            why = f"what `{unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
@@ -298,20 +297,3 @@ class _Unwrapping:
         else:
             why = f"what `{self.name}` is told to run is only known when it runs"
             self.unknowns.append(Unknown(why, span, True))
-
-    # Variables
-
-    def _variables(self) -> None:
-        """`export NAME=value` and its kin, and `unset NAME`."""
-        for name, span in self._variable_names():
-            if not (harmless_variable(name) or (is_local(name) and self.name != "export")):
-                verb = "unsets" if self.name == "unset" else "sets"
-                self.hazards.append(Hazard(f"{verb} `{name}`, which can redirect a program", span))
-
-    def _variable_names(self) -> Iterator[tuple[str, Span]]:
-        for word in self.operands:
-            name, equals, _ = word.start.partition("=")
-            if equals or word.literal is not None:
-                yield name.removesuffix("+").partition("[")[0], word.span
-            elif word.literal is None:
-                yield word.source, word.span

@@ -1,0 +1,53 @@
+"""Which assignments may redirect a program.
+
+This module decides about names of variables, in all the ways a line can set or unset one: before
+a command, alone, by `export` and its kin, by `env`. It knows no values; a harmless name is
+harmless whatever it holds. The list of harmless names is `data/environment.toml`.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pinfold.model.script import Assignment, Hazard, Word
+from pinfold.model.text import Span
+from pinfold.shell.programs import harmless_variable
+
+DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
+# Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
+LOCAL = re.compile(r"[a-z_][a-z0-9_]*")
+NOT_LOCAL = re.compile(r"(?i:.*_proxy|npm_config_.*|no_proxy)|_")
+
+
+def assignment_hazards(assignments: tuple[Assignment, ...]) -> tuple[Hazard, ...]:
+    """One hazard for each variable that may redirect a program."""
+    return tuple(
+        Hazard(f"sets `{a.name}`, which can redirect the program", a.span)
+        for a in assignments
+        if not (harmless_variable(a.name) or (not a.exported and is_local(a.name)))
+    )
+
+
+def is_local(name: str) -> bool:
+    """Whether a name looks like a line's own variable, which no program reads."""
+    return bool(LOCAL.fullmatch(name)) and not NOT_LOCAL.fullmatch(name)
+
+
+def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard]:
+    """The same for `export NAME=value` and its kin, and for `unset NAME`."""
+    if program not in DECLARES and program != "unset":
+        return []
+    verb = "unsets" if program == "unset" else "sets"
+    return [
+        Hazard(f"{verb} `{name}`, which can redirect a program", span)
+        for name, span in _names(operands)
+        if not (harmless_variable(name) or (is_local(name) and program != "export"))
+    ]
+
+
+def _names(operands: tuple[Word, ...]) -> Iterator[tuple[str, Span]]:
+    for word in operands:
+        name, equals, _ = word.start.partition("=")
+        if equals or word.literal is not None:
+            yield name.removesuffix("+").partition("[")[0], word.span
+        else:
+            yield word.source, word.span
