@@ -78,7 +78,7 @@ def in_force(*found: Layer) -> dict[str, Any]:
 TRUSTED = (layers("managed"), layers("managed"), layers("command line"), layers("user"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.tuples(*TRUSTED, layers("project-local"), layers("project"), layers("project")))
 def test_project_cannot_widen(drawn: tuple[Layer, ...]) -> None:
     """With project files nothing is wider, in any key, than without them."""
@@ -89,7 +89,7 @@ def test_project_cannot_widen(drawn: tuple[Layer, ...]) -> None:
         assert is_no_wider(key, after[key.name], before[key.name]), key.name
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.tuples(*TRUSTED, layers("project-local"), layers("project")))
 def test_administrator_only_narrows(drawn: tuple[Layer, ...]) -> None:
     """What a managed file sets is never wider for what the layers below say."""

@@ -37,7 +37,7 @@ def test_contents(tmp_path: Path, data: bytes, message: str) -> None:
         load(Sources(user=str(path)), shape)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_garbage_is_settings_or_a_policy_error(data: st.DataObject) -> None:
     """Never any other exception."""

@@ -14,6 +14,7 @@ from pinfold.model.text import Origin
 from pinfold.settings import Sources, load, warnings
 from pinfold.settings.keys import TABLE
 from pinfold.settings.show import effective
+from pinfold.shell.shape import shape as shell_shape
 
 
 def texts(settings: Settings, name: str = "allow") -> list[str]:
@@ -31,6 +32,12 @@ def test_defaults() -> None:
     assert "git status" in texts(settings, "safe")
     assert "docker" in settings.commands.composite
     assert warnings(settings) == ()
+
+
+def test_shipped_rules_are_what_the_shell_makes_of_them() -> None:
+    for rule in load(Sources(), shape).commands.safe:
+        made = shell_shape(rule.text)
+        assert (made.program, made.words) == (rule.shape.program, rule.shape.words)
 
 
 def test_every_key_is_shown() -> None:
