@@ -6,6 +6,7 @@ interpreter, a shell or more rights: a rule `python3` is a rule for everything.
 
 from pinfold.model.script import Command, Trait
 from pinfold.policy.case import Case
+from pinfold.policy.rules import writes_somewhere
 
 NEVER = frozenset({Trait.INTERPRETER, Trait.ELEVATES, Trait.TRANSPARENT, Trait.REDEFINED, Trait.CHANGES_PINFOLD})
 
@@ -19,9 +20,7 @@ def candidates(case: Case) -> tuple[str, ...]:
 
 
 def _candidate(part: Command, case: Case) -> str:
-    if part.traits & NEVER or part.hazards or not part.program or not part.words:
-        return ""
-    if any(redirection.writes for redirection in part.redirections):
+    if part.traits & NEVER or part.hazards or not part.program or writes_somewhere(part):
         return ""
     words = _literal_prefix(part)
     if not words:

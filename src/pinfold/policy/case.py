@@ -10,7 +10,7 @@ from pinfold.model.request import RunCommand
 from pinfold.model.script import Command, Script, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.places import bases
-from pinfold.policy.rules import covering_rule, names
+from pinfold.policy.rules import covering_rule, names, writes_somewhere
 from pinfold.policy.widen import narrowed
 
 # Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
@@ -121,5 +121,5 @@ def _is_bypass(wish: Widening) -> bool:
 
 
 def _needs_no_cover(part: Command) -> bool:
-    does_nothing = not part.hazards and not any(redirection.writes for redirection in part.redirections)
+    does_nothing = not part.hazards and not writes_somewhere(part)
     return does_nothing and (not part.words or Trait.TRANSPARENT in part.traits)

@@ -78,10 +78,17 @@ def _operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
 
 def names(shape: Shape, command: Command) -> bool:
     """Whether a permissive rule's words are the beginning of this command, literally."""
-    if Trait.REDEFINED in command.traits or len(command.words) < len(shape.words):
+    return Trait.REDEFINED not in command.traits and _begins(_literals(command), shape.words)
+
+
+def _literals(command: Command) -> tuple[str | None, ...]:
+    return tuple(word.literal for word in command.words)
+
+
+def _begins(given: tuple[str | None, ...], wanted: tuple[str, ...]) -> bool:
+    if not given or given[0] is None or len(given) < len(wanted):
         return False
-    program, *rest = (word.literal for word in command.words[: len(shape.words)])
-    return program is not None and _is_program(program, shape.words[0]) and tuple(rest) == shape.words[1:]
+    return _is_program(given[0], wanted[0]) and given[1 : len(wanted)] == wanted[1:]
 
 
 def _is_program(given: str, wanted: str) -> bool:
@@ -93,14 +100,20 @@ def _is_program(given: str, wanted: str) -> bool:
 
 def covering_rule(command: Command, rules: tuple[Rule, ...]) -> Rule | None:
     """The permissive rule that covers this very command with all it does, if there is one."""
-    if any(redirection.writes and not is_sink(redirection.target) for redirection in command.redirections):
+    if Trait.REDEFINED in command.traits or writes_somewhere(command):
         return None
+    given = _literals(command)
     for rule in rules:
-        if names(rule.shape, command) and all(
+        if _begins(given, rule.shape.words) and all(
             hazard.option and hazard.option in rule.shape.words for hazard in command.hazards
         ):
             return rule
     return None
+
+
+def writes_somewhere(command: Command) -> bool:
+    """Whether a redirection of it writes a file; a command rule speaks of the command alone."""
+    return any(redirection.writes and not is_sink(redirection.target) for redirection in command.redirections)
 
 
 SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full"})

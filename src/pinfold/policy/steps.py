@@ -14,7 +14,7 @@ from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.case import Case
 from pinfold.policy.places import ruinous_targets
 from pinfold.policy.protections import file_protections
-from pinfold.policy.rules import Match, covering_rule, restrictive_match
+from pinfold.policy.rules import Match, covering_rule, is_sink, restrictive_match
 
 LONGEST_LINE = 10_000
 ROOT_MESSAGE = (
@@ -430,7 +430,11 @@ def _uncovered(case: Case) -> Iterator[Reason]:
 
 
 def _no_cover(part: Command, helpers: tuple[str, ...]) -> Reason:
-    writes = [redirection for redirection in part.redirections if redirection.writes]
+    writes = [
+        redirection
+        for redirection in part.redirections
+        if redirection.writes and not is_sink(redirection.target)
+    ]
     if helpers:
         return Reason(
             "otherwise",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from itertools import islice
+from time import monotonic
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
@@ -70,27 +71,61 @@ def _read(path: str) -> str:
         raise PolicyError("the ignore file cannot be read", where=path, help="check its mode") from error
 
 
-def load_ignore_mapping(roots: tuple[str, ...], names: tuple[str, ...]) -> IgnoreMapping:
-    """The patterns of every ignore file in the workspace, by the directory it stands in."""
-    files: dict[str, list[tuple[str, str]]] = {}
-    for root in roots:
-        for directory, present in _ignore_files(root, frozenset(names)):
-            files[directory] = [(name, _read(os.path.join(directory, name))) for name in names if name in present]
-    return mapping_of(files)
+class IgnoreFiles:
+    """The ignore files of the workspace, looked for anew every so often."""
+
+    # Walking the tree costs milliseconds, a decision fractions of one. A file that appears is seen this
+    # much later at the latest; one that is known and changes is seen at once.
+    REFRESH_SECONDS = 2.0
+
+    def __init__(self, roots: tuple[str, ...]) -> None:
+        self._roots = roots
+        self._names: tuple[str, ...] = ()
+        self._files: dict[str, tuple[int, int] | None] = {}
+        self._mapping: IgnoreMapping = {}
+        self._walked = float("-inf")
+
+    def mapping(self, names: tuple[str, ...]) -> IgnoreMapping:
+        """Directory -> patterns, for the ignore files of these names."""
+        stale = monotonic() - self._walked > self.REFRESH_SECONDS
+        if stale or names != self._names or any(_mark(path) != mark for path, mark in self._files.items()):
+            self._walk(names)
+        return self._mapping
+
+    def _walk(self, names: tuple[str, ...]) -> None:
+        found = [directory for root in self._roots for directory in _ignore_files(root, frozenset(names))]
+        paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
+        paths |= {root: [os.path.join(root, name) for name in names] for root in self._roots}
+        self._files = {path: _mark(path) for group in paths.values() for path in group}
+        mapping = mapping_of({
+            directory: [(os.path.basename(path), _read(path)) for path in group] for directory, group in paths.items()
+        })  # fmt: skip
+        # The same value stays the same object, so that whoever remembers what it made of it may go on.
+        self._mapping = self._mapping if mapping == self._mapping else mapping
+        self._names, self._walked = names, monotonic()
 
 
-def _ignore_files(root: str, names: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+def _mark(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _ignore_files(root: str, names: frozenset[str]) -> Iterator[str]:
+    """The directories below `root` that have an ignore file."""
     waiting = [root]
     for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
-        present: set[str] = set()
+        has_one = False
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     if entry.name in names:
-                        present.add(entry.name)
+                        has_one = True
                     elif entry.name not in PASSED_OVER and entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
         except OSError:
             continue
-        if present:
-            yield directory, frozenset(present)
+        if has_one:
+            yield directory

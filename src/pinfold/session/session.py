@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from pinfold import shell
 from pinfold.model.decision import Decision
 from pinfold.model.facts import Facts, HookAnswer
@@ -12,7 +14,7 @@ from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
-from pinfold.session.disk import Disk, load_ignore_mapping
+from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.hooks import Question, ask_hooks
 from pinfold.session.probe import is_inside_fence
 from pinfold.settings import Live, Sources, policy_of
@@ -45,6 +47,9 @@ class Session:
         self.conversation = conversation
         self.model = model
         self._disk = Disk()
+        self._ignore_files = IgnoreFiles(self.roots)
+        self._inside_fence = is_inside_fence(self.environ)
+        self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
             Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ), shape
         )
@@ -57,9 +62,15 @@ class Session:
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        settings = self.settings
-        mapping = load_ignore_mapping(self.roots, settings.filesystem.ignore_files)
-        return enrich(policy_of(settings, self.roots, self.home), self.roots, mapping)
+        return self._policy(self.settings)
+
+    def _policy(self, settings: Settings) -> SandboxPolicy:
+        mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
+        made_of, policy = self._last_policy
+        if made_of[0] is not settings or made_of[1] is not mapping:
+            policy = enrich(policy_of(settings, self.roots, self.home), self.roots, mapping)
+            self._last_policy = (settings, mapping), policy
+        return policy
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
@@ -67,24 +78,23 @@ class Session:
 
     def _decided(self, request: Request) -> Decision:
         settings = self.settings
-        facts = self._facts(request)
+        facts = self._facts(request, settings)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be fenced, so it is judged once without them.
             sandboxed = decide(request, settings, facts).sandboxed
-            facts = self._facts(request, self._ask_hooks(request, settings, sandboxed))
+            facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
         return decide(request, settings, facts)
 
-    def _facts(self, request: Request, hooks: tuple[HookAnswer, ...] = ()) -> Facts:
+    def _facts(self, request: Request, settings: Settings) -> Facts:
         return Facts(
             cwd=self._start(request),
             roots=self.roots,
             home=self.home,
             files=self._disk,
-            policy=self.policy,
+            policy=self._policy(settings),
             script=_script(request),
             is_superuser=os.geteuid() == 0,
-            inside_fence=is_inside_fence(self.environ),
-            hooks=hooks,
+            inside_fence=self._inside_fence,
         )
 
     def _start(self, request: Request) -> str:

@@ -75,14 +75,19 @@ def user_file(environ: Mapping[str, str]) -> str:
 
 
 def find_project(directory: str) -> str:
-    """The repository around a directory, or the directory itself. Never the home or the root."""
+    """The project around a directory, or the directory itself; never the home or the root.
+
+    The outermost directory with settings of its own comes before the nearest repository: else an agent
+    could leave a project's rules behind by `git init` in a directory of it.
+    """
     home = os.path.realpath(os.path.expanduser("~"))
-    at = directory
-    while at not in ("/", home):
-        if os.path.exists(os.path.join(at, ".git")):
-            return at
-        at = os.path.dirname(at)
-    return directory
+    above: list[str] = []
+    while directory not in ("/", home):
+        above.append(directory)
+        directory = os.path.dirname(directory)
+    settled = [at for at in above if os.path.isdir(os.path.join(at, ".pinfold"))]
+    repositories = [at for at in above if os.path.exists(os.path.join(at, ".git"))]
+    return (settled[-1:] or repositories[:1] or above[:1] or [directory])[0]
 
 
 def project_files(root: str) -> tuple[tuple[str, str], ...]:

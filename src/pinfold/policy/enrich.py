@@ -1,0 +1,29 @@
+"""What a policy gets from the workspace it is for. Every face uses this one enrichment."""
+
+from msgspec.structs import replace
+
+from pinfold.model.policy import IgnoreMapping, PolicyType, SandboxPolicy
+from pinfold.policy.ignore import united
+from pinfold.policy.paths import require_text
+
+
+def enrich(policy: SandboxPolicy, roots: tuple[str, ...], mapping: IgnoreMapping) -> SandboxPolicy:
+    """The policy with the workspace's folders and ignore files; no field of it is lost."""
+    return with_ignore_mapping(with_workspace(policy, roots), mapping)
+
+
+def with_workspace(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPolicy:
+    """Several folders are all writable under `workspace-write`; a single one is so by itself."""
+    if policy.type is not PolicyType.WORKSPACE_READWRITE or len(roots) <= 1:
+        return policy
+    writable = dict.fromkeys((*policy.additional_readwrite_paths, *roots))
+    return replace(policy, additional_readwrite_paths=tuple(writable))
+
+
+def with_ignore_mapping(policy: SandboxPolicy, mapping: IgnoreMapping) -> SandboxPolicy:
+    """What the ignore files name is hidden, except where there is no fence to hide it."""
+    if policy.type is PolicyType.INSECURE_NONE or not mapping:
+        return policy
+    for text in (text for directory, patterns in mapping.items() for text in (directory, *patterns)):
+        require_text(text, "an ignore file's name or pattern")
+    return replace(policy, ignore_mapping=united(policy.ignore_mapping, mapping))
