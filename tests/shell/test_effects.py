@@ -271,3 +271,23 @@ def test_uncharted() -> None:
 )
 def test_pinfold_itself(line: str, changes: bool) -> None:
     assert (Trait.CHANGES_PINFOLD in unwrap(command(*line.split())).command.traits) is changes
+
+
+@pytest.mark.parametrize(
+    ("line", "uncharted"),
+    [
+        ("kubectl --whatever 5 delete pod", True),
+        ("kubectl --whatever=5 delete pod", False),
+        ("kubectl -n x delete pod", False),
+        ("git -C x push", False),
+        ("git --whatever x push", True),
+    ],
+)
+def test_an_option_that_is_not_listed_leaves_the_operands_open(line: str, uncharted: bool) -> None:
+    assert (Trait.UNCHARTED in unwrap(command(*line.split())).command.traits) is uncharted
+
+
+def test_scripts_are_judged_in_good_time() -> None:
+    for script in ("\n" * 5000 + "X", "s/" * 5000, "p;" * 5000 + "w", "1,2" * 3000):
+        assert unwrap(command("sed", script, "f")).command.hazards
+    assert not unwrap(command("awk", "print " * 1600)).command.hazards

@@ -5,7 +5,8 @@ name and starts nothing; commands inside a command are `unwrap`'s.
 
 For a program without a chart, `flags` holds each cluster whole and its letters (`-rf`: `-rf -r -f`), and
 `operands` every word that is no option: which options take a value is unknown, so the trait
-UNCHARTED tells policy to let a word that directly follows an option be a value.
+UNCHARTED tells policy to let a word that directly follows an option be a value. A charted program with an
+option that its chart does not list has that trait too.
 """
 
 import re
@@ -239,7 +240,12 @@ def _traits(levels: tuple[Level, ...]) -> frozenset[Trait]:
         for level in levels
         for given in level.arguments.given
     )
-    return frozenset(traits | {Trait.CHANGES_PINFOLD} if changes else traits)
+    if changes:
+        traits.add(Trait.CHANGES_PINFOLD)
+    if any(not given.listed and given.value is None for level in levels for given in level.arguments.given):
+        # The word after an option that no chart lists may be its value, so the operands are not certain.
+        traits.add(Trait.UNCHARTED)
+    return frozenset(traits)
 
 
 def _unique(hazards: tuple[Hazard, ...]) -> tuple[Hazard, ...]:

@@ -8,7 +8,6 @@ and `unwrap`. Nothing here knows a command.
 
 import os
 import re
-import tomllib
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -253,6 +252,8 @@ def _program(name: str) -> Program:
 
 
 def _read(file: str) -> dict[str, Any]:
+    import tomllib  # 3 ms that a line of remembered programs need not pay
+
     with open(file, "rb") as stream:
         return tomllib.load(stream)
 
