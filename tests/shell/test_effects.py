@@ -140,6 +140,8 @@ def test_no_hazard(line: str) -> None:
         ("git -p log", "-p"),
         ("gcc -wrapper x,y f.c", "-wrapper"),
         ("cargo build --config x=y", "--config"),
+        ("go test -exec ./x ./...", "-exec"),
+        ("go build -toolexec=./x", "-toolexec"),
         ("yarn --version", "--version"),
         # options that move what is worked on
         ("git -c core.pager=x log", "-c"),

@@ -72,7 +72,7 @@ def may_inject(word: Word) -> bool:
 
 def sort_words(chart: Chart, words: tuple[Word, ...], *, stop: bool = False) -> Arguments:
     """Sort `words`, which follow the program; with `stop`, options end at the first operand."""
-    return _Sorter(chart, words, stop or chart.program.style == "posix").sort()
+    return _Sorter(chart, words, stop or chart.style == "posix").sort()
 
 
 class _Sorter:
@@ -128,7 +128,7 @@ class _Sorter:
             self._give(("-",), UNLISTED, word)
         elif start.startswith("--"):
             self._long(word)
-        elif program.style == "single":
+        elif self.chart.style == "single":
             self._single(word)
         elif program.numbers and NUMBER.fullmatch(start):
             self._give((start,), UNLISTED, word)
@@ -152,7 +152,7 @@ class _Sorter:
         start = word.start
         if start.startswith("--"):
             return "=" in start
-        if self.chart.program.style == "single":
+        if self.chart.style == "single":
             return start.partition("=")[0] in self.chart.spellings and len(start) > 1
         found = self.chart.spellings.get(start[:2])
         return bool(found and found[1].value)
@@ -160,7 +160,7 @@ class _Sorter:
     def _long(self, word: Word) -> None:
         name, equals, _ = word.start.partition("=")
         matches = self._abbreviated(name)
-        if not matches and self.chart.program.style == "single":
+        if not matches and self.chart.style == "single":
             matches = self._abbreviated(name[1:])
         if not matches:
             value = drop(word, len(name) + 1) if equals else None
@@ -246,7 +246,7 @@ class _Sorter:
     def _looks_risky(self, start: str) -> bool:
         if start.startswith("--"):
             return any(is_risky(option) for _, option in self._abbreviated(start.partition("=")[0]))
-        found = self.chart.spellings.get(start if self.chart.program.style == "single" else start[:2])
+        found = self.chart.spellings.get(start if self.chart.style == "single" else start[:2])
         return len(start) > 1 and start.startswith("-") and found is not None and is_risky(found[1])
 
     def _give(

@@ -158,11 +158,12 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
 class Chart:
     """A program as the other modules ask about it: every spelling of an option leads to it."""
 
-    __slots__ = ("_children", "longs", "name", "program", "risky", "spellings")
+    __slots__ = ("_children", "longs", "name", "program", "risky", "spellings", "style")
 
     def __init__(self, name: str, program: Program, parent: "Chart | None" = None) -> None:
         self.name = name
         self.program = program
+        self.style = parent.style if parent and parent.style == "single" else program.style
         self.spellings: dict[str, tuple[str, Option]] = dict(parent.spellings) if parent else {}
         for text, option in ((program.plain, Option()), (program.valued, Option(value=True))):
             for entry in text.split():
