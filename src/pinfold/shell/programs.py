@@ -163,7 +163,7 @@ class Chart:
     def __init__(self, name: str, program: Program, parent: "Chart | None" = None) -> None:
         self.name = name
         self.program = program
-        self.style = parent.style if parent and parent.style == "single" else program.style
+        self.style: str = parent.style if parent and parent.style == "single" else program.style
         self.spellings: dict[str, tuple[str, Option]] = dict(parent.spellings) if parent else {}
         for text, option in ((program.plain, Option()), (program.valued, Option(value=True))):
             for entry in text.split():
