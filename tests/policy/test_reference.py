@@ -129,12 +129,12 @@ def _engine(line: str, s: Situation) -> tuple[Verdict, bool]:
     return decision.verdict, decision.sandboxed
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(situations())
 def test_decide_agrees_with_the_reference(case: tuple[str, Situation]) -> None:
     line, situation = case
-    # A safe list ships with pinfold: it counts where the reference says "covered" without an allow rule.
-    if not situation.has_allow_rules and situation.fence_is_on and not situation.asks_bypass:
+    # A list of safe commands ships with pinfold, and counts as well as the allowlist does.
+    if not situation.has_allow_rules:
         situation = situation._replace(is_wholly_covered=_is_safe(line))
     verdict, sandboxed = _engine(line, situation)
     assert verdict == reference.verdict(situation), (line, situation)

@@ -109,7 +109,7 @@ def test_restrictions_unite(tmp_path: Path) -> None:
     )
     assert texts(settings, "deny") == ["a", "e", "b", "c", "d"]
     root = f"{tmp_path}/root"
-    assert settings.filesystem.hide == ("secret", f"{root}/inner")
+    assert settings.filesystem.hide == ("secret", "inner")
     assert settings.filesystem.protect == (".env", f"{root}/x/y")
 
 

@@ -9,7 +9,7 @@ from pinfold.model.settings import Settings
 from pinfold.settings import Sources, cap_of, load, policy_of
 from pinfold.settings.policy import secrets
 
-HOME, ROOTS = "/home/u", ("/work/a", "/work/b")
+HOME, ROOTS = "/home/u", ("/srv/a", "/srv/b")
 
 
 def user(**values: object) -> Settings:
@@ -50,10 +50,10 @@ def test_paths() -> None:
         "protect": [".env", "conf/", "a/b"],
     }
     policy = policy_of(user(filesystem=files), ROOTS, HOME)
-    assert policy.additional_readwrite_paths == (f"{HOME}/cache", "/work/a/out", "/data")
+    assert policy.additional_readwrite_paths == (f"{HOME}/cache", "/srv/a/out", "/data")
     assert policy.additional_readonly_paths == (HOME,)
-    assert policy.hidden[:3] == ("/work/a/secret", "/work/b/secret", f"{HOME}/x")
-    assert policy.protected == (".env", "conf", "/work/a/a/b", "/work/b/a/b")
+    assert policy.hidden[:2] == ("secret", f"{HOME}/x")
+    assert policy.protected == (".env", "conf", "/srv/a/a/b", "/srv/b/a/b")
 
 
 def test_secrets_are_reopened_by_name_only() -> None:
@@ -82,4 +82,4 @@ def test_cap_spells_out_paths(tmp_path: Path) -> None:
     settings = layered(tmp_path, managed="[filesystem]\nhide = ['~/x']\nprotect = ['.env', 'a/b']")
     cap = cap_of(settings, ROOTS, HOME)
     assert cap.hidden == (f"{HOME}/x",)
-    assert cap.protected == (".env", "/work/a/a/b", "/work/b/a/b")
+    assert cap.protected == (".env", "/srv/a/a/b", "/srv/b/a/b")

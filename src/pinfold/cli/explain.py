@@ -71,9 +71,9 @@ def _reason(reason: Reason, text: str, several: bool, colours: bool) -> list[str
 
 
 def _rule(reason: Reason) -> str:
-    if not reason.rule:
-        return ""
-    return f"{reason.rule}, at {reason.origin}" if reason.origin else reason.rule
+    if not reason.origin:
+        return reason.rule
+    return f"{reason.rule}, {'the default' if reason.origin.layer == 'default' else f'at {reason.origin}'}"
 
 
 def _argument(candidate: str) -> str:

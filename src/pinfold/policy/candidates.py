@@ -4,6 +4,8 @@ A candidate is offered only if adding it would really cover the part, and never 
 interpreter, a shell or more rights: a rule `python3` is a rule for everything.
 """
 
+from itertools import takewhile
+
 from pinfold.model.script import Command, Trait
 from pinfold.policy.case import Case
 from pinfold.policy.rules import writes_somewhere
@@ -22,27 +24,14 @@ def candidates(case: Case) -> tuple[str, ...]:
 def _candidate(part: Command, case: Case) -> str:
     if part.traits & NEVER or part.hazards or not part.program or writes_somewhere(part):
         return ""
-    words = _literal_prefix(part)
-    if not words:
+    words = [word.literal or "" for word in takewhile(lambda word: word.literal is not None, part.words)]
+    if part.deletes and len(words) < len(part.words):
+        # What is deleted is not known, and `rm -rf` alone would be a rule for everything.
         return ""
-    shown = words if _is_composite(part, case) else words[:1]
-    if _is_composite(part, case) and len(shown) < min(2, len(part.words)):
-        return ""
-    return " ".join(_quoted(word) for word in shown)
-
-
-def _is_composite(part: Command, case: Case) -> bool:
-    """Whether the program's name alone says too little: `git`, or anything that deletes."""
-    return part.program in case.settings.commands.composite or bool(part.deletes)
-
-
-def _literal_prefix(part: Command) -> list[str]:
-    words: list[str] = []
-    for word in part.words:
-        if word.literal is None:
-            break
-        words.append(word.literal)
-    return words
+    if part.deletes or part.program in case.settings.commands.composite:
+        # The name alone says too little: it is shown with its arguments, or not at all.
+        return " ".join(map(_quoted, words)) if len(words) >= min(2, len(part.words)) else ""
+    return " ".join(map(_quoted, words[:1]))
 
 
 def _quoted(word: str) -> str:

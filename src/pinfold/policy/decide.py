@@ -49,6 +49,9 @@ STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
     steps.otherwise,
 )
 
+# The questions that an entry in the allowlist would have answered.
+LIFTED_BY_THE_ALLOWLIST = (steps.empty_allowlist, steps.otherwise)
+
 
 def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
     """What is to be done about a request. Total: every input has an answer."""
@@ -68,7 +71,7 @@ def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
 
 
 def _decide_command(case: Case) -> Decision:
-    reasons = next(reasons for step in STEPS if (reasons := step(case)))
+    step, reasons = next((step, reasons) for step in STEPS if (reasons := step(case)))
     verdict = min((reason.verdict for reason in reasons), key=tuple(Verdict).index)
     return Decision(
         verdict=verdict,
@@ -77,7 +80,7 @@ def _decide_command(case: Case) -> Decision:
         policy=case.effective.policy,
         widening=case.effective.widening,
         commands=tuple(_judged(part) for part in case.script.commands if part.words),
-        candidates=candidates(case) if verdict is Verdict.ASK else (),
+        candidates=candidates(case) if step in LIFTED_BY_THE_ALLOWLIST else (),
     )
 
 

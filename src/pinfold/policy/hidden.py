@@ -10,16 +10,23 @@ from pinfold.policy.paths import contains
 def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str | None:
     """The pattern or path that hides `path` (absolute, links followed), or None."""
     for entry in policy.hidden:
-        if entry.startswith("/") and contains(entry, path):
+        if any(_hides(entry, place, path) for place in (roots if is_pattern(entry) else ("/",))):
             return entry
-    patterns = tuple(entry for entry in policy.hidden if not entry.startswith("/"))
-    for root in roots if patterns else ():
-        if contains(root, path) and _compiled(root, patterns).is_ignored(path):
-            return next(pattern for pattern in patterns if _compiled(root, (pattern,)).is_ignored(path))
-    for root, ignored in policy.ignore_mapping.items():
-        if contains(root, path) and _compiled(root, tuple(ignored)).is_ignored(path):
-            return f"the ignore files of {root}"
+    for directory, patterns in policy.ignore_mapping.items():
+        if contains(directory, path) and _compiled(directory, tuple(patterns)).is_ignored(path):
+            return f"the ignore files of {directory}"
     return None
+
+
+def is_pattern(entry: str) -> bool:
+    """A bare name, which hides whatever has that name in a root; else a path, which may have globs."""
+    return not entry.startswith("/")
+
+
+def _hides(entry: str, place: str, path: str) -> bool:
+    if not is_pattern(entry) and not any(c in entry for c in "*?["):
+        return contains(entry, path)
+    return contains(place, path) and _compiled(place, (entry,)).is_ignored(path)
 
 
 @lru_cache(maxsize=256)

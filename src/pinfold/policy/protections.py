@@ -12,7 +12,7 @@ from pinfold.model.script import Command, Trait, Word
 from pinfold.model.settings import Settings
 from pinfold.model.text import Span
 from pinfold.policy.case import Case
-from pinfold.policy.hidden import hidden_by
+from pinfold.policy.hidden import hidden_by, is_pattern
 from pinfold.policy.paths import contains
 from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, relative_to_root
 from pinfold.policy.protected import protected_by
@@ -83,11 +83,8 @@ def _hides_something_below(path: str, facts: Facts) -> str | None:
     if not facts.files.is_directory(path):
         return None
     for entry in facts.policy.hidden:
-        if entry.startswith("/") and contains(path, entry):
-            return entry
-        if not entry.startswith("/") and any(
-            contains(root, path) or contains(path, root) for root in facts.roots
-        ):
+        places = facts.roots if is_pattern(entry) else (entry.partition("*")[0],)
+        if any(contains(path, place) or (is_pattern(entry) and contains(place, path)) for place in places):
             return entry
     for root in facts.policy.ignore_mapping:
         if contains(root, path) or contains(path, root):

@@ -321,8 +321,7 @@ def _restricted(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict
             if restrictive_match(rule.shape, part) is Match.YES:
                 yield Reason(
                     step,
-                    f"`{part.program}` is matched by the rule `{rule.text}`"
-                    + (f": {rule.reason}" if rule.reason else ""),
+                    f"the rule `{rule.text}` speaks of it" + (f": {rule.reason}" if rule.reason else ""),
                     verdict,
                     rule=rule.text,
                     origin=rule.origin,

@@ -17,7 +17,7 @@ from pinfold.policy.enrich import enrich
 from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.hooks import Question, ask_hooks
 from pinfold.session.probe import is_inside_fence
-from pinfold.settings import Live, Sources, policy_of
+from pinfold.settings import Live, Sources, cap_of, policy_of
 from pinfold.settings.sources import find_project
 from pinfold.shell.shape import shape
 
@@ -49,6 +49,7 @@ class Session:
         self._disk = Disk()
         self._ignore_files = IgnoreFiles(self.roots)
         self._inside_fence = is_inside_fence(self.environ)
+        self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
             Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ), shape
@@ -57,7 +58,11 @@ class Session:
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        return self._live.current()
+        written = self._live.current()
+        if written is not self._last_settings[0]:
+            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
+            self._last_settings = written, spelled_out
+        return self._last_settings[1]
 
     @property
     def policy(self) -> SandboxPolicy:

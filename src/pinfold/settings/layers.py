@@ -134,7 +134,7 @@ def _anchored(document: Document, key: Key, text: str) -> str:
     """A project's own restriction on a relative path is about that project, not about other roots."""
     if document.layer not in PROJECT_LAYERS or not document.root or key.kind is not Kind.PATHS:
         return text
-    is_name = key.name == "filesystem.protect" and "/" not in text.rstrip("/")
+    is_name = key.name in ("filesystem.hide", "filesystem.protect") and "/" not in text.rstrip("/")
     return text if is_name or text.startswith(("/", "~")) else os.path.join(document.root, text)
 
 

@@ -19,7 +19,7 @@ def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPol
     files, network = settings.filesystem, settings.network
     write = _granted(files.write, roots, home)
     read = _granted(files.read, roots, home)
-    hidden = (*_restricted(files.hide, roots, home), *_secrets({*write, *read}, home))
+    hidden = (*_named(files.hide, roots, home), *_secrets({*write, *read}, home))
     return SandboxPolicy(
         type=settings.sandbox.policy,
         network_access=network.access is NetworkAccess.ALL,
@@ -28,7 +28,7 @@ def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPol
         block_git_writes=not files.git_writes,
         disable_tmp_write=files.tmp is TmpAccess.NONE,
         hidden=tuple(dict.fromkeys(hidden)),
-        protected=_protected(files.protect, roots, home),
+        protected=_named(files.protect, roots, home),
         network=_network(settings),
         unix_sockets=_granted(network.unix_sockets, roots, home),
         published_ports=network.publish,
@@ -40,9 +40,7 @@ def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPol
 def cap_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPolicy:
     """The administrator's cap with its paths spelled out as in `policy_of`."""
     cap = settings.cap
-    return replace(
-        cap, hidden=_restricted(cap.hidden, roots, home), protected=_protected(cap.protected, roots, home)
-    )
+    return replace(cap, hidden=_named(cap.hidden, roots, home), protected=_named(cap.protected, roots, home))
 
 
 def _network(settings: Settings) -> NetworkRules:
@@ -64,16 +62,12 @@ def _granted(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str
     return tuple(dict.fromkeys(expand(path, base, home) for path in paths))
 
 
-def _restricted(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(expand(path, root, home) for path in paths for root in roots or (home,)))
-
-
-def _protected(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
-    """A bare name stays one: it is protected at any depth."""
+def _named(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
+    """A bare name stays one, and holds at any depth; a relative path holds in every root."""
     found: list[str] = []
     for path in paths:
         if "/" in path.rstrip("/") or path.startswith(("~", "/")):
-            found += _restricted([path], roots, home)
+            found += (expand(path, root, home) for root in roots or (home,))
         else:
             found.append(path.rstrip("/"))
     return tuple(dict.fromkeys(found))
