@@ -24,7 +24,7 @@ LINES = (
     "FOO=1 make -j4",
     "grep -rn 'a|b;c' src | sort | uniq -c",
     "pytest -q 2>&1 | tail -20",
-    "for f in *.py; do python -m py_compile \"$f\"; done",
+    'for f in *.py; do python -m py_compile "$f"; done',
     "git show $(git rev-parse HEAD)",
     "mkdir -p out && cp a.txt out/",
 )
@@ -55,7 +55,9 @@ def imported_by_check() -> list[str]:
         "from pinfold.cli import main; main()\n"
         "print(*sys.modules)"
     )
-    output = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
+    ).stdout
     return [name for name in NEVER_IMPORTED if name in output.split()]
 
 
@@ -73,14 +75,14 @@ def main() -> int:
         seen = median_ms(lambda n: session.check(LINES[n % len(LINES)]), rounds * 10)
         new = median_ms(lambda n: session.check(f"{LINES[n % len(LINES)]} && echo {n}"), rounds * 5)
         bare = median_ms(started("-c", "pass"), rounds)
-        cold = median_ms(
-            started("-m", "pinfold", "check", "--settings", "settings.toml", LINES[0]), rounds
-        )
+        cold = median_ms(started("-m", "pinfold", "check", "--settings", "settings.toml", LINES[0]), rounds)
 
     print(f"a decision on a line seen before   {seen:8.3f} ms   (aim {AIMS['seen']} ms)")
     print(f"a decision on a new line           {new:8.3f} ms   (aim {AIMS['new']} ms)")
     print(f"python -I -c pass                  {bare:8.2f} ms")
-    print(f"pinfold check, started cold        {cold:8.2f} ms   {cold / bare:.2f}x bare (aim {AIMS['cold']}x)")
+    print(
+        f"pinfold check, started cold        {cold:8.2f} ms   {cold / bare:.2f}x bare (aim {AIMS['cold']}x)"
+    )
     print(f"imported though it should not be   {', '.join(imported_by_check()) or 'nothing'}")
     return 0
 

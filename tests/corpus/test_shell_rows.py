@@ -22,7 +22,7 @@ SETTINGS = {
     "sandbox": {"enabled": False},
     "commands": {
         "allow": [
-            *"ls cat head tail grep rg find wc sort echo pwd stat diff".split(),
+            *["ls", "cat", "head", "tail", "grep", "rg", "find", "wc", "sort", "echo", "pwd", "stat", "diff"],
             "sed -n",
             *(f"git {verb}" for verb in ("status", "log", "diff", "show")),
         ],

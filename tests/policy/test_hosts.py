@@ -37,7 +37,8 @@ SPELLINGS = [
 ]
 MALFORMED = [
     "", ".", "a..b", "-a.example", "a-.example", "a b", "a\0b", "a\r\nb", "a%20b", "evil.example#.ok.example",
-    "user@host", "a/b", "256.0.0.1", "1.2.3.4.5", "0x", "[::1", "1.2.3.999", "example.123", "a" * 64 + ".example",
+    "user@host", "a/b", "256.0.0.1", "1.2.3.4.5", "0x", "[::1",
+    "1.2.3.999", "example.123", "a" * 64 + ".example",
     "\N{RIGHT-TO-LEFT OVERRIDE}moc.example",
 ]  # fmt: skip
 

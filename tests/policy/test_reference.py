@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from spec import reference
+from spec.reference import Situation
 
 from pinfold.model.approval import AutoRunControls
 from pinfold.model.decision import Verdict
@@ -17,8 +19,6 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.text import Origin
 from pinfold.policy.decide import decide
-from spec import reference
-from spec.reference import Situation
 from tests.policy import world
 
 
@@ -55,7 +55,12 @@ FRAGMENTS = [
     Fragment("cat /home/me/.ssh/id", has("touches_protected_files"), covered=True),
     Fragment("ls > /etc/x", has("touches_protected_files")),
 ]
-UNREADABLE = {"if then": "is_unparsed", "": "is_empty", "ls\0": "has_nul", "echo " + "x" * 10_000: "is_too_long"}
+UNREADABLE = {
+    "if then": "is_unparsed",
+    "": "is_empty",
+    "ls\0": "has_nul",
+    "echo " + "x" * 10_000: "is_too_long",
+}
 FLAGS = [
     "asks_bypass", "asks_for_more", "fence_is_on", "auto_allow", "allow_unsandboxed", "has_deny_rules",
     "has_ask_rules", "has_allow_rules", "delete_protection", "administrator_disabled_auto_run",
@@ -71,7 +76,8 @@ def situations(draw: st.DrawFn) -> tuple[str, Situation]:
     values["hook_says"] = draw(st.sampled_from(["nothing", "nothing", "ask", "deny"]))
     if draw(st.integers(0, 9)) == 0:
         line = draw(st.sampled_from(sorted(UNREADABLE)))
-        return line, Situation(**values, **{UNREADABLE[line]: True})
+        values[UNREADABLE[line]] = True
+        return line, Situation(**values)
     chosen = draw(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=3))
     for fragment in chosen:
         values.update(dict.fromkeys(fragment.properties, True))

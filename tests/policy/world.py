@@ -19,7 +19,9 @@ ROOT = "/home/me/project"
 class Paper:
     """A file system on paper: no links, no globs that match, `directories` exist."""
 
-    def __init__(self, directories: tuple[str, ...] = (ROOT,), links: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directories: tuple[str, ...] = (ROOT,), links: Mapping[str, str] | None = None
+    ) -> None:
         self.directories = directories
         self.links = dict(links or {})
         self.helpers: tuple[str, ...] = ()

@@ -68,7 +68,8 @@ def test_a_bare_repository_in_the_open(tmp_path: Path) -> None:
 
 
 def test_parse_config() -> None:
-    text = '[core]\n\tpager = "a b"\n[Diff "Tool"] textconv = x\n[alias]\n  x = one \\\n two\n# no = no\n[a]\nbare\n'
+    text = '[core]\n\tpager = "a b"\n[Diff "Tool"] textconv = x\n'
+    text += "[alias]\n  x = one \\\n two\n# no = no\n[a]\nbare\n"
     assert list(parse_config(text)) == [
         ("core.pager", "a b"),
         ("diff.Tool.textconv", "x"),

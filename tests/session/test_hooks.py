@@ -12,7 +12,7 @@ BLOCKED = "Command execution was blocked by a hook"
 
 ANSWERS = [
     # a clear answer
-    ("""echo '{"permission": "deny", "user_message": "not on Sundays"}'""", "ls", Verdict.DENY, "not on Sundays"),
+    ("""echo '{"permission": "deny", "user_message": "not today"}'""", "ls", Verdict.DENY, "not today"),
     ("""echo '{"permission": "ask"}'""", "ls", Verdict.ASK, "a hook wants a person"),
     ("""echo '{"permission": "allow"}'""", "ls", Verdict.ALLOW, ""),
     ("""echo '{"permission": "allow", "later_field": 1}'""", "ls", Verdict.ALLOW, ""),
@@ -59,7 +59,7 @@ def test_a_denial_says_which_hook(tmp_path: Path) -> None:
 
 
 def test_deny_wins_over_ask_over_allow(tmp_path: Path) -> None:
-    says = ["""echo '{"permission": "%s"}'""" % word for word in ("allow", "ask", "deny")]
+    says = [f"""echo '{{"permission": "{word}"}}'""" for word in ("allow", "ask", "deny")]
     assert judged(tmp_path, "ls", *says).verdict is Verdict.DENY
     assert judged(tmp_path, "ls", *says[:2]).verdict is Verdict.ASK
 

@@ -206,7 +206,9 @@ def test_plain_lines_are_clean(text: str) -> None:
     assert script.unknowns == ()
 
 
-@pytest.mark.parametrize("text", ["ls() { p; }; ls", "ls; ls() { p; }", "alias ls=p\nls", "eval 'ls() { p; }'; ls"])  # noqa: E501
+@pytest.mark.parametrize(
+    "text", ["ls() { p; }; ls", "ls; ls() { p; }", "alias ls=p\nls", "eval 'ls() { p; }'; ls"]
+)
 def test_redefined(text: str) -> None:
     command = next(c for c in parse(text).commands if c.words and c.words[0].literal == "ls")
     assert Trait.REDEFINED in command.traits

@@ -13,7 +13,9 @@ POLICIES = ("read-only", "workspace-write", "danger-full-access")
 
 def add_request(parser: ArgumentParser) -> None:
     """The request itself, the call's own fields, and the choices of the command line's layer."""
-    parser.add_argument("line", nargs="?", metavar="LINE", help="a shell line; - reads it from standard input")
+    parser.add_argument(
+        "line", nargs="?", metavar="LINE", help="a shell line; - reads it from standard input"
+    )
     parser.add_argument("--path", help="judge a file instead of a command")
     parser.add_argument("--write", action="store_true", help="with --path: to write it, not to read it")
     parser.add_argument("--host", metavar="HOST:PORT", help="judge a connection")

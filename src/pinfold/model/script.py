@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from pinfold.model.text import Span
 
-
 SOME_NAME = "\N{REPLACEMENT CHARACTER}"
 """Stands for a name that is not known but is surely there."""
 

@@ -10,7 +10,9 @@ from pinfold.model.script import Command, Trait
 from pinfold.policy.case import Case
 from pinfold.policy.rules import writes_somewhere
 
-NEVER = frozenset({Trait.INTERPRETER, Trait.ELEVATES, Trait.TRANSPARENT, Trait.REDEFINED, Trait.CHANGES_PINFOLD})
+NEVER = frozenset(
+    {Trait.INTERPRETER, Trait.ELEVATES, Trait.TRANSPARENT, Trait.REDEFINED, Trait.CHANGES_PINFOLD}
+)
 
 
 def candidates(case: Case) -> tuple[str, ...]:
@@ -37,5 +39,3 @@ def _candidate(part: Command, case: Case) -> str:
 def _quoted(word: str) -> str:
     plain = word and all(c.isalnum() or c in "-_./:=+,%@" for c in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
-
-

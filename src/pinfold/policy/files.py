@@ -80,7 +80,11 @@ def _never(path: str, facts: Facts) -> Reason | None:
     if name is None or name.grant is not Grant.NEVER:
         return None
     return Reason(
-        "protected", f"{path} is protected: {name.why}", Verdict.DENY, rule=name.name, remedy="edit it yourself"
+        "protected",
+        f"{path} is protected: {name.why}",
+        Verdict.DENY,
+        rule=name.name,
+        remedy="edit it yourself",
     )
 
 
@@ -116,7 +120,9 @@ def _needs_person(settings: Settings) -> Reason | None:
 
 def _protected(path: str, settings: Settings, facts: Facts) -> Reason | None:
     reason = write_objection(path, settings, facts)
-    return None if reason is None else replace(reason, step="file_protection", remedy=f"change `{reason.rule}`")
+    return (
+        None if reason is None else replace(reason, step="file_protection", remedy=f"change `{reason.rule}`")
+    )
 
 
 def _deletes(request: WriteFile, settings: Settings) -> Reason | None:

@@ -17,20 +17,14 @@ def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
         return None
     found: list[str] = []
     for way in command.directories:
-        base: str | None = facts.cwd
+        base = facts.cwd
         for step in way:
-            base = _follow(base, step, facts)
-            if base is None:
+            to = step.known(variables(base, facts))
+            if to is None:
                 return None
+            base = normpath(join(base, to))
         found.append(base)
     return tuple(dict.fromkeys(found))
-
-
-def _follow(base: str | None, step: Word, facts: Facts) -> str | None:
-    if base is None:
-        return None
-    to = step.known(variables(base, facts))
-    return None if to is None else normpath(join(base, to))
 
 
 def variables(base: str, facts: Facts) -> dict[str, str]:

@@ -63,7 +63,9 @@ def protected_by(relative: str, extra: tuple[str, ...] = ()) -> ProtectedName | 
 @lru_cache(maxsize=16)
 def _compiled(extra: tuple[str, ...]) -> tuple[tuple[ProtectedName, list[str], bool], ...]:
     own = tuple(
-        ProtectedName(normpath(entry).strip("/"), "your settings protect it", Reach.TOP if "/" in entry else Reach.ANY)
+        ProtectedName(
+            normpath(entry).strip("/"), "your settings protect it", Reach.TOP if "/" in entry else Reach.ANY
+        )
         for entry in extra
     )
     return tuple(

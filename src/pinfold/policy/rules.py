@@ -10,10 +10,12 @@ The two kinds of rule are read in opposite ways, so that a doubt always falls to
 
 from enum import Enum
 
-from pinfold.model.script import Command, Shape, Trait, Word
+from pinfold.model.script import Command, Hazard, Shape, Trait, Word
 from pinfold.model.settings import Rule
 
-SYSTEM_DIRECTORIES = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"})
+SYSTEM_DIRECTORIES = frozenset(
+    {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
+)
 
 
 class Match(Enum):
@@ -57,7 +59,7 @@ def _operands_match(shape: Shape, command: Command) -> Match:
 
 
 def _operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
-    """As `_operands_match`, where nothing is known of the program: a word after an option may be its value."""
+    """As `_operands_match`, of a program unknown to us: a word after an option may be its value."""
     if not wanted:
         return Match.YES
     after_option = False
@@ -105,10 +107,15 @@ def covering_rule(command: Command, rules: tuple[Rule, ...]) -> Rule | None:
     given = _literals(command)
     for rule in rules:
         if _begins(given, rule.shape.words) and all(
-            hazard.option and hazard.option in rule.shape.words for hazard in command.hazards
+            _accepts(rule.shape, hazard) for hazard in command.hazards
         ):
             return rule
     return None
+
+
+def _accepts(shape: Shape, hazard: Hazard) -> bool:
+    """Whether the rule itself names what makes the command hazardous, in whatever spelling."""
+    return bool(hazard.option) and hazard.option in (*shape.words, *shape.flags)
 
 
 def writes_somewhere(command: Command) -> bool:

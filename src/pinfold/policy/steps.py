@@ -17,9 +17,7 @@ from pinfold.policy.protections import file_protections
 from pinfold.policy.rules import Match, covering_rule, is_sink, restrictive_match
 
 LONGEST_LINE = 10_000
-ROOT_MESSAGE = (
-    "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
-)
+ROOT_MESSAGE = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 
 Reasons = tuple[Reason, ...]
 SILENT: Reasons = ()
@@ -42,7 +40,10 @@ def nul(case: Case) -> Reasons:
 
 def denied(case: Case) -> Reasons:
     """Deny rules of any layer, and hooks that say no. Every deny is looked for before any ask."""
-    return (*_restricted(case, "denied", case.settings.commands.deny, Verdict.DENY), *_hooks(case, Verdict.DENY))
+    return (
+        *_restricted(case, "denied", case.settings.commands.deny, Verdict.DENY),
+        *_hooks(case, Verdict.DENY),
+    )
 
 
 def no_fence(case: Case) -> Reasons:
@@ -361,7 +362,11 @@ def _perhaps_denied(case: Case) -> Iterator[Reason]:
 def _hooks(case: Case, verdict: Verdict) -> Iterator[Reason]:
     for answer in case.facts.hooks:
         if answer.verdict is verdict:
-            said = "Command execution was blocked by a hook" if verdict is Verdict.DENY else "a hook wants a person"
+            said = (
+                "Command execution was blocked by a hook"
+                if verdict is Verdict.DENY
+                else "a hook wants a person"
+            )
             yield Reason(
                 "hook",
                 f"{said}: `{answer.hook}`" + (f": {answer.message}" if answer.message else ""),

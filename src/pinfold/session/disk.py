@@ -44,7 +44,9 @@ class Disk:
         top = os.path.dirname(repository)
         files = {top: [("exclude", _read(os.path.join(repository, "info", "exclude")))]}
         for directory in _between(top, os.path.dirname(path)):
-            files.setdefault(directory, []).append((".gitignore", _read(os.path.join(directory, ".gitignore"))))
+            files.setdefault(directory, []).append(
+                (".gitignore", _read(os.path.join(directory, ".gitignore")))
+            )
         return Ignore(mapping_of(files)).is_ignored(path)
 
     def git_helpers(self, directory: str) -> tuple[str, ...]:
@@ -97,9 +99,11 @@ class IgnoreFiles:
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
         paths |= {root: [os.path.join(root, name) for name in names] for root in self._roots}
         self._files = {path: _mark(path) for group in paths.values() for path in group}
-        mapping = mapping_of({
-            directory: [(os.path.basename(path), _read(path)) for path in group] for directory, group in paths.items()
-        })  # fmt: skip
+        texts = {
+            directory: [(os.path.basename(path), _read(path)) for path in group]
+            for directory, group in paths.items()
+        }
+        mapping = mapping_of(texts)
         # The same value stays the same object, so that whoever remembers what it made of it may go on.
         self._mapping = self._mapping if mapping == self._mapping else mapping
         self._names, self._walked = names, monotonic()

@@ -77,9 +77,8 @@ def git_helpers(directory: str) -> tuple[str, ...]:
     for name in ("config", "config.worktree"):
         for place in dict.fromkeys((repository, _common_directory(repository))):
             found.extend(_running_keys(os.path.join(place, name)))
-    for hook in HOOKS_OF_READING:
-        if os.access(os.path.join(_common_directory(repository), "hooks", hook), os.X_OK):
-            found.append(f"hooks/{hook}")
+    hooks = os.path.join(_common_directory(repository), "hooks")
+    found += [f"hooks/{hook}" for hook in HOOKS_OF_READING if os.access(os.path.join(hooks, hook), os.X_OK)]
     return tuple(dict.fromkeys(found))
 
 
@@ -101,7 +100,9 @@ def find_repository(directory: str) -> str | None:
 
 def _follow(pointer: str, directory: str) -> str | None:
     text = _text(pointer).strip()
-    return os.path.join(directory, text.removeprefix("gitdir:").strip()) if text.startswith("gitdir:") else None
+    return (
+        os.path.join(directory, text.removeprefix("gitdir:").strip()) if text.startswith("gitdir:") else None
+    )
 
 
 def _common_directory(repository: str) -> str:

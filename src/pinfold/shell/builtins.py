@@ -292,4 +292,3 @@ _JUDGES: dict[str, Callable[[Command, list[Word], Findings], list[Nested]]] = {
     "shopt": _shopt,
     "let": _let,
 }
-

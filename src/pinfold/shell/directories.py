@@ -90,4 +90,3 @@ def _moved(words: Sequence[Word], places: Places, facts: Facts) -> Places:
     if facts.is_assigned("CDPATH") and not target.start.startswith(("/", "./", "../")):
         return None
     return unite(tuple((*way, target) for way in places))
-

@@ -12,14 +12,25 @@ option that its chart does not list has that trait too.
 import re
 from typing import NamedTuple
 
-from pinfold.model.script import Command, Hazard, Redirection, Text, Trait, Word
+from pinfold.model.script import Command, Computed, Hazard, Redirection, Text, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.options import Arguments, Given, drop, literal_word
 from pinfold.shell.programs import Chart
 from pinfold.shell.variables import assignment_hazards
 
 ROLES = frozenset(
-    {"reads", "writes", "deletes", "object", "text", "script", "hazard", "directory", "placeholder"}
+    {
+        "reads",
+        "writes",
+        "deletes",
+        "object",
+        "text",
+        "script",
+        "hazard",
+        "directory",
+        "placeholder",
+        "empties",
+    }
 )
 
 
@@ -213,7 +224,9 @@ def _operands(found: _Found, level: Level, makes: str, span: Span) -> None:
     if words and table.first and "first" not in taken:
         found.play(table.first, words.pop(0), chart)
     if words and table.last and "last" not in taken and len(level.arguments.operands) > 1:
-        found.play(table.last, words.pop(), chart)
+        # `rsync --delete` takes from its destination what the source does not have.
+        emptied = " deletes" if "empties" in makes.split() else ""
+        found.play(table.last + emptied, words.pop(), chart)
     if len(words) > 1 and table.second:
         found.play(table.second, words.pop(1), chart)
     below = any(given.option.below for given in level.arguments.given)
@@ -221,7 +234,19 @@ def _operands(found: _Found, level: Level, makes: str, span: Span) -> None:
         # `grep -r x` and its like walk the working directory.
         words = [literal_word(table.default or ".", span)]
     for word in words:
-        found.play(f"{table.rest} {makes}", word, chart)
+        found.play(table.rest, word, chart)
+        found.play(makes, some_of(word) if is_narrowed(level) else word, chart)
+
+
+def is_narrowed(level: Level) -> bool:
+    narrowing = level.chart.program.narrowing.split()
+    return any(given.name in narrowing for given in level.arguments.given)
+
+
+def some_of(word: Word) -> Word:
+    """Something below the place that `word` names, but never all of it."""
+    found = Computed("what the program finds", quoted=True, may_be_empty=False)
+    return Word(word.source, word.span, (*word.parts, found))
 
 
 def _after_equals(word: Word) -> Word:

@@ -136,6 +136,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     """Words that are neither option nor operand, such as find's parentheses."""
     slashes: bool = False
     """`/s` is an option, as Windows programs have it."""
+    narrowing: str = ""
+    """Options that pick some of what it finds, such as find's `-name`: then it never acts on the whole."""
     operands: Operands = Operands()
     below: bool = False
     runs: Runs | None = None

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Text, Trait, Unknown, Word
 from pinfold.model.text import Span
-from pinfold.shell.effects import Level, complete, here_text, uncharted
+from pinfold.shell.effects import Level, complete, here_text, is_narrowed, uncharted
 from pinfold.shell.options import Given, computed_word, drop, literal_word, sort_words
 from pinfold.shell.programs import Chart, Runs, chart, program_name
 from pinfold.shell.variables import assignment_hazards, declaration_hazards
@@ -266,7 +266,8 @@ class _Unwrapping:
         starts = self.operands if not self.runs.operands else ()
         start = starts[0].literal if len(starts) == 1 else None
         known = [Text(start)] if start and not self.runs.operands else []
-        return [*known, Computed("what the program fills in", quoted=True)]
+        whole = not is_narrowed(self.levels[-1])
+        return [*known, Computed("what the program fills in", quoted=True, may_be_empty=whole)]
 
     def _start(
         self, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = (), *, anywhere: bool = False
