@@ -17,9 +17,6 @@ from pinfold.model.settings import Settings
 from pinfold.policy import steps
 from pinfold.policy.candidates import candidates
 from pinfold.policy.case import Case
-from pinfold.policy.files import judge_read, judge_write
-from pinfold.policy.hosts import judge_connect
-from pinfold.policy.tools import judge_browser, judge_tool
 
 STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
     # What is refused, whoever asks.
@@ -58,16 +55,27 @@ def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
     match request:
         case RunCommand():
             return _decide_command(Case(request, settings, facts))
+        case _:
+            return _decide_other(request, settings, facts)
+
+
+def _decide_other(
+    request: ReadFile | WriteFile | Connect | CallTool | UseBrowser, settings: Settings, facts: Facts
+) -> Decision:
+    # Imported here: a command line is what a hook is asked about, and start-up time is a feature.
+    from pinfold.policy import files, hosts, tools
+
+    match request:
         case ReadFile():
-            return judge_read(request, settings, facts)
+            return files.judge_read(request, settings, facts)
         case WriteFile():
-            return judge_write(request, settings, facts)
+            return files.judge_write(request, settings, facts)
         case Connect():
-            return judge_connect(request, settings, facts)
+            return hosts.judge_connect(request, settings, facts)
         case CallTool():
-            return judge_tool(request, settings, facts)
+            return tools.judge_tool(request, settings, facts)
         case UseBrowser():
-            return judge_browser(request, settings, facts)
+            return tools.judge_browser(request, settings, facts)
 
 
 def _decide_command(case: Case) -> Decision:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -46,6 +47,8 @@ class Session:
         self.home = os.path.realpath(os.path.expanduser("~"))
         self.conversation = conversation
         self.model = model
+        self._parser: shell.Parser | None = None
+        self._has_parsed = False
         self._disk = Disk()
         self._ignore_files = IgnoreFiles(self.roots)
         self._inside_fence = is_inside_fence(self.environ)
@@ -81,6 +84,18 @@ class Session:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
         return self._decided(as_request(request))
 
+    def close(self) -> None:
+        """End what the session keeps running."""
+        if self._parser is not None:
+            self._parser.close()
+            self._parser = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _decided(self, request: Request) -> Decision:
         settings = self.settings
         facts = self._facts(request, settings)
@@ -97,10 +112,19 @@ class Session:
             home=self.home,
             files=self._disk,
             policy=self._policy(settings),
-            script=_script(request),
+            script=self._script(request),
             is_superuser=os.geteuid() == 0,
             inside_fence=self._inside_fence,
         )
+
+    def _script(self, request: Request) -> Script:
+        if not isinstance(request, RunCommand):
+            return Script("")
+        if self._parser is None and self._has_parsed:
+            # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
+            self._parser = shell.Parser(warm=True)
+        self._has_parsed = True
+        return shell.parse(request.command, parser=self._parser)
 
     def _start(self, request: Request) -> str:
         asked = request.cwd if isinstance(request, RunCommand) else None
@@ -130,7 +154,3 @@ def quoted(word: str) -> str:
     """A word as a shell line would have to spell it."""
     plain = word and all(c.isascii() and (c.isalnum() or c in "-_./:=+,%@") for c in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
-
-
-def _script(request: Request) -> Script:
-    return shell.parse(request.command) if isinstance(request, RunCommand) else Script("")

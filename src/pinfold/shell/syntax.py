@@ -20,6 +20,7 @@ off at a size and a time, and a session keeps one shfmt started and waiting (`Pa
 import _thread
 import _weakref
 import os
+import resource
 import select
 import signal
 import sys
@@ -30,7 +31,9 @@ import msgspec
 
 MAX_CHARACTERS = 10_000
 MAX_ANSWER = 64 * 1024 * 1024
-TIMEOUT = 1.0
+# Of the processor a text may take this long; the wall clock is patient, as a busy machine is nobody's fault.
+CPU_SECONDS = 1
+TIMEOUT = 3.0
 _CHUNK = 1 << 20
 _LAST = b"\n}\n"
 
@@ -255,7 +258,15 @@ def _start() -> _Process:
     finally:
         os.close(child_in)
         os.close(child_out)
+    _limit(pid)
     return _Process(pid, stdin, stdout)
+
+
+def _limit(pid: int) -> None:
+    try:
+        resource.prlimit(pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    except OSError:
+        return  # it is gone already, which will be seen when it is asked
 
 
 def _end(process: _Process, *, kill: bool = True) -> int | None:
@@ -286,6 +297,8 @@ def _ask(process: _Process, data: bytes, ended: list[_Process]) -> bytes:
         ended.append(process)
         return answer
     code = _end(process, kill=False)
+    if code == -signal.SIGKILL:
+        raise _TookTooLong("parsing it takes too long")
     if not answer or (code is not None and code < 0):
         raise _NoAnswer
     raise _trouble(answer, data)
