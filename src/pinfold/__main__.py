@@ -1,7 +1,5 @@
 """`python -m pinfold`."""
 
-import sys
+from pinfold.cli import entry
 
-from pinfold.cli import main
-
-sys.exit(main())
+entry()

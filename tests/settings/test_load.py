@@ -11,8 +11,9 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
-from pinfold.settings import Sources, load, warnings
+from pinfold.settings import Sources, load
 from pinfold.settings.keys import TABLE
+from pinfold.settings.review import warnings
 from pinfold.settings.show import effective
 from pinfold.shell.shape import shape as shell_shape
 

@@ -7,7 +7,7 @@ from tests.settings.stand_in import layered, shape
 from pinfold.model.policy import NetworkRules, PolicyType
 from pinfold.model.settings import Settings
 from pinfold.settings import Sources, cap_of, load, policy_of
-from pinfold.settings.policy import secrets
+from pinfold.settings.shipped import SECRETS
 
 HOME, ROOTS = "/home/u", ("/srv/a", "/srv/b")
 
@@ -57,7 +57,7 @@ def test_paths() -> None:
 
 
 def test_secrets_are_reopened_by_name_only() -> None:
-    everything = len(secrets())
+    everything = len(SECRETS)
     table = [
         ([], [], everything),
         (["~/.ssh"], [], everything - 1),
@@ -73,9 +73,9 @@ def test_secrets_are_reopened_by_name_only() -> None:
 
 
 def test_secrets_are_well_formed() -> None:
-    paths = [path for path, _ in secrets()]
+    paths = [path for path, _ in SECRETS]
     assert len(set(paths)) == len(paths) > 80
-    assert all(path.startswith("~/") and not path.endswith("/") and why for path, why in secrets())
+    assert all(path.startswith("~/") and not path.endswith("/") and why for path, why in SECRETS)
 
 
 def test_cap_spells_out_paths(tmp_path: Path) -> None:

@@ -5,10 +5,9 @@ from argparse import ArgumentParser, Namespace
 
 from msgspec import json
 
-from pinfold.cli.display import escape
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.policy.convert import to_executor
+from pinfold.model.visible import visible
 
 EXIT = {Verdict.ALLOW: 0, Verdict.ASK: 10, Verdict.DENY: 11}
 
@@ -22,7 +21,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print_json(decision)
     else:
-        print(f"{decision.verdict}: {escape(decision.reasons[0].message)}")
+        print(f"{decision.verdict}: {visible(decision.reasons[0].message)}")
     return EXIT[decision.verdict]
 
 
@@ -32,6 +31,8 @@ def print_json(decision: Decision) -> None:
 
 def as_json(decision: Decision) -> dict[str, object]:
     """A decision as other programs read it."""
+    from pinfold.policy.convert import to_executor
+
     return {
         "decision": decision.verdict,
         "sandboxed": decision.sandboxed,

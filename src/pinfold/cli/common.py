@@ -5,9 +5,9 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, TextIO
 
-from pinfold.cli.display import escape
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
+from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
     from pinfold.model.settings import Settings
@@ -28,7 +28,7 @@ def project_of(args: Namespace) -> str:
 
     directory = os.path.realpath(args.cwd or os.getcwd())
     if not os.path.isdir(directory):
-        raise PolicyError("is not a directory", where=f"--cwd {escape(args.cwd)}")
+        raise PolicyError("is not a directory", where=f"--cwd {visible(args.cwd)}")
     return find_project(directory)
 
 
@@ -62,12 +62,12 @@ def print_error(error: PolicyError, stream: TextIO | None = None) -> int:
     """Where, what, the excerpt and what to write instead; returns the exit code."""
     out = sys.stderr if stream is None else stream
     colour = is_coloured(out)
-    where = f"{escape(error.where)}: " if error.where else ""
-    print(f"pinfold: {paint(where, 'bold', colour)}{paint(escape(error.message), 'red', colour)}", file=out)
+    where = f"{visible(error.where)}: " if error.where else ""
+    print(f"pinfold: {paint(where, 'bold', colour)}{paint(visible(error.message), 'red', colour)}", file=out)
     for line in error.excerpt.split("\n") if error.excerpt else ():
-        print(f"  {escape(line)}", file=out)
+        print(f"  {visible(line)}", file=out)
     if error.help:
-        print(f"  {paint('help:', 'green', colour)} {escape(error.help)}", file=out)
+        print(f"  {paint('help:', 'green', colour)} {visible(error.help)}", file=out)
     return INVALID
 
 

@@ -3,8 +3,8 @@
 import os
 import sys
 
-from pinfold.cli.display import escape
 from pinfold.model.text import Span
+from pinfold.model.visible import visible
 
 WIDEST = 100
 INDENT = "  "
@@ -26,7 +26,7 @@ def draw(text: str, spans: list[Span], mark: str = "^") -> list[str]:
 
 
 def _marked(line: str, spans: list[tuple[int, int]], mark: str) -> list[str]:
-    cells = [escape(character) for character in line]
+    cells = [visible(character) for character in line]
     below = [" " * _columns(cell) for cell in cells]
     for first, last in spans:
         for position in range(first, last):

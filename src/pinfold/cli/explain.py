@@ -7,11 +7,11 @@ spoke, the rule and where it is written, and what would change the answer.
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.check import EXIT, print_json
-from pinfold.cli.display import escape
 from pinfold.cli.draw import draw, is_coloured, paint
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.request import Request, RunCommand
+from pinfold.model.visible import visible
 
 COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
 MOST_REASONS = 12
@@ -65,8 +65,8 @@ def _reason(reason: Reason, text: str, several: bool, colours: bool) -> list[str
     width = max(map(len, facts))
     return [
         *(paint(line, "dim", colours) for line in marked),
-        f"  {paint(escape(reason.message), 'bold', colours)}",
-        *(f"    {name:{width}}  {escape(value)}" for name, value in facts.items() if value),
+        f"  {paint(visible(reason.message), 'bold', colours)}",
+        *(f"    {name:{width}}  {visible(value)}" for name, value in facts.items() if value),
     ]
 
 
@@ -77,5 +77,5 @@ def _rule(reason: Reason) -> str:
 
 
 def _argument(candidate: str) -> str:
-    shown = escape(candidate)
+    shown = visible(candidate)
     return "'" + shown.replace("'", "'\\''") + "'" if not shown.isalnum() else shown

@@ -3,9 +3,9 @@
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.common import add_common, print_json, print_table, settings_from, user_file_of
-from pinfold.cli.display import escape
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Rule, Settings
+from pinfold.model.visible import visible
 
 HELP = "list, add or remove rules about commands"
 DECISIONS = ("deny", "ask", "allow")
@@ -55,8 +55,12 @@ def as_json(rule: Rule) -> dict[str, object]:
 
 
 def as_row(rule: Rule) -> tuple[str, ...]:
-    reason = f"  # {escape(rule.reason)}" if rule.reason else ""
-    return escape(rule.text), rule.origin.layer, escape(str(rule.origin) if rule.origin.file else "") + reason
+    reason = f"  # {visible(rule.reason)}" if rule.reason else ""
+    return (
+        visible(rule.text),
+        rule.origin.layer,
+        visible(str(rule.origin) if rule.origin.file else "") + reason,
+    )
 
 
 def change(args: Namespace, key: str) -> int:
@@ -75,15 +79,15 @@ def change(args: Namespace, key: str) -> int:
     if args.json:
         print_json({"changed": changed, "key": key, "command": args.command, "file": path, "notices": notes})
         return 0
-    print(f"`{escape(args.command)}` {told} `{key}` of {escape(path)}")
+    print(f"`{visible(args.command)}` {told} `{key}` of {visible(path)}")
     for note in notes:
-        print(f"note: {escape(note)}")
+        print(f"note: {visible(note)}")
     return 0
 
 
 def _notes(args: Namespace) -> list[str]:
     """What there is to say about the settings as they are; nothing where they cannot be read."""
-    from pinfold.settings import warnings
+    from pinfold.settings.review import warnings
 
     try:
         settings: Settings = settings_from(args)

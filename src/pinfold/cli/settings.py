@@ -5,10 +5,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
 from pinfold.cli.common import add_common, print_json, print_table, settings_from, sources_from
-from pinfold.cli.display import escape
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Settings
+from pinfold.model.visible import visible
 from pinfold.settings.layers import Layer
 
 HELP = "show, validate or describe the settings"
@@ -38,7 +38,7 @@ def _schema(_: Namespace) -> int:
 
 
 def _show(args: Namespace) -> int:
-    from pinfold.settings import warnings
+    from pinfold.settings.review import warnings
 
     settings = settings_from(args)
     told = [*settings.notices, *warnings(settings)]
@@ -70,10 +70,10 @@ def _rows(settings: Settings) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, value in effective(settings).items():
         is_limit = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-        shown = escape(limit_shown(name, value) if is_limit else written(value))
+        shown = visible(limit_shown(name, value) if is_limit else written(value))
         shown = shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."
         origin = settings.origin(name)
-        where = f"{escape(origin.file)}:{origin.line}" if origin.line else escape(origin.file)
+        where = f"{visible(origin.file)}:{origin.line}" if origin.line else visible(origin.file)
         rows.append((name, shown, origin.layer, where))
     return rows
 
@@ -81,7 +81,7 @@ def _rows(settings: Settings) -> list[tuple[str, ...]]:
 def _print_notes(notes: Iterable[str]) -> None:
     colour = is_coloured()
     for note in notes:
-        print(f"{paint('note:', 'yellow', colour)} {escape(note)}")
+        print(f"{paint('note:', 'yellow', colour)} {visible(note)}")
 
 
 def _validate(args: Namespace) -> int:
@@ -92,12 +92,12 @@ def _validate(args: Namespace) -> int:
         print_json({"valid": True, "files": files, "notices": notes})
         return 0
     _print_notes(notes)
-    print(f"ok: {', '.join(map(escape, files)) or 'no settings files, defaults are in force'}")
+    print(f"ok: {', '.join(map(visible, files)) or 'no settings files, defaults are in force'}")
     return 0
 
 
 def _all_files(args: Namespace) -> tuple[list[str], list[Layer]]:
-    from pinfold.settings import warnings
+    from pinfold.settings.review import warnings
     from pinfold.settings.sources import read_layers
 
     settings = settings_from(args)
@@ -106,18 +106,18 @@ def _all_files(args: Namespace) -> tuple[list[str], list[Layer]]:
 
 def _one_file(args: Namespace) -> tuple[list[str], list[Layer]]:
     """The file as the layer its name says it is, with nothing but the defaults beside it."""
-    from pinfold.settings import warnings
     from pinfold.settings.build import build
     from pinfold.settings.defaults import default_layer
     from pinfold.settings.files import read_text
     from pinfold.settings.layers import read_layer
+    from pinfold.settings.review import warnings
     from pinfold.settings.toml import parse
     from pinfold.shell.shape import shape
 
     path = os.path.abspath(args.file)
     text = read_text(path)
     if text is None:
-        raise PolicyError("there is no such settings file", where=escape(path))
+        raise PolicyError("there is no such settings file", where=visible(path))
     layer = read_layer(parse(layer_of(path), path, text))
     settings = build([layer, default_layer()], shape)
     return [*settings.notices, *warnings(settings)], [layer]
@@ -140,7 +140,7 @@ def _check_examples(layers: list[Layer]) -> None:
             matches = _matches(example.decision, example.command, example.line)
             if matches is not example.matches:
                 verb = "matches" if matches else "does not match"
-                message = f"the rule `{escape(example.command)}` {verb} this example"
+                message = f"the rule `{visible(example.command)}` {verb} this example"
                 advice = "correct the rule, or move the example to `match` or `not_match`"
                 raise example.document.error(example.path, message, advice)
 

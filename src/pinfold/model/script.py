@@ -66,6 +66,9 @@ class Word(Struct, frozen=True):
     @property
     def literal(self) -> str | None:
         """Its value, where quoting alone hides it; None where something is computed."""
+        if len(self.parts) == 1:  # nearly every word, and this is asked of every word many times
+            part = self.parts[0]
+            return part.text if isinstance(part, Text) else None
         if all(isinstance(part, Text) for part in self.parts):
             return "".join(part.text for part in self.parts if isinstance(part, Text))
         return None

@@ -13,7 +13,6 @@ from pinfold.model.script import Command, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.case import Case
 from pinfold.policy.places import ruinous_targets
-from pinfold.policy.protections import file_protections
 from pinfold.policy.rules import Match, covering_rule, is_sink, restrictive_match
 
 LONGEST_LINE = 10_000
@@ -229,7 +228,12 @@ def elevation(case: Case) -> Reasons:
 
 def unfenced_files(case: Case) -> Reasons:
     """Outside of the fence, nothing else protects dotfiles, hidden files and what lies elsewhere."""
-    return SILENT if case.is_fenced else tuple(file_protections(case))
+    if case.is_fenced:
+        return SILENT
+    # Imported here: inside the fence, the usual case, none of it is needed.
+    from pinfold.policy.protections import file_protections
+
+    return tuple(file_protections(case))
 
 
 def empty_allowlist(case: Case) -> Reasons:

@@ -1,4 +1,7 @@
-"""What the disk says, for decisions: the live side of `model.facts.Files`."""
+"""What the disk says, for decisions: the live side of `model.facts.Files`.
+
+What only a line outside of the fence needs is imported when it is needed; inside is the usual case.
+"""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +11,6 @@ from time import monotonic
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
 from pinfold.policy.ignore import Ignore, mapping_of
-from pinfold.session.git import find_repository, git_helpers
 
 MOST_MATCHES = 1_000
 # Directories that hold thousands of others and nobody's own ignore files.
@@ -38,6 +40,8 @@ class Disk:
         return os.path.isdir(path)
 
     def is_git_ignored(self, path: str) -> bool:
+        from pinfold.session.git import find_repository
+
         repository = find_repository(os.path.dirname(path))
         if repository is None or os.path.basename(repository) != ".git":
             return False
@@ -50,6 +54,8 @@ class Disk:
         return Ignore(mapping_of(files)).is_ignored(path)
 
     def git_helpers(self, directory: str) -> tuple[str, ...]:
+        from pinfold.session.git import git_helpers
+
         return git_helpers(directory)
 
 

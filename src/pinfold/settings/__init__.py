@@ -12,10 +12,9 @@ from pinfold.settings.build import build
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.live import Live
 from pinfold.settings.policy import cap_of, policy_of
-from pinfold.settings.review import warnings
 from pinfold.settings.sources import Sources, read_layers
 
-__all__ = ["Live", "Sources", "cap_of", "load", "policy_of", "warnings"]
+__all__ = ["Live", "Sources", "cap_of", "load", "policy_of"]
 
 
 def load(sources: Sources, shape: Callable[[str], Shape]) -> Settings:

@@ -26,10 +26,10 @@ from pinfold.model.settings import (
     TmpAccess,
 )
 from pinfold.model.text import Origin
+from pinfold.model.visible import visible
 from pinfold.settings.keys import BY_NAME
 from pinfold.settings.layers import Entry, Layer, told
 from pinfold.settings.merge import Merged, merge, shown
-from pinfold.settings.visible import visible
 
 POLICY_TYPES = {
     "read-only": PolicyType.WORKSPACE_READONLY,

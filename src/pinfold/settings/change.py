@@ -7,12 +7,12 @@ command line and by an approval that is to hold always.
 from collections.abc import Callable
 
 from pinfold.model.script import Shape
+from pinfold.model.visible import visible
 from pinfold.settings import edit
 from pinfold.settings.files import locked, read_text, write_text
 from pinfold.settings.keys import BY_NAME, Kind
 from pinfold.settings.layers import read_layer
 from pinfold.settings.toml import parse
-from pinfold.settings.visible import visible
 
 
 def add_command(path: str, key: str, text: str, shape: Callable[[str], Shape], reason: str = "") -> bool:

@@ -1,17 +1,14 @@
-"""The lowest layer: each key's default, and the shipped lists of `data/bundle.toml`.
+"""The lowest layer: each key's default, and the shipped lists.
 
 Made once in a process. It has no places: what is shipped is told as `default`.
 """
 
-import os.path
 from functools import cache
-from typing import Any
 
 from pinfold.settings.keys import TABLE
 from pinfold.settings.layers import Layer, read_layer
-from pinfold.settings.toml import Document, parse
-
-DATA = os.path.join(os.path.dirname(__file__), "data")
+from pinfold.settings.shipped import COMPOSITE, SAFE
+from pinfold.settings.toml import Document
 
 
 @cache
@@ -29,12 +26,5 @@ def default_data() -> dict[str, object]:
         place[name] = key.default
     commands = data["commands"]
     assert isinstance(commands, dict)  # noqa: S101
-    commands |= shipped("bundle")["commands"]
+    commands |= {"safe": list(SAFE), "composite": list(COMPOSITE)}
     return data
-
-
-def shipped(name: str) -> dict[str, Any]:
-    """A file of ours; it is part of the program, so it is not checked as a user's would be."""
-    path = os.path.join(DATA, f"{name}.toml")
-    with open(path, encoding="utf-8") as file:
-        return parse("default", path, file.read()).data

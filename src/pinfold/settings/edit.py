@@ -8,8 +8,8 @@ import tomllib
 from typing import Any
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.visible import is_invisible
 from pinfold.settings.locate import Path, Places, locate
-from pinfold.settings.visible import is_invisible
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.text import Origin
+from pinfold.model.visible import first_invisible, visible
 from pinfold.settings.keys import (
     BY_NAME,
     DECISIONS,
@@ -25,7 +26,6 @@ from pinfold.settings.keys import (
 from pinfold.settings.locate import Path
 from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
-from pinfold.settings.visible import first_invisible, visible
 
 
 class Entry(NamedTuple):

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from pinfold.model.text import Origin
+from pinfold.model.visible import visible
 from pinfold.settings.keys import LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
 from pinfold.settings.layers import Entry, Layer, told
-from pinfold.settings.visible import visible
 
 
 class Merged(Struct, frozen=True):

@@ -5,14 +5,13 @@ root, a relative restriction holds in every root. It asks no disk, so links are 
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from os.path import join, normpath
 
 from msgspec.structs import replace
 
 from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
-from pinfold.settings.defaults import shipped
+from pinfold.settings.shipped import SECRETS
 
 
 def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPolicy:
@@ -73,12 +72,6 @@ def _named(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, 
     return tuple(dict.fromkeys(found))
 
 
-@cache
-def secrets() -> tuple[tuple[str, str], ...]:
-    """Path, with `~`, and reason of everything that is hidden as shipped."""
-    return tuple((entry["path"], entry["why"]) for entry in shipped("secrets")["secret"])
-
-
 def _secrets(reopened: set[str], home: str) -> list[str]:
     """The shipped secrets, less those that a grant names.
 
@@ -86,6 +79,6 @@ def _secrets(reopened: set[str], home: str) -> list[str]:
     (`~/.config`) does not: whoever writes that rarely thinks of the browser profiles below. A grant of
     something inside a secret leaves the rest of it hidden.
     """
-    paths = [expand(path, home, home) for path, _ in secrets()]
+    paths = [expand(path, home, home) for path, _ in SECRETS]
     opened = [path + "/" for path in paths if path in reopened]
     return [path for path in paths if path not in reopened and not path.startswith(tuple(opened))]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from pinfold.model.script import Shape
 from pinfold.model.settings import Rule, Settings
+from pinfold.model.visible import first_invisible, visible
 from pinfold.settings.layers import told
-from pinfold.settings.visible import first_invisible, visible
 
 
 def warnings(settings: Settings) -> tuple[str, ...]:

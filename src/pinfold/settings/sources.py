@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.visible import visible
 from pinfold.settings.files import list_directory, read_text
 from pinfold.settings.layers import Layer, read_layer
 from pinfold.settings.toml import Document, parse
-from pinfold.settings.visible import visible
 
 MANAGED = "/etc/pinfold/managed.toml"
 MANAGED_DIR = "/etc/pinfold/managed.d"

@@ -8,8 +8,8 @@ import tomllib
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.text import Origin
+from pinfold.model.visible import is_invisible, visible
 from pinfold.settings.locate import Path, Place, Places, locate
-from pinfold.settings.visible import is_invisible, visible
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""

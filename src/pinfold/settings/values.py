@@ -7,8 +7,8 @@ Nothing here knows files, layers or which key is being checked.
 import re
 from collections.abc import Callable, Iterator
 
+from pinfold.model.visible import visible
 from pinfold.settings.keys import Key, Kind
-from pinfold.settings.visible import visible
 
 
 class BadValue(ValueError):  # noqa: N818 - it never leaves this package

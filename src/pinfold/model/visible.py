@@ -1,7 +1,8 @@
-"""Which characters of a settings file a person cannot see, and how to show them.
+"""Which characters a person cannot see, and how to show them.
 
-An allow rule with a zero-width space in it reads like one that it is not; a bidirectional override
-turns a line around. Nothing here knows settings; `excerpt`, notices and the checks of rules use it.
+What a person approves must be what they see. A rule with a zero-width space in it reads like one that
+it is not, a bidirectional override turns a line around, an escape sequence draws over it. So text from
+elsewhere is never sent to a terminal raw.
 """
 
 # Facts about Unicode: `str.isprintable` is false for control, format (bidi, zero-width, tags),
@@ -24,13 +25,15 @@ def first_invisible(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with each invisible character spelled out, as `\\u200b` or `\\x1b`."""
+    """The text on one line, each invisible character spelled out, as `\\n`, `\\x1b` or `\\u200b`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_spelled(c) if is_invisible(c) else c for c in text)
 
 
 def _spelled(character: str) -> str:
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
     code = ord(character)
     if code < 0x100:
         return f"\\x{code:02x}"
