@@ -58,10 +58,8 @@ def assert_expected(row: dict[str, str], verdict: Verdict) -> None:
         assert verdict is not Verdict.ALLOW
 
 
-DEFAULT = Session([str(HERE)], settings={}, cwd=str(HERE))
-
-
 @pytest.mark.parametrize("line", (HERE / "benign.txt").read_text().splitlines())
 def test_benign_line_runs_without_a_question(line: str) -> None:
     text = f"{line}\nhello\nEOF\n" if "<<'EOF'" in line else line
-    assert DEFAULT.check(text).verdict is Verdict.ALLOW
+    with Session([str(HERE)], settings={}, cwd=str(HERE)) as session:
+        assert session.check(text).verdict is Verdict.ALLOW
