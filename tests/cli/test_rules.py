@@ -58,8 +58,8 @@ def test_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "list"]) == 0
     out = capsys.readouterr().out
     assert out.splitlines() == [
-        f"deny   git push  user  {file}:3  # no\\x1b[2J",
-        f"allow  npm test  user  {file}:7",
+        "deny   git push  user  ~/config/pinfold/settings.toml:3  # no\\x1b[2J",
+        "allow  npm test  user  ~/config/pinfold/settings.toml:7",
     ]
     assert main(["rules", "list", "--json"]) == 0
     rules = json.loads(capsys.readouterr().out)

@@ -29,9 +29,9 @@ def test_show(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "show", "--settings", f"{home}/s.toml"]) == 0
     out = capsys.readouterr().out
     rows = {line.split()[0]: line.split() for line in out.splitlines()}
-    assert rows["mode"] == ["mode", '"ask_every_time"', "user", f"{home}/s.toml:1"]
+    assert rows["mode"] == ["mode", '"ask_every_time"', "user", "~/s.toml:1"]
     assert rows["sandbox.enabled"] == ["sandbox.enabled", "true", "default"]
-    assert rows["commands.deny"][-1] == f"{home}/project/.pinfold/settings.toml:3"
+    assert rows["commands.deny"][-1] == ".pinfold/settings.toml:3"
     assert set(rows) == {key.name for key in TABLE} | {"note:"}
     assert "`curl` in `commands.allow` is not believed" in out
     assert "\x1b" not in out
@@ -65,7 +65,7 @@ def test_validate(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "validate", str(file)]) == 0
     out = capsys.readouterr().out
     assert "`git status` in `commands.allow` never takes effect" in out
-    assert f"ok: {file}" in out
+    assert "ok: ~/s.toml" in out
     file.write_text("[sandbox]\nauto_alow = true\n")
     assert main(["settings", "validate", str(file)]) == 2
     assert capsys.readouterr().err == (

@@ -203,7 +203,7 @@ NO_FENCE = {"fence_available": False}
         ("run", ASK, "empty_allowlist", False),
     ],
 )
-def test_no_fence_no_run(accepted: str, verdict: Verdict, step: str, sandboxed: bool) -> None:
+def test_where_the_fence_cannot_be_held(accepted: str, verdict: Verdict, step: str, sandboxed: bool) -> None:
     decision = judged("ls", {"sandbox": {"if_unavailable": accepted}}, **NO_FENCE)
     assert (decision.verdict, decision.reasons[0].step, decision.sandboxed) == (verdict, step, sandboxed)
 

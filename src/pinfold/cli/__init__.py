@@ -41,6 +41,7 @@ OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 def entry() -> NoReturn:
     """The program `pinfold`."""
+    gc.disable()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -50,7 +51,6 @@ def entry() -> NoReturn:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
-    gc.disable()
     arguments = sys.argv[1:] if argv is None else argv
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_overview())

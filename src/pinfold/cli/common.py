@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
+from pinfold.model.text import Origin
 from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
@@ -50,6 +51,21 @@ def user_file_of(args: Namespace) -> str:
     from pinfold.settings.sources import user_file
 
     return os.path.abspath(args.settings) if args.settings else user_file(os.environ)
+
+
+def place(origin: Origin) -> str:
+    """Where a value is written, as short as it can be said here; empty where nothing is written."""
+    if not origin.file:
+        return ""
+    file = short(origin.file)
+    return visible(f"{file}:{origin.line}" if origin.line else file)
+
+
+def short(path: str) -> str:
+    for base, sign in ((os.getcwd(), ""), (os.path.expanduser("~"), "~/")):
+        if base != "/" and path.startswith(base + "/"):
+            return sign + path[len(base) + 1 :]
+    return path
 
 
 def print_json(value: object) -> None:

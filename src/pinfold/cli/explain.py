@@ -7,6 +7,7 @@ spoke, the rule and where it is written, and what would change the answer.
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.check import EXIT, print_json
+from pinfold.cli.common import place
 from pinfold.cli.draw import draw, is_coloured, paint
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
@@ -73,7 +74,8 @@ def _reason(reason: Reason, text: str, several: bool, colours: bool) -> list[str
 def _rule(reason: Reason) -> str:
     if not reason.origin:
         return reason.rule
-    return f"{reason.rule}, {'the default' if reason.origin.layer == 'default' else f'at {reason.origin}'}"
+    where = place(reason.origin)
+    return f"{reason.rule}, at {where}" if where else f"{reason.rule}, by {reason.origin.layer}"
 
 
 def _argument(candidate: str) -> str:

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from pinfold.cli.common import add_common, print_json, print_table, settings_from, user_file_of
+from pinfold.cli.common import add_common, place, print_json, print_table, settings_from, user_file_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.visible import visible
@@ -59,7 +59,7 @@ def as_row(rule: Rule) -> tuple[str, ...]:
     return (
         visible(rule.text),
         rule.origin.layer,
-        visible(str(rule.origin) if rule.origin.file else "") + reason,
+        place(rule.origin) + reason,
     )
 
 

@@ -4,7 +4,15 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from pinfold.cli.common import add_common, print_json, print_table, settings_from, sources_from
+from pinfold.cli.common import (
+    add_common,
+    place,
+    print_json,
+    print_table,
+    settings_from,
+    short,
+    sources_from,
+)
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Settings
@@ -73,8 +81,7 @@ def _rows(settings: Settings) -> list[tuple[str, ...]]:
         shown = visible(limit_shown(name, value) if is_limit else written(value))
         shown = shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."
         origin = settings.origin(name)
-        where = f"{visible(origin.file)}:{origin.line}" if origin.line else visible(origin.file)
-        rows.append((name, shown, origin.layer, where))
+        rows.append((name, shown, origin.layer, place(origin)))
     return rows
 
 
@@ -92,7 +99,9 @@ def _validate(args: Namespace) -> int:
         print_json({"valid": True, "files": files, "notices": notes})
         return 0
     _print_notes(notes)
-    print(f"ok: {', '.join(map(visible, files)) or 'no settings files, defaults are in force'}")
+    print(
+        f"ok: {', '.join(visible(short(file)) for file in files) or 'no settings files, defaults are in force'}"
+    )
     return 0
 
 

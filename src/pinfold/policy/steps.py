@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict
+from pinfold.model.facts import Facts
 from pinfold.model.script import Command, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.case import Case
@@ -82,7 +83,7 @@ def ruinous(case: Case) -> Reasons:
     return tuple(
         Reason(
             "ruinous",
-            f"`{word.source}` may delete {target}, and everything in it",
+            f"`{word.source}` may delete {_told(target, case.facts)}, and everything in it",
             Verdict.ASK,
             span=word.span,
             remedy="name what is to be deleted more closely",
@@ -288,6 +289,12 @@ def otherwise(case: Case) -> Reasons:
     )
 
 
+def _told(target: str, facts: Facts) -> str:
+    if target == facts.home:
+        return "your home"
+    return "the workspace" if target in facts.roots else target
+
+
 def _about(
     part: Command,
     step: str,
@@ -331,7 +338,7 @@ def _restricted(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict
                     rule=rule.text,
                     origin=rule.origin,
                     span=part.span,
-                    remedy=f"change the rule at {rule.origin}",
+                    remedy="change that rule",
                 )
                 break
     for unknown in case.script.unknowns:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pinfold import shell
 from pinfold.model.decision import Decision
+from pinfold.model.errors import PolicyError
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
@@ -42,8 +43,8 @@ class Session:
         model: str = "",
     ) -> None:
         self.environ = os.environ if environ is None else environ
-        self.cwd = os.path.realpath(cwd or os.getcwd())
-        self.roots = tuple(os.path.realpath(project) for project in projects) or (find_project(self.cwd),)
+        self.cwd = _directory(cwd or os.getcwd())
+        self.roots = tuple(_directory(project) for project in projects) or (find_project(self.cwd),)
         self.home = os.path.realpath(os.path.expanduser("~"))
         self.conversation = conversation
         self.model = model
@@ -140,6 +141,12 @@ class Session:
             sandbox=sandboxed,
         )
         return ask_hooks(question, settings.hooks)
+
+
+def _directory(path: str) -> str:
+    if not os.path.isdir(path):
+        raise PolicyError("is not a directory", where=path, help="give one that exists")
+    return os.path.realpath(path)
 
 
 def as_request(request: Request | str | Sequence[str]) -> Request:

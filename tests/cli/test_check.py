@@ -1,0 +1,201 @@
+"""`pinfold check` and `explain`, started as a person or a program would."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PINFOLD = str(Path(sys.executable).with_name("pinfold"))
+
+
+def run(tmp_path: Path, *arguments: str | bytes, settings: str = "") -> subprocess.CompletedProcess[bytes]:
+    (tmp_path / "settings.toml").write_text(settings)
+    (tmp_path / "home").mkdir(exist_ok=True)
+    environment = {**os.environ, "HOME": str(tmp_path / "home"), "NO_COLOR": ""}
+    for name in ("XDG_CONFIG_HOME", "PINFOLD_MODE", "PINFOLD_POLICY", "PINFOLD_NETWORK"):
+        environment.pop(name, None)
+    return subprocess.run(
+        [PINFOLD, *arguments, "--settings", str(tmp_path / "settings.toml")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+RULES = '[commands]\nallow = ["make"]\ndeny = ["git push"]\n[mcp]\nallow = ["github:*"]\n'
+
+ANSWERS: list[tuple[list[str], int, str]] = [
+    (["make"], 0, "allow"),
+    (["rm -rf /"], 10, "ask"),
+    (["git push"], 11, "deny"),
+    (["--path", "notes.txt"], 0, "allow"),
+    (["--path", "notes.txt", "--write"], 0, "allow"),
+    (["--path", ".env", "--write"], 10, "ask"),
+    (["--path", "~/.ssh/id_rsa"], 11, "deny"),
+    (["--path", "/etc/passwd", "--write"], 10, "ask"),
+    (["--path", ".git/hooks/post-commit", "--write"], 10, "ask"),
+    (["--path", ".pinfold/settings.toml", "--write"], 11, "deny"),
+    (["--host", "example.com:443"], 10, "ask"),
+    (["--host", "[::1]:80"], 11, "deny"),
+    (["--mcp", "github:search"], 0, "allow"),
+    (["--mcp", "other:search"], 10, "ask"),
+    (["--browser", "click"], 0, "allow"),
+    (["make", "--mode", "ask_every_time"], 10, "ask"),
+    (["make", "--dangerously-disable-sandbox"], 10, "ask"),
+    (["make", "--sandbox-policy", '{"networkAccess": true}'], 10, "ask"),
+    (["make", "--sandbox-policy", '{"type": "WORKSPACE_READONLY"}'], 0, "allow"),
+    (["--policy", "read-only", "--path", "x", "--write"], 11, "deny"),
+    (["--network", "none", "--host", "example.com:443"], 11, "deny"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "word"), ANSWERS)
+def test_answer(tmp_path: Path, arguments: list[str], code: int, word: str) -> None:
+    answer = run(tmp_path, "check", *arguments, settings=RULES)
+    assert (answer.returncode, answer.stderr) == (code, b"")
+    assert answer.stdout.decode().startswith(f"{word}: ")
+
+
+BAD_INPUT: list[tuple[list[str], str]] = [
+    ([], "give one of"),
+    (["ls", "--path", "x"], "give one of"),
+    (["--host", "example.com"], "is not HOST:PORT"),
+    (["--host", "example.com:99999999"], "is not HOST:PORT"),
+    (["ls", "--sandbox-policy", "{"], "policy"),
+    (["ls", "--sandbox-policy", '{"type": "SOMETHING"}'], "SOMETHING"),
+    (["ls", "--cwd", "/nonexistent"], "is not a directory"),
+    (["ls", "--no-such-flag"], "unrecognized arguments"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_INPUT)
+def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    answer = run(tmp_path, "check", *arguments)
+    assert answer.returncode == 2
+    assert message in answer.stderr.decode()
+    assert "Traceback" not in answer.stderr.decode()
+
+
+BAD_SETTINGS = [
+    ("[sandbox]\nauto_alow = true\n", "did you mean `auto_allow`"),
+    ("mode = 1\n", "mode"),
+    ("mode = \n", "settings.toml:1"),
+    ("[commands]\nallow = ['ls | sh']\n", "settings.toml:2"),
+    ("[commands]\nsafe = ['ls']\n", "safe"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_SETTINGS)
+def test_bad_settings_decide_nothing(tmp_path: Path, text: str, message: str) -> None:
+    answer = run(tmp_path, "check", "ls", settings=text)
+    assert (answer.returncode, answer.stdout) == (2, b"")
+    assert message in answer.stderr.decode()
+    assert "^" in answer.stderr.decode()
+
+
+def test_an_unreadable_file_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / ".pinfold").mkdir()
+    (tmp_path / ".pinfold/settings.toml").mkdir()
+    answer = run(tmp_path, "check", "ls")
+    assert answer.returncode == 2
+    assert b"directory" in answer.stderr
+    assert b"Traceback" not in answer.stderr
+
+
+def test_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
+    answer = run(tmp_path, "check", "--json", "make && git push", settings=RULES)
+    told = json.loads(answer.stdout)
+    assert set(told) == {"decision", "sandboxed", "reasons", "commands", "candidates", "policy", "widening"}
+    assert told["decision"] == "deny"
+    (reason,) = told["reasons"]
+    assert (reason["step"], reason["rule"], reason["span"]) == ("denied", "git push", [8, 16])
+    assert reason["where"].endswith("settings.toml:3")
+    assert [command["argv"] for command in told["commands"]] == [["make"], ["git", "push"]]
+    assert told["policy"]["type"] == "WORKSPACE_READWRITE"
+
+
+HOSTILE = [
+    "a" * 10_001,
+    "x" * 200_000 if os.sysconf("SC_ARG_MAX") > 400_000 else "x" * 20_000,
+    "(" * 500 + "ls" + ")" * 500,
+    '"$(' * 500 + "ls" + ')"' * 500,
+    "{ " * 500 + "ls; " + "}; " * 500,
+    " && ".join(["ls"] * 60),
+    "echo $((" + "(" * 500 + "1" + ")" * 500 + "))",
+    "\x1b[2J\u202e\u200b ls",
+    "if " * 300,
+    "<<A <<B <<C",
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_lines_get_an_answer(tmp_path: Path, line: str) -> None:
+    if len(line) > 100_000:
+        line = line[:100_000]  # one argument may have 128 KiB
+    for verb in ("check", "explain"):
+        answer = run(tmp_path, verb, line)
+        assert answer.returncode in (0, 10, 11)
+        assert b"Traceback" not in answer.stderr
+        assert b"\x1b" not in answer.stdout
+        assert "\u202e" not in answer.stdout.decode()
+
+
+def test_bytes_that_are_not_text(tmp_path: Path) -> None:
+    for verb in ("check", "explain"):
+        for flags in ([], ["--json"]):
+            answer = run(tmp_path, verb, b"ls \xff\xfe", *flags, settings='[commands]\ndeny = ["rm"]\n')
+            assert answer.returncode == 10
+            assert b"Traceback" not in answer.stderr
+
+
+def test_a_line_from_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("")
+    answer = subprocess.run(
+        [PINFOLD, "check", "--settings", str(tmp_path / "s.toml"), "-"],
+        input=b"ls\nsudo x\n\0",
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert answer.returncode == 11
+    assert b"NUL" in answer.stdout
+
+
+def test_explain_draws_and_names(tmp_path: Path) -> None:
+    told = run(tmp_path, "explain", "make &&\ngit push", settings=RULES).stdout.decode()
+    assert told.splitlines()[0] == "deny"
+    assert "  git push\n  ^^^^^^^^" in told
+    assert "the rule `git push` speaks of it" in told
+    assert "settings.toml:3" in told
+    assert "to change it" in told
+
+
+def test_explain_offers_candidates(tmp_path: Path) -> None:
+    told = run(tmp_path, "explain", "mytool x", settings="[sandbox]\nenabled = false\n").stdout.decode()
+    assert "pinfold rules add allow mytool" in told
+
+
+def test_colours_are_for_terminals(tmp_path: Path) -> None:
+    assert b"\x1b" not in run(tmp_path, "explain", "git push", settings=RULES).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        ([], 2, "usage: pinfold VERB"),
+        (["--help"], 0, "usage: pinfold VERB"),
+        (["--version"], 0, "pinfold 0."),
+        (["chek"], 2, "did you mean `check`?"),
+        (["zzz"], 2, "there are: check"),
+        (["check", "--help"], 0, "usage: pinfold check"),
+    ],
+)
+def test_the_verbs(arguments: list[str], code: int, text: str) -> None:
+    answer = subprocess.run([PINFOLD, *arguments], capture_output=True, text=True, check=False)
+    assert answer.returncode == code
+    assert text in answer.stdout + answer.stderr

@@ -1,0 +1,78 @@
+"""What holds of the tree as a whole."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from pinfold.policy.decide import STEPS
+
+TOP = Path(__file__).parent.parent
+SOURCE = TOP / "src/pinfold"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+MAY_IMPORT = {
+    "model": set(),
+    "shell": {"model"},
+    "policy": {"model"},
+    "settings": {"model"},
+    "session": {"model", "shell", "policy", "settings"},
+    "cli": {"model", "shell", "policy", "settings", "session"},
+}
+# Who may start a process: the shell parser's own, and the hook runner.
+STARTS_PROCESSES = {"shell/syntax.py", "session/hooks.py"}
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    package, *rest = path.relative_to(SOURCE).parts
+    if not rest:
+        return
+    ours = {name.split(".")[1] for name in imports(path) if name.startswith("pinfold.")} - {package}
+    packages = {name for name in ours if (SOURCE / name).is_dir()}
+    assert packages <= MAY_IMPORT[package]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def test_nothing_else_starts_processes() -> None:
+    words = re.compile(r"\b(subprocess|posix_spawn\w*|os\.exec\w+|os\.fork|os\.system|os\.popen|pty\.)\b")
+    found = {str(path.relative_to(SOURCE)) for path in MODULES if words.search(path.read_text())}
+    assert found <= STARTS_PROCESSES
+
+
+def test_raw_system_calls_live_in_kernel_alone() -> None:
+    assert not [path for path in MODULES if "ctypes" in imports(path) and "kernel" not in path.parts]
+
+
+def test_policy_is_pure() -> None:
+    impure = {"os", "time", "socket", "subprocess", "random", "asyncio", "threading"}
+    for path in sorted((SOURCE / "policy").glob("*.py")):
+        assert not imports(path) & impure, path.name
+
+
+def test_the_page_about_decisions_lists_the_steps_in_their_order() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (TOP / "docs/decision.md").read_text(), re.MULTILINE)
+    assert rows == [step.__name__ for step in STEPS]
+
+
+def test_every_claim_has_a_test_of_its_name() -> None:
+    tests = "\n".join(path.read_text() for path in (TOP / "tests").rglob("test_*.py"))
+    for line in (TOP / "SECURITY.md").read_text().splitlines():
+        claim = re.match(r"\| `(\w+)` \|.*\| (.*) \|$", line)
+        if claim and "[test]" in claim[2]:
+            assert f"def test_{claim[1]}(" in tests, claim[1]

@@ -1,0 +1,54 @@
+"""Everything the README shows is run, and says what the README says it says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+README = (TOP / "README.md").read_text()
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", README, re.DOTALL)
+
+
+SHOWN = [
+    tuple(part.split("\n", 1)) for block in blocks("console") for part in ("\n" + block).split("\n$ ")[1:]
+]
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN)
+def test_shown_command(command: str, output: str, tmp_path: Path) -> None:
+    run = subprocess.run(
+        ["bash", "-c", command],
+        cwd=TOP,
+        env={**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.strip() == output.strip()
+    assert run.stderr == ""
+
+
+def test_the_first_command_answers() -> None:
+    (first, second) = blocks("sh")[0].strip().splitlines()
+    run = subprocess.run(["bash", "-c", first], cwd=TOP, capture_output=True, text=True, check=False)
+    assert run.stdout.startswith("allow, inside the fence")
+    assert second.startswith("make test")
+
+
+def test_the_python_runs() -> None:
+    (code,) = blocks("python")
+    run = subprocess.run([sys.executable, "-c", code], cwd=TOP, capture_output=True, text=True, check=False)
+    assert run.stdout.startswith("deny the rule `git push`"), run.stderr
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in (TOP / "README.md", TOP / "SECURITY.md", TOP / "docs/decision.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
