@@ -99,9 +99,8 @@ def _validate(args: Namespace) -> int:
         print_json({"valid": True, "files": files, "notices": notes})
         return 0
     _print_notes(notes)
-    print(
-        f"ok: {', '.join(visible(short(file)) for file in files) or 'no settings files, defaults are in force'}"
-    )
+    shown = ", ".join(visible(short(file)) for file in files)
+    print(f"ok: {shown or 'no settings files, defaults are in force'}")
     return 0
 
 

@@ -1,0 +1,108 @@
+"""File tools: what may be read and written, and by which step it is answered."""
+
+from typing import Any
+
+import pytest
+
+from pinfold.model.decision import Verdict
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.request import ReadFile, WriteFile
+from pinfold.policy.decide import decide
+from tests.policy.world import ROOT, Paper, facts, settings
+
+ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+POLICY = SandboxPolicy(
+    type=PolicyType.WORKSPACE_READWRITE,
+    hidden=("/home/me/.ssh", ".env", f"{ROOT}/keys/*.pem"),
+    ignore_mapping={ROOT: ("*.secret", "private/")},
+    additional_readwrite_paths=("/data",),
+    protected=("deploy.sh",),
+)
+
+READS = [
+    ("notes.txt", ALLOW, "file_read"),
+    (f"{ROOT}/notes.txt", ALLOW, "file_read"),
+    ("/etc/hostname", ALLOW, "file_read"),
+    ("", DENY, "malformed_path"),
+    ("a\0b", DENY, "malformed_path"),
+    # hidden, by whatever way
+    ("~/.ssh/id_rsa", DENY, "hidden"),
+    ("/home/me/.ssh", DENY, "hidden"),
+    ("../../me/.ssh/config", DENY, "hidden"),
+    (".env", DENY, "hidden"),
+    ("deep/down/.env", DENY, "hidden"),
+    ("keys/a.pem", DENY, "hidden"),
+    ("x.secret", DENY, "hidden"),
+    ("sub/private/x", DENY, "hidden"),
+    ("link", DENY, "hidden"),
+    (".environment", ALLOW, "file_read"),
+]
+WRITES = [
+    ("notes.txt", ALLOW, "file_write"),
+    ("src/new/deep.py", ALLOW, "file_write"),
+    ("/data/x", ALLOW, "file_write"),
+    ("/etc/passwd", ASK, "file_protection"),
+    ("../other/x", ASK, "file_protection"),
+    (".github/workflows/ci.yml", ASK, "file_protection"),
+    (".git/config", ASK, "file_protection"),
+    (".GIT/Config", ASK, "file_protection"),
+    (".g\u200cit/hooks/x", ASK, "file_protection"),
+    ("sub/.vscode/tasks.json", ASK, "file_protection"),
+    ("deploy.sh", ASK, "file_protection"),
+    ("build/out.o", ASK, "git_ignored"),
+    # nobody lets these through
+    (".pinfold/settings.toml", DENY, "protected"),
+    ("sub/.pinfold/settings.toml", DENY, "protected"),
+    (".env", DENY, "hidden"),
+]
+
+
+def files() -> Paper:
+    paper = Paper(links={f"{ROOT}/link": "/home/me/.ssh/id_rsa"})
+    paper.ignored = (f"{ROOT}/build/out.o",)
+    return paper
+
+
+@pytest.mark.parametrize(("path", "verdict", "step"), READS)
+def test_read(path: str, verdict: Verdict, step: str) -> None:
+    decision = decide(ReadFile(path), settings(), facts(policy=POLICY, files=files()))
+    assert (decision.verdict, decision.reasons[0].step) == (verdict, step)
+
+
+@pytest.mark.parametrize(("path", "verdict", "step"), WRITES)
+def test_write(path: str, verdict: Verdict, step: str) -> None:
+    decision = decide(WriteFile(path), settings(), facts(policy=POLICY, files=files()))
+    assert (decision.verdict, decision.reasons[0].step) == (verdict, step)
+
+
+LIFTED: list[tuple[str, dict[str, Any]]] = [
+    ("/etc/x", {"protect": {"outside_workspace": False}}),
+    (".github/x", {"protect": {"dotfiles": False}}),
+    ("build/out.o", {"protect": {"git_ignored": False}}),
+]
+
+
+@pytest.mark.parametrize(("path", "document"), LIFTED)
+def test_each_protection_has_its_switch(path: str, document: dict[str, Any]) -> None:
+    world = facts(policy=POLICY, files=files())
+    assert decide(WriteFile(path), settings(), world).verdict is ASK
+    assert decide(WriteFile(path), settings(document), world).verdict is ALLOW
+
+
+def test_a_read_only_policy_refuses_writers() -> None:
+    decision = decide(
+        WriteFile("x"), settings(), facts(policy=SandboxPolicy(type=PolicyType.WORKSPACE_READONLY))
+    )
+    assert (decision.verdict, decision.reasons[0].step) == (DENY, "read_only")
+
+
+def test_deleting_asks_where_the_user_wants_that() -> None:
+    document = {"protect": {"delete_files": True}}
+    assert decide(WriteFile("x", delete=True), settings(document), facts()).verdict is ASK
+    assert decide(WriteFile("x"), settings(document), facts()).verdict is ALLOW
+
+
+@pytest.mark.parametrize("request_", [ReadFile("x"), WriteFile("x")])
+def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
+    decision = decide(request_, settings({"mode": "ask_every_time"}), facts())
+    assert (decision.verdict, decision.reasons[0].step) == (ASK, "mode")

@@ -1,0 +1,149 @@
+"""A session on a real disk: links, globs, ignore files, settings that change."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pinfold
+from pinfold.model.decision import Verdict
+from pinfold.model.errors import PolicyError
+from pinfold.model.request import ReadFile, RunCommand, WriteFile
+from pinfold.session import Session
+from pinfold.session.disk import IgnoreFiles
+
+ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+UNFENCED: dict[str, Any] = {
+    "sandbox": {"enabled": False},
+    "commands": {"allow": ["cat", "touch", "git status"]},
+    "filesystem": {"hide": [".env"]},
+}
+
+
+def session(tmp_path: Path, settings: dict[str, Any] | str | None = None) -> Session:
+    return Session([str(tmp_path)], settings=UNFENCED if settings is None else settings, cwd=str(tmp_path))
+
+
+def test_links_out_of_the_workspace(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/out").symlink_to("/etc")
+    (tmp_path / "inner/dangling").symlink_to("/nonexistent/x")
+    (tmp_path / "inner/fine").symlink_to(tmp_path / "inner")
+    judge = session(tmp_path)
+    assert judge.check("touch inner/out/passwd").verdict is ASK
+    assert judge.check("touch inner/dangling").verdict is ASK
+    assert judge.check("touch inner/fine/x").verdict is ALLOW
+    assert judge.check(WriteFile("inner/out/x")).verdict is ASK
+
+
+def test_globs_are_looked_up(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SECRET=1")
+    (tmp_path / "a.txt").write_text("")
+    judge = session(tmp_path)
+    assert judge.check("cat *.txt").verdict is ALLOW
+    assert judge.check("cat .e*").verdict is ASK
+    assert judge.check("cat ?env").verdict is ASK
+
+
+def test_a_directory_of_the_request(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    judge = session(tmp_path)
+    assert judge.check(RunCommand("touch ../x", cwd="sub")).verdict is ALLOW
+    assert judge.check(RunCommand("touch ../../x", cwd="sub")).verdict is ASK
+
+
+def test_an_argument_vector_is_no_shell_line(tmp_path: Path) -> None:
+    judge = session(tmp_path)
+    decision = judge.check(["cat", "a; touch x", "$(touch y)"])
+    assert [command.argv for command in decision.commands] == [("cat", "a; touch x", "$(touch y)")]
+
+
+def test_ignore_files_hide(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".pinfoldignore").write_text("*.key\n!public.key\n")
+    (tmp_path / "sub/.cursorignore").write_text("notes\n")
+    judge = session(tmp_path)
+    for path, verdict in {
+        "a.key": DENY, "public.key": ALLOW, "sub/b.key": DENY, "sub/notes": DENY, "notes": ALLOW,
+    }.items():  # fmt: skip
+        assert judge.check(ReadFile(path)).verdict is verdict, path
+    assert judge.policy.ignore_mapping
+
+
+def test_an_ignore_file_that_changes_counts_at_once(tmp_path: Path) -> None:
+    file = tmp_path / ".pinfoldignore"
+    file.write_text("a\n")
+    judge = session(tmp_path)
+    assert judge.check(ReadFile("b")).verdict is ALLOW
+    file.write_text("a\nb\n")
+    assert judge.check(ReadFile("b")).verdict is DENY
+
+
+def test_an_ignore_file_that_appears_in_the_root_counts_at_once(tmp_path: Path) -> None:
+    judge = session(tmp_path)
+    assert judge.check(ReadFile("b")).verdict is ALLOW
+    (tmp_path / ".cursorignore").write_text("b\n")
+    assert judge.check(ReadFile("b")).verdict is DENY
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_ignore_file_refuses(tmp_path: Path) -> None:
+    (tmp_path / ".pinfoldignore").write_text("a\n")
+    (tmp_path / ".pinfoldignore").chmod(0)
+    with pytest.raises(PolicyError, match="cannot be read"):
+        session(tmp_path).check("ls")
+
+
+def test_the_walk_passes_over_what_others_fill(tmp_path: Path) -> None:
+    for directory in ("node_modules/x", ".git/x", "src"):
+        (tmp_path / directory).mkdir(parents=True)
+        (tmp_path / directory / ".pinfoldignore").write_text("a\n")
+    found = IgnoreFiles((str(tmp_path),)).mapping((".pinfoldignore",))
+    assert [Path(directory).name for directory in found] == ["src"]
+
+
+def test_settings_that_change_count_from_the_next_request_on(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("")
+    judge = session(tmp_path, str(file))
+    assert judge.check("git push").verdict is ALLOW
+    file.write_text('[commands]\ndeny = ["git push"]\n')
+    assert judge.check("git push").verdict is DENY
+    file.write_text("[commands\n")
+    assert judge.check("git push").verdict is DENY, "the last good settings stay in force"
+
+
+def test_git_ignored_files_ask(tmp_path: Path) -> None:
+    (tmp_path / ".git/info").mkdir(parents=True)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".gitignore").write_text("*.o\n")
+    (tmp_path / "sub/.gitignore").write_text("!keep.o\n/only\n")
+    (tmp_path / ".git/info/exclude").write_text("mine\n")
+    judge = session(tmp_path)
+    for path, verdict in {
+        "a.c": ALLOW, "a.o": ASK, "sub/a.o": ASK, "sub/keep.o": ALLOW, "sub/only": ASK, "only": ALLOW,
+        "mine": ASK,
+    }.items():  # fmt: skip
+        assert judge.check(WriteFile(path)).verdict is verdict, path
+
+
+def test_several_roots(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    judge = Session([str(tmp_path / "one"), str(tmp_path / "two")], settings={}, cwd=str(tmp_path / "one"))
+    assert judge.check(WriteFile("../two/x")).verdict is ALLOW
+    assert judge.check(WriteFile("../three/x")).verdict is ASK
+    assert judge.policy.additional_readwrite_paths == judge.roots
+
+
+@pytest.mark.parametrize("arguments", [{"cwd": "/nonexistent"}, {"projects": ["/nonexistent"]}])
+def test_a_directory_that_is_not_there(arguments: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError, match="is not a directory"):
+        Session(**arguments)
+
+
+def test_the_public_name() -> None:
+    assert pinfold.Session is Session
+    with pytest.raises(AttributeError, match="has no attribute `Sesion`"):
+        pinfold.Sesion  # type: ignore[attr-defined]  # noqa: B018
