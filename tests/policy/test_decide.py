@@ -62,7 +62,7 @@ CASES: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("pinfold run --policy danger-full-access -- ls", {}, ASK, "changes_pinfold"),
     ("pinfold check ls", {}, ALLOW, "fenced"),
     # 5 mode
-    ("ls", {"mode": "ask_every_time"}, ASK, "ask_every_time"),
+    ("ls", {"mode": "ask_every_time"}, ASK, "person_wanted"),
     # 6 unparsed
     ("if then", {}, ALLOW, "unparsed"),
     ("if then", OFF, ASK, "unparsed"),
@@ -140,7 +140,7 @@ def test_step(line: str, document: dict[str, Any], verdict: Verdict, step: str) 
 
 
 def test_every_step_has_a_case() -> None:
-    elsewhere = {"no_fence", "bypass", "widening", "superuser", "disabled_by_administrator"}
+    elsewhere = {"no_fence", "bypass", "widening", "superuser"}
     assert {step.__name__ for step in STEPS} == {case[3] for case in CASES} | elsewhere
 
 

@@ -105,4 +105,4 @@ def test_deleting_asks_where_the_user_wants_that() -> None:
 @pytest.mark.parametrize("request_", [ReadFile("x"), WriteFile("x")])
 def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
     decision = decide(request_, settings({"mode": "ask_every_time"}), facts())
-    assert (decision.verdict, decision.reasons[0].step) == (ASK, "mode")
+    assert (decision.verdict, decision.reasons[0].step) == (ASK, "person_wanted")

@@ -40,11 +40,11 @@ def test_tools_that_are_not_protected_run() -> None:
 @pytest.mark.parametrize(
     ("document", "admin", "verdict", "step"),
     [
-        ({}, AutoRunControls(), ALLOW, "protect_browser"),
+        ({}, AutoRunControls(), ALLOW, "browser"),
         ({"protect": {"browser": True}}, AutoRunControls(), ASK, "browser"),
         ({}, AutoRunControls(enabled=True, browser_features=False), DENY, "browser_features"),
-        ({}, AutoRunControls(enabled=True, disabled=True), ASK, "admin_auto_run"),
-        ({"mode": "ask_every_time"}, AutoRunControls(), ASK, "mode"),
+        ({}, AutoRunControls(enabled=True, disabled=True), ASK, "person_wanted"),
+        ({"mode": "ask_every_time"}, AutoRunControls(), ASK, "person_wanted"),
     ],
 )
 def test_browser(document: dict[str, Any], admin: AutoRunControls, verdict: Verdict, step: str) -> None:

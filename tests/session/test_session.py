@@ -146,4 +146,4 @@ def test_a_directory_that_is_not_there(arguments: dict[str, Any]) -> None:
 def test_the_public_name() -> None:
     assert pinfold.Session is Session
     with pytest.raises(AttributeError, match="has no attribute `Sesion`"):
-        pinfold.Sesion  # type: ignore[attr-defined]  # noqa: B018
+        pinfold.Sesion  # noqa: B018

@@ -30,8 +30,7 @@ STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
     steps.widening,
     steps.changes_pinfold,
     steps.superuser,
-    steps.disabled_by_administrator,
-    steps.ask_every_time,
+    steps.person_wanted,
     # What the rules say.
     steps.unparsed,
     steps.ask_rules,
@@ -63,7 +62,7 @@ def _decide_other(
     request: ReadFile | WriteFile | Connect | CallTool | UseBrowser, settings: Settings, facts: Facts
 ) -> Decision:
     # Imported here: a command line is what a hook is asked about, and start-up time is a feature.
-    from pinfold.policy import files, hosts, tools
+    from pinfold.policy import connect, files, tools
 
     match request:
         case ReadFile():
@@ -71,7 +70,7 @@ def _decide_other(
         case WriteFile():
             return files.judge_write(request, settings, facts)
         case Connect():
-            return hosts.judge_connect(request, settings, facts)
+            return connect.judge_connect(request, settings, facts)
         case CallTool():
             return tools.judge_tool(request, settings, facts)
         case UseBrowser():

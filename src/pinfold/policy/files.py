@@ -6,7 +6,6 @@ person's to decide.
 
 from msgspec.structs import replace
 
-from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -16,6 +15,7 @@ from pinfold.policy.hidden import hidden_by
 from pinfold.policy.places import absolute, relative_to_root
 from pinfold.policy.protected import Grant, protected_by
 from pinfold.policy.protections import write_objection
+from pinfold.policy.reasons import by_setting, needs_person
 
 
 def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
@@ -23,7 +23,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
     reason = (
         _malformed(request.path)
         or _hidden(path, settings, facts)
-        or _needs_person(settings)
+        or needs_person(settings, "every file")
         or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
     )
     return _decision(reason, facts.policy)
@@ -36,7 +36,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
         or _hidden(path, settings, facts)
         or _never(path, facts)
         or _read_only(settings, facts)
-        or _needs_person(settings)
+        or needs_person(settings, "every file")
         or _protected(path, settings, facts)
         or _deletes(request, settings)
         or _git_ignored(path, settings, facts)
@@ -91,31 +91,8 @@ def _never(path: str, facts: Facts) -> Reason | None:
 def _read_only(settings: Settings, facts: Facts) -> Reason | None:
     if facts.policy.type is not PolicyType.WORKSPACE_READONLY:
         return None
-    return Reason(
-        "read_only",
-        "the policy is read-only",
-        Verdict.DENY,
-        rule='sandbox.policy = "read-only"',
-        origin=settings.origin("sandbox.policy"),
-        remedy='set `sandbox.policy = "workspace-write"`',
-    )
-
-
-def _needs_person(settings: Settings) -> Reason | None:
-    if settings.admin.disabled:
-        key, rule = "admin.auto_run", 'admin.auto_run = "disabled"'
-    elif settings.mode is AutoRunMode.ASK_EVERY_TIME:
-        key, rule = "mode", 'mode = "ask_every_time"'
-    else:
-        return None
-    return Reason(
-        key.replace(".", "_"),
-        "a person is to see everything",
-        Verdict.ASK,
-        rule=rule,
-        origin=settings.origin(key),
-        remedy=f"change `{key}`",
-    )
+    said, key = "the policy is read-only", "sandbox.policy"
+    return by_setting(settings, "read_only", Verdict.DENY, said, key, "read-only")
 
 
 def _protected(path: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -128,21 +105,12 @@ def _protected(path: str, settings: Settings, facts: Facts) -> Reason | None:
 def _deletes(request: WriteFile, settings: Settings) -> Reason | None:
     if not (request.delete and settings.protect.delete_files):
         return None
-    return _protection("delete_protection", "it deletes a file", "protect.delete_files", settings)
+    said, key = "it deletes a file", "protect.delete_files"
+    return by_setting(settings, "delete_protection", Verdict.ASK, said, key, True)
 
 
 def _git_ignored(path: str, settings: Settings, facts: Facts) -> Reason | None:
     if not (settings.protect.git_ignored and facts.files.is_git_ignored(path)):
         return None
-    return _protection("git_ignored", f"{path} is ignored by git", "protect.git_ignored", settings)
-
-
-def _protection(step: str, message: str, key: str, settings: Settings) -> Reason:
-    return Reason(
-        step,
-        message,
-        Verdict.ASK,
-        rule=f"{key} = true",
-        origin=settings.origin(key),
-        remedy=f"set `{key} = false`",
-    )
+    said, key = f"{path} is ignored by git", "protect.git_ignored"
+    return by_setting(settings, "git_ignored", Verdict.ASK, said, key, True)

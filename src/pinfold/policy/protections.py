@@ -120,12 +120,6 @@ def _pieces(word: Word) -> Iterator[str]:
 
 
 def _ask(message: str, span: Span | None, setting: str = "", settings: Settings | None = None) -> Reason:
-    return Reason(
-        STEP,
-        message,
-        Verdict.ASK,
-        rule=setting,
-        origin=settings.origin(setting) if settings and setting else None,
-        span=span,
-        remedy=f"change `{setting}`, or run it inside the fence" if setting else "run it inside the fence",
-    )
+    origin = settings.origin(setting) if settings and setting else None
+    remedy = f"change `{setting}`, or run it inside the fence" if setting else "run it inside the fence"
+    return Reason(STEP, message, Verdict.ASK, rule=setting, origin=origin, span=span, remedy=remedy)

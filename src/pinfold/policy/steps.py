@@ -1,20 +1,27 @@
 """The steps of a decision about a command line, one function each, in the order of `decide.STEPS`.
 
 A step looks at the case and says nothing (an empty tuple) or gives its reasons. The first step that
-says something decides; none of them knows what the others say. The words of each function's
-docstring are what a step is for; the table of DESIGN is their source.
+says something decides; none of them knows what the others say. How a reason is put into words is
+`reasons`' business.
 """
-
-from collections.abc import Iterator
 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.script import Command, Trait
-from pinfold.model.settings import IfUnavailable, Rule, Settings
+from pinfold.model.script import Trait
+from pinfold.model.settings import IfUnavailable
 from pinfold.policy.case import Case
 from pinfold.policy.places import ruinous_targets
-from pinfold.policy.rules import Match, covering_rule, is_sink, restrictive_match
+from pinfold.policy.reasons import (
+    because,
+    by_doubtful_rules,
+    by_hooks,
+    by_rules,
+    by_setting,
+    needs_person,
+    not_covered,
+)
+from pinfold.policy.rules import covering_rule
 
 LONGEST_LINE = 10_000
 ROOT_MESSAGE = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
@@ -23,44 +30,37 @@ Reasons = tuple[Reason, ...]
 SILENT: Reasons = ()
 
 
+# What is refused, whoever asks.
+
+
 def nul(case: Case) -> Reasons:
     """No program can be given a NUL character, so a line that has one is meant for somebody's parser."""
     at = case.request.command.find("\0")
     if at < 0:
         return SILENT
-    return (
-        Reason(
-            "nul",
-            f"the line contains a NUL character at position {at}",
-            Verdict.DENY,
-            remedy="send the line without it",
-        ),
-    )
+    said = f"the line contains a NUL character at position {at}"
+    return (Reason("nul", said, Verdict.DENY, remedy="send the line without it"),)
 
 
 def denied(case: Case) -> Reasons:
     """Deny rules of any layer, and hooks that say no. Every deny is looked for before any ask."""
-    return (
-        *_restricted(case, "denied", case.settings.commands.deny, Verdict.DENY),
-        *_hooks(case, Verdict.DENY),
-    )
+    rules = case.settings.commands.deny
+    return (*by_rules(case, "denied", rules, Verdict.DENY), *by_hooks(case, Verdict.DENY))
 
 
 def no_fence(case: Case) -> Reasons:
     """Where the machine cannot hold the fence, nothing runs as if it could."""
-    setting = case.settings.sandbox.if_unavailable
-    if not case.wants_fence or case.facts.fence_available or setting is IfUnavailable.RUN:
+    accepted = case.settings.sandbox.if_unavailable
+    if not case.wants_fence or case.facts.fence_available or accepted is IfUnavailable.RUN:
         return SILENT
+    verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
+    said, remedy = "this machine cannot hold the fence", "`pinfold doctor` says what is missing"
     return (
-        Reason(
-            "no_fence",
-            "this machine cannot hold the fence",
-            Verdict.DENY if setting is IfUnavailable.REFUSE else Verdict.ASK,
-            rule=f'sandbox.if_unavailable = "{setting}"',
-            origin=case.settings.origin("sandbox.if_unavailable"),
-            remedy="`pinfold doctor` says what is missing",
-        ),
+        by_setting(case.settings, "no_fence", verdict, said, "sandbox.if_unavailable", str(accepted), remedy),
     )
+
+
+# What a person must see, whatever the rules say.
 
 
 def too_long(case: Case) -> Reasons:
@@ -68,14 +68,8 @@ def too_long(case: Case) -> Reasons:
     length = len(case.request.command)
     if length <= LONGEST_LINE:
         return SILENT
-    return (
-        Reason(
-            "too_long",
-            f"the line has {length:,} characters; more than {LONGEST_LINE:,} are not judged",
-            Verdict.ASK,
-            remedy="put it into a script file and run that",
-        ),
-    )
+    said = f"the line has {length:,} characters; more than {LONGEST_LINE:,} are not judged"
+    return (Reason("too_long", said, Verdict.ASK, remedy="put it into a script file and run that"),)
 
 
 def ruinous(case: Case) -> Reasons:
@@ -93,20 +87,20 @@ def ruinous(case: Case) -> Reasons:
     )
 
 
+def _told(target: str, facts: Facts) -> str:
+    if target == facts.home:
+        return "your home"
+    return "the workspace" if target in facts.roots else target
+
+
 def bypass(case: Case) -> Reasons:
     """Leaving the fence is a question of its own, which no command rule answers."""
     if not (case.fence_is_on and case.bypass_is_open):
         return SILENT
-    return (
-        Reason(
-            "bypass",
-            "the request wants to run without the fence",
-            Verdict.ASK,
-            rule="sandbox.allow_unsandboxed = true",
-            origin=case.settings.origin("sandbox.allow_unsandboxed"),
-            remedy="run it fenced, and ask for just the path or host it needs",
-        ),
-    )
+    said = "the request wants to run without the fence"
+    remedy = "run it fenced, and ask for just the path or host it needs"
+    key = "sandbox.allow_unsandboxed"
+    return (by_setting(case.settings, "bypass", Verdict.ASK, said, key, True, remedy),)
 
 
 def widening(case: Case) -> Reasons:
@@ -124,8 +118,9 @@ def widening(case: Case) -> Reasons:
 
 def changes_pinfold(case: Case) -> Reasons:
     """An agent may not change the settings or approvals that hold it."""
+    said, remedy = "it would change pinfold's own settings or approvals", "run it yourself"
     return tuple(
-        _about(part, "changes_pinfold", "it would change pinfold's own settings or approvals", Verdict.ASK)
+        Reason("changes_pinfold", said, Verdict.ASK, span=part.span, remedy=remedy)
         for part in case.script.commands
         if Trait.CHANGES_PINFOLD in part.traits
     )
@@ -136,34 +131,19 @@ def superuser(case: Case) -> Reasons:
     unheld = case.facts.is_superuser and not case.is_fenced and not case.facts.inside_fence
     if not (unheld and case.settings.mode is AutoRunMode.RUN_EVERYTHING):
         return SILENT
+    remedy = "switch the fence on, or run as an ordinary user"
     return (
-        Reason(
-            "superuser",
-            ROOT_MESSAGE,
-            Verdict.ASK,
-            rule='mode = "run_everything"',
-            origin=case.settings.origin("mode"),
-            remedy="switch the fence on, or run as an ordinary user",
-        ),
+        by_setting(case.settings, "superuser", Verdict.ASK, ROOT_MESSAGE, "mode", "run_everything", remedy),
     )
 
 
-def disabled_by_administrator(case: Case) -> Reasons:
-    """The administrator lets nothing run without a person."""
-    if not case.settings.admin.disabled:
-        return SILENT
-    return (
-        _by_setting(
-            case.settings, "disabled_by_administrator", "admin.auto_run", "disabled", "an administrator"
-        ),
-    )
+def person_wanted(case: Case) -> Reasons:
+    """The administrator lets nothing run without a person, or the user wants to see each command."""
+    reason = needs_person(case.settings, "every command")
+    return (reason,) if reason else SILENT
 
 
-def ask_every_time(case: Case) -> Reasons:
-    """The user wants to see each command, inside the fence too."""
-    if case.settings.mode is not AutoRunMode.ASK_EVERY_TIME:
-        return SILENT
-    return (_by_setting(case.settings, "ask_every_time", "mode", "ask_every_time", "your mode"),)
+# What the rules say.
 
 
 def unparsed(case: Case) -> Reasons:
@@ -174,11 +154,12 @@ def unparsed(case: Case) -> Reasons:
 
 
 def ask_rules(case: Case) -> Reasons:
-    """Ask rules (the seeds' blocklist), deny rules that may match, and hooks that want a person."""
+    """Ask rules (the seeds' blocklist), rules that may speak of a part, and hooks that want a person."""
+    commands = case.settings.commands
     return (
-        *_restricted(case, "ask_rules", case.settings.commands.ask, Verdict.ASK),
-        *_perhaps_denied(case),
-        *_hooks(case, Verdict.ASK),
+        *by_rules(case, "ask_rules", commands.ask, Verdict.ASK),
+        *by_doubtful_rules(case, "ask_rules", (*commands.deny, *commands.ask)),
+        *by_hooks(case, Verdict.ASK),
     )
 
 
@@ -189,42 +170,75 @@ def nothing_to_run(case: Case) -> Reasons:
     return (_unreadable(case, "nothing_to_run", "the line runs nothing"),)
 
 
+def _unreadable(case: Case, step: str, message: str) -> Reason:
+    rules = case.settings.commands.ask or case.settings.commands.deny
+    span, remedy = case.script.problem_span, "write the line in plain bash"
+    if rules:
+        said = f"{message}, so the rule `{rules[0].text}` may speak of it"
+        return Reason(
+            step, said, Verdict.ASK, rule=rules[0].text, origin=rules[0].origin, span=span, remedy=remedy
+        )
+    if case.runs_freely:
+        return Reason(step, f"{message}; it runs inside the fence", Verdict.ALLOW, span=span)
+    if _everything_may_run(case):
+        return Reason(step, f"{message}; everything runs without a question", Verdict.ALLOW, span=span)
+    return Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
+
+
 def run_everything(case: Case) -> Reasons:
     """The user wants no questions, and the administrator permits that."""
-    if case.settings.mode is not AutoRunMode.RUN_EVERYTHING or not _run_everything_is_permitted(case):
+    if not _everything_may_run(case):
         return SILENT
-    return (
-        Reason(
-            "run_everything",
-            "everything runs without a question",
-            Verdict.ALLOW,
-            rule='mode = "run_everything"',
-            origin=case.settings.origin("mode"),
-        ),
-    )
+    said = "everything runs without a question"
+    return (by_setting(case.settings, "run_everything", Verdict.ALLOW, said, "mode", "run_everything"),)
+
+
+def _everything_may_run(case: Case) -> bool:
+    admin = case.settings.admin
+    permitted = not admin.enabled or admin.enable_run_everything
+    return permitted and case.settings.mode is AutoRunMode.RUN_EVERYTHING
 
 
 def delete_protection(case: Case) -> Reasons:
     """Deleting files asks, where the user wants that, unless an allow rule covers this very command."""
+    key, step = "protect.delete_files", "delete_protection"
     if not case.settings.protect.delete_files:
         return SILENT
-    setting = "protect.delete_files"
     known = tuple(
-        _about(part, "delete_protection", "it deletes files", Verdict.ASK, case.settings, setting)
+        by_setting(case.settings, step, Verdict.ASK, "it deletes files", key, True, span=part.span)
         for part in case.script.commands
         if part.deletes and not covering_rule(part, case.settings.commands.allow)
     )
-    return known or _unknowns_unfenced(case, "delete_protection", "it may delete files")
+    return known or _unknown_outside(case, step, "it may delete files")
 
 
 def elevation(case: Case) -> Reasons:
     """sudo and its kin always ask."""
+    remedy = "leave it out, or run it yourself"
     known = tuple(
-        _about(part, "elevation", f"`{part.program}` runs with more rights than yours", Verdict.ASK)
+        Reason(
+            "elevation",
+            f"`{part.program}` runs with more rights than yours",
+            Verdict.ASK,
+            span=part.span,
+            remedy=remedy,
+        )
         for part in case.script.commands
         if Trait.ELEVATES in part.traits
     )
-    return known or _unknowns_unfenced(case, "elevation", "it may run with more rights than yours")
+    return known or _unknown_outside(case, "elevation", "it may run with more rights than yours")
+
+
+def _unknown_outside(case: Case, step: str, message: str) -> Reasons:
+    """Outside of the fence, what may be anything may be this."""
+    if case.is_fenced:
+        return SILENT
+    remedy = "write out what is to be run"
+    return tuple(
+        Reason(step, f"{unknown.why}, and {message}", Verdict.ASK, span=unknown.span, remedy=remedy)
+        for unknown in case.script.unknowns
+        if unknown.runs
+    )
 
 
 def unfenced_files(case: Case) -> Reasons:
@@ -241,16 +255,10 @@ def empty_allowlist(case: Case) -> Reasons:
     """Without a fence and without an allowlist there is nothing to go by."""
     if case.is_fenced or case.settings.commands.allow:
         return SILENT
-    return (
-        Reason(
-            "empty_allowlist",
-            "it would run outside of the fence, and your allowlist is empty",
-            Verdict.ASK,
-            rule="commands.allow = []",
-            origin=case.settings.origin("commands.allow"),
-            remedy="switch the fence on, or add the command to the allowlist",
-        ),
-    )
+    said = "it would run outside of the fence, and your allowlist is empty"
+    remedy = "switch the fence on, or add the command to the allowlist"
+    key = "commands.allow"
+    return (by_setting(case.settings, "empty_allowlist", Verdict.ASK, said, key, [], remedy),)
 
 
 def covered(case: Case) -> Reasons:
@@ -261,7 +269,14 @@ def covered(case: Case) -> Reasons:
     if not all(rule for _, rule in covers):
         return SILENT
     return tuple(
-        _about(part, "covered", f"covered by `{rule.text}`", Verdict.ALLOW, rule=rule)
+        Reason(
+            "covered",
+            because(f"covered by `{rule.text}`", rule),
+            Verdict.ALLOW,
+            rule=rule.text,
+            origin=rule.origin,
+            span=part.span,
+        )
         for part, rule in covers
         if rule
     ) or (Reason("covered", "nothing in it needs an approval", Verdict.ALLOW),)
@@ -271,213 +286,13 @@ def fenced(case: Case) -> Reasons:
     """Inside the fence the kernel holds the line, so there is nothing to ask."""
     if not (case.is_fenced and case.runs_freely):
         return SILENT
-    return (
-        Reason(
-            "fenced",
-            "it runs inside the fence",
-            Verdict.ALLOW,
-            rule="sandbox.auto_allow = true",
-            origin=case.settings.origin("sandbox.auto_allow"),
-        ),
-    )
+    said = "it runs inside the fence"
+    return (by_setting(case.settings, "fenced", Verdict.ALLOW, said, "sandbox.auto_allow", True),)
 
 
 def otherwise(case: Case) -> Reasons:
     """No rule speaks for it: a person does."""
-    return (*_uncovered(case),) or (
-        _by_setting(case.settings, "otherwise", "sandbox.auto_allow", "false", "fenced commands ask too:"),
-    )
-
-
-def _told(target: str, facts: Facts) -> str:
-    if target == facts.home:
-        return "your home"
-    return "the workspace" if target in facts.roots else target
-
-
-def _about(
-    part: Command,
-    step: str,
-    message: str,
-    verdict: Verdict,
-    settings: Settings | None = None,
-    setting: str = "",
-    rule: Rule | None = None,
-) -> Reason:
-    return Reason(
-        step,
-        message if not rule or not rule.reason else f"{message}: {rule.reason}",
-        verdict,
-        rule=rule.text if rule else setting,
-        origin=rule.origin if rule else settings.origin(setting) if settings else None,
-        span=part.span,
-        remedy=f"set `{setting} = false`" if setting else "",
-    )
-
-
-def _by_setting(settings: Settings, step: str, key: str, value: str, who: str) -> Reason:
-    return Reason(
-        step,
-        f"{who} wants a person to see every command",
-        Verdict.ASK,
-        rule=f'{key} = "{value}"' if value not in ("true", "false") else f"{key} = {value}",
-        origin=settings.origin(key),
-        remedy=f"change `{key}`",
-    )
-
-
-def _restricted(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -> Iterator[Reason]:
-    """Every part that one of these rules surely speaks of, and every place that may start anything."""
-    for part in case.script.commands:
-        for rule in rules:
-            if restrictive_match(rule.shape, part) is Match.YES:
-                yield Reason(
-                    step,
-                    f"the rule `{rule.text}` speaks of it" + (f": {rule.reason}" if rule.reason else ""),
-                    verdict,
-                    rule=rule.text,
-                    origin=rule.origin,
-                    span=part.span,
-                    remedy="change that rule",
-                )
-                break
-    for unknown in case.script.unknowns:
-        if unknown.runs and rules:
-            yield Reason(
-                step,
-                f"{unknown.why}, so the rule `{rules[0].text}` may be what it runs",
-                verdict,
-                rule=rules[0].text,
-                origin=rules[0].origin,
-                span=unknown.span,
-                remedy="write out what is to be run",
-            )
-
-
-def _perhaps_denied(case: Case) -> Iterator[Reason]:
-    for part in case.script.commands:
-        for rule in (*case.settings.commands.deny, *case.settings.commands.ask):
-            if restrictive_match(rule.shape, part) is Match.MAYBE:
-                yield Reason(
-                    "ask_rules",
-                    f"a word of it cannot be known, so the rule `{rule.text}` may match",
-                    Verdict.ASK,
-                    rule=rule.text,
-                    origin=rule.origin,
-                    span=part.span,
-                    remedy="write out its options and operands",
-                )
-                break
-
-
-def _hooks(case: Case, verdict: Verdict) -> Iterator[Reason]:
-    for answer in case.facts.hooks:
-        if answer.verdict is verdict:
-            said = (
-                "Command execution was blocked by a hook"
-                if verdict is Verdict.DENY
-                else "a hook wants a person"
-            )
-            yield Reason(
-                "hook",
-                f"{said}: `{answer.hook}`" + (f": {answer.message}" if answer.message else ""),
-                verdict,
-                rule=answer.hook,
-                origin=answer.origin,
-                remedy="ask whoever wrote the hook",
-            )
-
-
-def _run_everything_is_permitted(case: Case) -> bool:
-    return not case.settings.admin.enabled or case.settings.admin.enable_run_everything
-
-
-def _unreadable(case: Case, step: str, message: str) -> Reason:
-    settings = case.settings
-    by_rule = settings.commands.ask or settings.commands.deny
-    everything = settings.mode is AutoRunMode.RUN_EVERYTHING and _run_everything_is_permitted(case)
-    if by_rule:
-        return Reason(
-            step,
-            f"{message}, so the rule `{by_rule[0].text}` may match",
-            Verdict.ASK,
-            rule=by_rule[0].text,
-            origin=by_rule[0].origin,
-            span=case.script.problem_span,
-            remedy="write the line in plain bash",
-        )
-    if case.runs_freely or everything:
-        why = "it runs inside the fence" if case.runs_freely else "everything runs without a question"
-        return Reason(step, f"{message}; {why}", Verdict.ALLOW, span=case.script.problem_span)
-    return Reason(
-        step, message, Verdict.ASK, span=case.script.problem_span, remedy="write the line in plain bash"
-    )
-
-
-def _unknowns_unfenced(case: Case, step: str, message: str) -> Reasons:
-    if case.is_fenced:
-        return SILENT
-    return tuple(
-        Reason(
-            step,
-            f"{unknown.why}, and {message}",
-            Verdict.ASK,
-            span=unknown.span,
-            remedy="write out what is to be run",
-        )
-        for unknown in case.script.unknowns
-        if unknown.runs
-    )
-
-
-def _uncovered(case: Case) -> Iterator[Reason]:
-    for unknown in case.script.unknowns:
-        yield Reason(
-            "otherwise",
-            f"{unknown.why}, so no allowlist can cover it",
-            Verdict.ASK,
-            span=unknown.span,
-            remedy="write out what is to be run",
-        )
-    for part in case.parts:
-        if not case.cover(part):
-            yield _no_cover(part, case.git_helpers(part))
-
-
-def _no_cover(part: Command, helpers: tuple[str, ...]) -> Reason:
-    writes = [
-        redirection
-        for redirection in part.redirections
-        if redirection.writes and not is_sink(redirection.target)
-    ]
-    if helpers:
-        return Reason(
-            "otherwise",
-            f"this repository's own configuration may make git run programs: `{helpers[0]}`",
-            Verdict.ASK,
-            span=part.span,
-            remedy="switch the fence on, or take it out of the repository's configuration",
-        )
-    if part.hazards:
-        return Reason(
-            "otherwise",
-            f"no allowlist covers it: {part.hazards[0].why}",
-            Verdict.ASK,
-            span=part.hazards[0].span,
-            remedy="leave that out, or answer the question",
-        )
-    if writes:
-        return Reason(
-            "otherwise",
-            f"it writes `{writes[0].target.source}`, which no command rule covers",
-            Verdict.ASK,
-            span=writes[0].span,
-            remedy="switch the fence on, or answer the question",
-        )
-    return Reason(
-        "otherwise",
-        f"`{part.program or part.text}` is not on the allowlist",
-        Verdict.ASK,
-        span=part.span,
-        remedy="add it to `commands.allow`, or switch the fence on",
+    said = "fenced commands ask too"
+    return (*not_covered(case, "otherwise"),) or (
+        by_setting(case.settings, "otherwise", Verdict.ASK, said, "sandbox.auto_allow", False),
     )

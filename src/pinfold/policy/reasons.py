@@ -1,0 +1,126 @@
+"""How reasons are made: one shape for those that a setting gives, one for those that a rule gives."""
+
+from collections.abc import Iterator
+
+from pinfold.model.approval import AutoRunMode
+from pinfold.model.decision import Reason, Verdict
+from pinfold.model.script import Command
+from pinfold.model.settings import Rule, Settings
+from pinfold.model.text import Span
+from pinfold.policy.case import Case
+from pinfold.policy.rules import Match, is_sink, restrictive_match
+
+
+def by_setting(
+    settings: Settings,
+    step: str,
+    verdict: Verdict,
+    message: str,
+    key: str,
+    value: object,
+    remedy: str = "",
+    span: Span | None = None,
+) -> Reason:
+    """A reason whose rule is a setting; without a remedy of its own, changing it is one."""
+    return Reason(
+        step,
+        message,
+        verdict,
+        rule=f"{key} = {_toml(value)}",
+        origin=settings.origin(key),
+        span=span,
+        remedy=remedy or ("" if verdict is Verdict.ALLOW else f"change `{key}`"),
+    )
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def needs_person(settings: Settings, what: str) -> Reason | None:
+    """Whether a person is to see everything: by the administrator's word, or by the user's mode."""
+    said, step = f"a person is to see {what}", "person_wanted"
+    if settings.admin.disabled:
+        return by_setting(settings, step, Verdict.ASK, said, "admin.auto_run", "disabled")
+    if settings.mode is AutoRunMode.ASK_EVERY_TIME:
+        return by_setting(settings, step, Verdict.ASK, said, "mode", "ask_every_time")
+    return None
+
+
+def because(message: str, rule: Rule) -> str:
+    """The message with the reason that the rule's author gave."""
+    return f"{message}: {rule.reason}" if rule.reason else message
+
+
+def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -> Iterator[Reason]:
+    """Every part that one of these rules surely speaks of, and every place that may start anything."""
+    for part in case.script.commands:
+        rule = _matching(rules, part, Match.YES)
+        if rule:
+            said = because(f"the rule `{rule.text}` speaks of it", rule)
+            yield _by_rule(step, verdict, said, rule, part.span, "change that rule")
+    for unknown in case.script.unknowns:
+        if unknown.runs and rules:
+            said = f"{unknown.why}, so the rule `{rules[0].text}` may speak of it"
+            yield _by_rule(step, verdict, said, rules[0], unknown.span, "write out what is to be run")
+
+
+def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterator[Reason]:
+    """Parts that a rule speaks of only if a word that cannot be known has the right value."""
+    for part in case.script.commands:
+        rule = _matching(rules, part, Match.MAYBE)
+        if rule:
+            said = f"a word of it cannot be known, so the rule `{rule.text}` may speak of it"
+            remedy = "write out its options and operands"
+            yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
+
+
+def _matching(rules: tuple[Rule, ...], part: Command, how: Match) -> Rule | None:
+    return next((rule for rule in rules if restrictive_match(rule.shape, part) is how), None)
+
+
+def _by_rule(step: str, verdict: Verdict, message: str, rule: Rule, span: Span | None, remedy: str) -> Reason:
+    return Reason(step, message, verdict, rule=rule.text, origin=rule.origin, span=span, remedy=remedy)
+
+
+def by_hooks(case: Case, verdict: Verdict) -> Iterator[Reason]:
+    """What hooks with this answer say."""
+    said = {
+        Verdict.DENY: "Command execution was blocked by a hook",
+        Verdict.ASK: "a hook wants a person to see it",
+    }
+    for answer in case.facts.hooks:
+        if answer.verdict is verdict:
+            message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
+            remedy = "ask whoever wrote the hook"
+            yield Reason("hook", message, verdict, rule=answer.hook, origin=answer.origin, remedy=remedy)
+
+
+def not_covered(case: Case, step: str) -> Iterator[Reason]:
+    """Everything in the line that no permissive rule covers, and why."""
+    for unknown in case.script.unknowns:
+        said = f"{unknown.why}, so no allowlist can cover it"
+        yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out what is to be run")
+    for part in case.parts:
+        if not case.cover(part):
+            message, span, remedy = _lacks(part, case.git_helpers(part))
+            yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
+
+
+def _lacks(part: Command, helpers: tuple[str, ...]) -> tuple[str, Span, str]:
+    """Why a part is not covered, which place shows it, and what would help."""
+    written = [r for r in part.redirections if r.writes and not is_sink(r.target)]
+    fence = "switch the fence on, or answer the question"
+    if helpers:
+        said = f"this repository's own configuration may make git run programs: `{helpers[0]}`"
+        return said, part.span, fence
+    if part.hazards:
+        hazard = part.hazards[0]
+        return f"no allowlist covers it: {hazard.why}", hazard.span, "leave that out, or answer the question"
+    if written:
+        said = f"it writes `{written[0].target.source}`, which no command rule covers"
+        return said, written[0].span, fence
+    name = part.program or part.text
+    return f"`{name}` is not on the allowlist", part.span, f"add it to `commands.allow`, or {fence}"
