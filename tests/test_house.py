@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "cli": {"model", "shell", "policy", "settings", "session"},
 }
 # Who may start a process: the shell parser's own, and the hook runner.
-STARTS_PROCESSES = {"shell/syntax.py", "session/hooks.py"}
+STARTS_PROCESSES = {"shell/shfmt.py", "session/hooks.py"}
 
 
 def imports(path: Path) -> set[str]:

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from pinfold.shell import syntax
-from pinfold.shell.syntax import Parser, SyntaxTrouble, find_binary, load_tree
+from pinfold.shell import shfmt
+from pinfold.shell.shfmt import SyntaxTrouble, find_binary
+from pinfold.shell.syntax import Parser, load_tree
 
 
 def descriptors() -> int:
@@ -62,8 +63,8 @@ def test_deep_nesting_is_trouble_and_soon(text: str) -> None:
 
 def test_an_answer_that_is_too_large_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
-    monkeypatch.setattr(syntax, "MAX_ANSWER", 1000)
-    monkeypatch.setattr(syntax, "_CHUNK", 100)
+    monkeypatch.setattr(shfmt, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(shfmt, "_CHUNK", 100)
     with pytest.raises(SyntaxTrouble, match="too large"):
         load_tree("ls " * 100)
     assert children() == before
@@ -75,8 +76,8 @@ def test_a_parser_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with open(slow, "w", encoding="ascii") as file:
         file.write("#!/bin/sh\nexec /bin/sleep 60\n")
     os.chmod(slow, 0o700)
-    monkeypatch.setattr(syntax, "_binary", [slow])
-    monkeypatch.setattr(syntax, "TIMEOUT", 0.1)
+    monkeypatch.setattr(shfmt, "_binary", [slow])
+    monkeypatch.setattr(shfmt, "TIMEOUT", 0.1)
     with pytest.raises(SyntaxTrouble, match="too long"):
         load_tree("ls")
     assert children() == before

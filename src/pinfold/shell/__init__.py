@@ -4,6 +4,7 @@ Imports only `model`. The way through: `syntax` (text to tree, by shfmt) -> `wal
 commands) -> `builtins` (the shell's own commands) and `unwrap` (programs and wrappers) -> `parse`.
 """
 
-from pinfold.shell.parse import Parser, parse
+from pinfold.shell.parse import parse
+from pinfold.shell.syntax import Parser
 
 __all__ = ["Parser", "parse"]

@@ -20,10 +20,9 @@ from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
 from pinfold.shell.findings import Facts, Findings, Nested, Places
+from pinfold.shell.shfmt import SyntaxTrouble
 from pinfold.shell.source import Source
-from pinfold.shell.syntax import MAX_CHARACTERS, SyntaxTrouble, Tree
-from pinfold.shell.syntax import Parser as Parser
-from pinfold.shell.syntax import load_tree as load_tree_once
+from pinfold.shell.syntax import MAX_CHARACTERS, Tree, load_tree
 from pinfold.shell.unwrap import unwrap
 from pinfold.shell.walk import walk
 from pinfold.shell.words import UnknownNode
@@ -118,7 +117,7 @@ class _Line:
             if time.monotonic() > self.deadline:
                 raise _TooMuch("judging it takes too long")
             try:
-                known = (self.parser.load_tree if self.parser else load_tree_once)(text)
+                known = (self.parser.load_tree if self.parser else load_tree)(text)
             except SyntaxTrouble as trouble:
                 known = trouble
             self.trees[text] = known

@@ -1,116 +1,36 @@
 """Text to syntax tree: mvdan/sh, asked through the `shfmt` program of the shfmt-py wheel.
 
-This module decides which binary is asked, how long and how much it may answer, and what counts as
-trouble. It is the only place of the package that knows a process. It does not know what a tree means.
+This module decides what text is sent at all, and keeps one shfmt started and waiting for whoever asks often
+(`Parser(warm=True)`): then a parse costs only itself. The process is `shfmt`'s business.
 
-Facts about shfmt 3.14 (shfmt-py 4.2), each one tried:
-- `-ln bash` on the command line makes it ignore every .editorconfig; from stdin it opens no file of ours.
-- It answers with JSON and exit 0, or with `LINE:COL: message` on stderr and exit 1. Never with both.
-- Offsets and columns count bytes of the UTF-8 text.
-- It takes a NUL for a character of the text, where bash drops it: refuse NUL before asking.
-- Deep nesting ends with "exceeded max depth"; 500 nested `"$(` gave 150 MB of answer before that.
-- It reads all of stdin before it answers, so one that waits on stdin has its start-up behind it.
-- The JSON is indented, and a string in it holds no raw newline: `\n}\n` stands at its end and nowhere else.
-  Its exit takes as long again as its answer does.
-
-What this means for us: one pipe carries both streams, the exit code tells them apart, the answer is cut
-off at a size and a time, and a session keeps one shfmt started and waiting (`Parser(warm=True)`).
+A NUL is refused here: shfmt takes it for a character of the text, where bash drops it.
 """
 
 import _thread
 import _weakref
 import os
-import resource
-import select
-import signal
-import sys
-import time
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 
+from pinfold.shell.shfmt import NoAnswer, Process, SyntaxTrouble, TookTooLong, ask, end, start
+
 MAX_CHARACTERS = 10_000
-MAX_ANSWER = 64 * 1024 * 1024
-# Of the processor a text may take this long; the wall clock is patient, as a busy machine is nobody's fault.
-CPU_SECONDS = 1
-TIMEOUT = 3.0
-_CHUNK = 1 << 20
-_LAST = b"\n}\n"
 
 Tree = dict[str, Any]
-
-
-class SyntaxTrouble(Exception):  # noqa: N818 - trouble of the text, not an error of ours
-    """The text has no tree. `offset` counts characters, where the place is known."""
-
-    def __init__(self, message: str, offset: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.offset = offset
-
-
-class _Process(NamedTuple):
-    pid: int
-    stdin: int
-    stdout: int
-
-
-class _TookTooLong(SyntaxTrouble):
-    pass
-
-
-class _NoAnswer(Exception):  # noqa: N818
-    """The process died or hung before it said anything: worth one more try with a fresh one."""
-
-
-_binary: list[str] = []
-
-
-def find_binary() -> str:
-    """The shfmt that shfmt-py installed, by the wheel's own RECORD; PATH is never asked."""
-    if not _binary:
-        _binary.append(_look_for_binary())
-    return _binary[0]
-
-
-def _look_for_binary() -> str:
-    for folder in sys.path:
-        try:
-            names = os.listdir(folder or ".") if folder else []
-        except OSError:
-            continue
-        for name in names:
-            if name.startswith("shfmt_py-") and name.endswith(".dist-info"):
-                found = _recorded_binary(folder, name)
-                if found:
-                    return found
-    raise SyntaxTrouble("the shell parser is missing: shfmt-py is not installed")
-
-
-def _recorded_binary(folder: str, name: str) -> str:
-    try:
-        with open(os.path.join(folder, name, "RECORD"), encoding="utf-8") as record:
-            rows = [row.split(",")[0] for row in record]
-    except OSError:
-        return ""
-    for row in rows:
-        path = os.path.normpath(os.path.join(os.path.abspath(folder), row))
-        if os.path.basename(path) in ("shfmt", "shfmt.exe") and os.access(path, os.X_OK):
-            return path
-    return ""
 
 
 def load_tree(text: str) -> Tree:
     """The tree of `text`, from a shfmt started for it alone."""
     data = _encode(text)
-    ended: list[_Process] = []
+    ended: list[Process] = []
     try:
-        return _decode(_ask(_start(), data, ended))
-    except _NoAnswer:
+        return _decode(ask(start(), data, ended))
+    except NoAnswer:
         raise SyntaxTrouble("the shell parser died") from None
     finally:
         for process in ended:
-            _end(process)
+            end(process)
 
 
 class Parser:
@@ -121,8 +41,8 @@ class Parser:
 
     def __init__(self, *, warm: bool = False) -> None:
         self._lock = _thread.allocate_lock()
-        self._waiting: _Process | None = None
-        self._ended: list[_Process] = []
+        self._waiting: Process | None = None
+        self._ended: list[Process] = []
         self._warm = warm
         if warm:
             itself = _weakref.ref(self)
@@ -137,11 +57,11 @@ class Parser:
         try:
             if process:
                 try:
-                    return _decode(_ask(process, data, self._ended))
-                except (_NoAnswer, _TookTooLong):
+                    return _decode(ask(process, data, self._ended))
+                except (NoAnswer, TookTooLong):
                     pass  # it was killed, or a forked copy of this process holds its stdin open
-            return _decode(_ask(_start(), data, self._ended))
-        except _NoAnswer:
+            return _decode(ask(start(), data, self._ended))
+        except NoAnswer:
             raise SyntaxTrouble("the shell parser died") from None
         finally:
             self._refill_soon()
@@ -151,7 +71,7 @@ class Parser:
         self._warm = False
         process = self._take()
         if process:
-            _end(process)
+            end(process)
         self._reap()
 
     def __enter__(self) -> Self:
@@ -164,7 +84,7 @@ class Parser:
         if self._waiting is not None:
             self.close()
 
-    def _take(self) -> _Process | None:
+    def _take(self) -> Process | None:
         with self._lock:
             process, self._waiting = self._waiting, None
         return process
@@ -183,19 +103,19 @@ class Parser:
                 process = self._ended.pop()
             except IndexError:
                 return
-            _end(process)
+            end(process)
 
     def _refill(self) -> None:
         self._reap()
         try:
-            process = _start()
+            process = start()
         except (OSError, SyntaxTrouble):
             return  # the next text will meet the same trouble, and say so
         with self._lock:
             if self._warm and self._waiting is None:
                 self._waiting = process
                 return
-        _end(process)
+        end(process)
 
     def _refill_soon(self) -> None:
         # On a thread: starting a process costs the caller as much as the whole parse does.
@@ -219,138 +139,6 @@ def _encode(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise SyntaxTrouble("contains characters that are not valid UTF-8", error.start) from None
-
-
-def _pipe() -> tuple[int, int]:
-    reader, writer = os.pipe()
-    if min(reader, writer) > 2:
-        return reader, writer
-    # A host that closed its standard streams: descriptors 0 to 2 would collide with the child's own.
-    import fcntl
-
-    moved = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (reader, writer))
-    os.close(reader)
-    os.close(writer)
-    return moved[0], moved[1]
-
-
-def _start() -> _Process:
-    binary = find_binary()
-    child_in, stdin = _pipe()
-    stdout, child_out = _pipe()
-    try:
-        pid = os.posix_spawn(
-            binary,
-            [binary, "--to-json", "-ln", "bash"],
-            {},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, child_in, 0),
-                (os.POSIX_SPAWN_DUP2, child_out, 1),
-                (os.POSIX_SPAWN_DUP2, child_out, 2),
-            ],
-            setpgroup=0,  # a Ctrl-C in the host's terminal is not meant for it
-            setsigmask=(),
-        )
-    except OSError as error:
-        os.close(stdin)
-        os.close(stdout)
-        raise SyntaxTrouble(f"the shell parser cannot be started: {error.strerror}") from None
-    finally:
-        os.close(child_in)
-        os.close(child_out)
-    _limit(pid)
-    return _Process(pid, stdin, stdout)
-
-
-def _limit(pid: int) -> None:
-    try:
-        resource.prlimit(pid, resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    except OSError:
-        return  # it is gone already, which will be seen when it is asked
-
-
-def _end(process: _Process, *, kill: bool = True) -> int | None:
-    """Closes what is open, reaps; the exit code, or None where somebody else reaped it."""
-    for fd in (process.stdin, process.stdout):
-        if fd >= 0:
-            os.close(fd)
-    try:
-        if kill:
-            os.kill(process.pid, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
-    except (ChildProcessError, ProcessLookupError):
-        return None
-
-
-def _ask(process: _Process, data: bytes, ended: list[_Process]) -> bytes:
-    """The JSON for `data`. The process goes to `ended`, to be reaped when there is time."""
-    deadline = time.monotonic() + TIMEOUT
-    try:
-        _write(process.stdin, data, deadline)
-        os.close(process.stdin)
-        process = process._replace(stdin=-1)
-        answer = _read(process.stdout, deadline)
-    except BaseException:
-        _end(process)
-        raise
-    if answer.endswith(_LAST):
-        ended.append(process)
-        return answer
-    code = _end(process, kill=False)
-    if code == -signal.SIGKILL:
-        raise _TookTooLong("parsing it takes too long")
-    if not answer or (code is not None and code < 0):
-        raise _NoAnswer
-    raise _trouble(answer, data)
-
-
-def _write(fd: int, data: bytes, deadline: float) -> None:
-    os.set_blocking(fd, False)
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:
-            _wait(fd, select.POLLOUT, deadline)
-        except BrokenPipeError:
-            return
-
-
-def _read(fd: int, deadline: float) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        _wait(fd, select.POLLIN, deadline)
-        piece = os.read(fd, _CHUNK)
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
-        size += len(piece)
-        if piece.endswith(_LAST):
-            return b"".join(pieces)
-        if size > MAX_ANSWER:
-            raise SyntaxTrouble("its syntax tree is too large")
-
-
-def _wait(fd: int, event: int, deadline: float) -> None:
-    poll = select.poll()
-    poll.register(fd, event)
-    left = deadline - time.monotonic()
-    if left <= 0 or not poll.poll(left * 1000):
-        raise _TookTooLong("parsing it takes too long")
-
-
-def _trouble(answer: bytes, data: bytes) -> SyntaxTrouble:
-    """`3:7: message` as trouble with a character offset."""
-    message = answer.decode(errors="replace").strip().split("\n")[0].removeprefix("<standard input>:")
-    line, _, rest = message.partition(":")
-    column, _, words = rest.partition(":")
-    if not (line.isdigit() and column.isdigit()):
-        return SyntaxTrouble(message or "the shell parser said nothing")
-    before = data.split(b"\n")[: int(line)]
-    last = before.pop()[: max(int(column) - 1, 0)]
-    offset = len(b"\n".join([*before, last]).decode(errors="replace"))
-    return SyntaxTrouble(words.strip(), offset)
 
 
 def _decode(answer: bytes) -> Tree:

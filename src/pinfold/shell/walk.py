@@ -4,21 +4,18 @@ This module knows every kind of node that mvdan/sh makes of bash. A kind, or a f
 raises `UnknownNode`: the line then counts as not parsed. It does not know what programs do, nor the shell's
 own commands beyond the directory they leave behind (`builtins`).
 
-INVARIANT: every word of every node is read by `_visit_word`, so no substitution is passed over.
+INVARIANT: every word of every node is given to `expansions.visit_word`, so no substitution is passed over.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from pinfold.model.script import Assignment, Command, Redirection, Text, Word
 from pinfold.model.text import Span
-from pinfold.shell.arithmetic import COMPARES_NUMBERS, is_constant, is_number, is_plain_subscript, leaves
 from pinfold.shell.directories import After, after_command, anywhere, stays, unite
+from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.source import Source
-from pinfold.shell.words import Scope, UnknownNode, read_here_document, read_word, read_words
-
-Node = dict[str, Any]
+from pinfold.shell.words import UnknownNode, read_here_document, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 _READS = frozenset(("<", "<>"))
@@ -31,7 +28,6 @@ _IN_MANY_ENVIRONMENTS = frozenset(
 _STMT_FIELDS = frozenset(
     ("Pos", "End", "Comments", "Cmd", "Position", "Semicolon", "Negated", "Background", "Redirs")
 )
-_INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff")
 
 
 def walk(tree: Node, source: Source, places: Places, via: tuple[str, ...], findings: Findings) -> Places:
@@ -39,15 +35,13 @@ def walk(tree: Node, source: Source, places: Places, via: tuple[str, ...], findi
     return _Walker(source, via, findings).statements(tree.get("Stmts"), places)
 
 
-class _Walker:
+class _Walker(ExpansionVisitor):
     def __init__(self, source: Source, via: tuple[str, ...], findings: Findings) -> None:
-        self.source = source
+        super().__init__(source, findings)
         self.via = via
-        self.findings = findings
         self.facts = findings.facts
         self.moves = 0
         """How many commands changed the directory so far."""
-        self.scope = Scope(source, self.facts.is_assigned)
 
     # Statements
 
@@ -331,144 +325,7 @@ class _Walker:
             self.visit_parts(node["Hdoc"]["Parts"], places)
         return read_here_document(node, self.scope)
 
-    # Words and what hides in them
-
-    def visit_word(self, word: Node, places: Places) -> None:
-        parts = word["Parts"]
-        if parts[0]["Type"] == "Lit" and parts[0]["Value"][0] == "=" and parts[0]["Value"] not in ("=", "=="):
-            self.findings.unknown("means something else in zsh", self.source.span(word))
-        for part in parts:
-            if part["Type"] == "Lit" and _has_control_character(part["Value"]):
-                self.findings.unknown("control character", self.source.span(part))
-        self.visit_parts(parts, places)
-
-    def visit_parts(self, parts: Sequence[Node], places: Places) -> None:
-        for part in parts:
-            match part["Type"]:
-                case "Lit" | "SglQuoted":
-                    pass
-                case "DblQuoted":
-                    self.visit_parts(part.get("Parts", ()), places)
-                case "CmdSubst" | "ProcSubst":
-                    self.substitution(part, places)
-                case "ParamExp":
-                    self.parameter(part, places)
-                case "ArithmExp":
-                    self.arithmetic(part.get("X"), part, places)
-                case "ExtGlob":
-                    self.pattern_group(part)
-                case kind:
-                    raise UnknownNode(f"an unknown kind of word: {kind}")
-
-    def substitution(self, part: Node, places: Places) -> None:
-        self.statements(part.get("Stmts"), places)
-        if part.get("TempFile") or part.get("ReplyVar"):
-            # `${ cmd; }` runs in this very shell, and older shells do not know it.
-            self.findings.unknown("`${ ...; }` runs in the shell itself", self.source.span(part), runs=True)
-
-    def pattern_group(self, part: Node) -> None:
-        """Facts about shfmt: what stands in `@(...)` is not parsed. bash expands it."""
-        self.findings.unknown("means something else in zsh", self.source.span(part))
-        if set(part["Pattern"]["Value"]) & set("$`<>"):
-            self.findings.unknown("an expansion inside a pattern", self.source.span(part), runs=True)
-
-    def parameter(self, part: Node, places: Places) -> None:
-        span = self.source.span(part)
-        strange = part.keys() - _PARAMETER_FIELDS
-        if strange:
-            raise UnknownNode(f"an unknown kind of expansion: {min(strange)}")
-        if part.get("Excl") and not part.get("Names") and not _lists_keys(part):
-            self.findings.unknown("`${!name}` expands what another variable names", span)
-        if "Index" in part:
-            self.subscript(part["Index"], part, places)
-        for field in ("Offset", "Length"):
-            self.arithmetic((part.get("Slice") or {}).get(field), part, places)
-        for field in ("Orig", "With"):
-            word = (part.get("Repl") or {}).get(field)
-            if word:
-                self.visit_parts(word["Parts"], places)
-        self.parameter_operation(part, span, places)
-
-    def parameter_operation(self, part: Node, span: Span, places: Places) -> None:
-        operation = part.get("Exp") or {}
-        word = operation.get("Word")
-        if word:
-            self.visit_parts(word["Parts"], places)
-        if operation.get("Op") == "@":
-            letter = word["Parts"][0].get("Value", "") if word else ""
-            if letter not in ("Q", "U", "u", "L", "E", "k", "K", "a", "A"):
-                self.findings.unknown("`${name@P}` expands the value again", span, runs=True)
-        if operation.get("Op") in ("=", ":="):
-            self.assign_name(part["Param"]["Value"])
-
-    def subscript(self, index: Node, where: Node, places: Places) -> None:
-        if is_plain_subscript(index):
-            return
-        for word in leaves(index):
-            self.visit_parts(word["Parts"], places)
-        self.findings.unknown("a subscript is evaluated as arithmetic", self.source.span(where))
-
-    def arithmetic(self, node: Node | None, where: Node, places: Places) -> None:
-        if node is None or is_constant(node):
-            return
-        for word in leaves(node):
-            self.visit_parts(word["Parts"], places)
-            if not is_number(word):
-                self.assign_word(read_word(word, self.scope))
-        self.findings.unknown("names in arithmetic are evaluated again", self.source.span(where))
-
-    def test(self, node: Node, places: Places) -> None:
-        match node["Type"]:
-            case "Word":
-                self.visit_word(node, places)
-            case "ParenTest":
-                self.test(node["X"], places)
-            case "UnaryTest":
-                self.test(node["X"], places)
-                if node["Op"] in ("-v", "-R"):
-                    self.findings.unknown(f"`{node['Op']}` evaluates a subscript", self.source.span(node))
-            case "BinaryTest":
-                self.test(node["X"], places)
-                self.test(node["Y"], places)
-                if node["Op"] in COMPARES_NUMBERS and not (is_number(node["X"]) and is_number(node["Y"])):
-                    why = f"`{node['Op']}` evaluates its operands as arithmetic"
-                    self.findings.unknown(why, self.source.span(node))
-            case kind:
-                raise UnknownNode(f"an unknown kind of test: {kind}")
-
-    # Names the line gives values to
-
-    def assign_name(self, name: str) -> None:
-        if not name.isidentifier():
-            self.findings.assigns_any = True
-        self.findings.assigned.add(name)
-
-    def assign_word(self, word: Word) -> None:
-        """A word that may name a variable: in arithmetic, `x` may stand left of a `=`."""
-        if word.literal is None:
-            self.findings.assigns_any = True
-        elif word.literal:
-            self.assign_name(word.literal)
-
-
-_PARAMETER_FIELDS = frozenset(
-    ("Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Excl", "Length", "Param", "Index", "Slice", "Repl",
-     "Names", "Exp")
-)  # fmt: skip
-
-
-def _lists_keys(part: Node) -> bool:
-    """`${!a[@]}` lists the keys of an array."""
-    index = part.get("Index") or {}
-    return any(piece.get("Value") in ("@", "*") for piece in index.get("Parts", ()))
-
 
 def _is_descriptor(word: Word) -> bool:
     text = word.literal
     return text is not None and (text == "-" or text.removesuffix("-").isdigit())
-
-
-def _has_control_character(text: str) -> bool:
-    if text.isascii() and text.isprintable():
-        return False
-    return any(c == "\x7f" or c in _INVISIBLE or not c.isprintable() for c in text)
