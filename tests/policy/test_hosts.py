@@ -8,7 +8,9 @@ from pinfold.model.decision import Verdict
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, NetworkSettings, Settings
 from pinfold.policy.decide import decide
-from pinfold.policy.hosts import canonical, matches, special_kind
+from pinfold.policy.host_patterns import common_hosts, covers
+from pinfold.policy.hosts import canonical, matches, names_special, require_pattern, special_kind
+from tests.policy.policies import HOSTS, hosts
 
 SPELLINGS = [
     # names
@@ -30,6 +32,9 @@ SPELLINGS = [
     ("::ffff:7f00:1", "127.0.0.1"),
     ("64:ff9b::7f00:1", "127.0.0.1"),
     ("::127.0.0.1", "127.0.0.1"),
+    ("2002:7f00:1::1", "127.0.0.1"),
+    ("2001:0:808:808:0:0:80ff:fffe", "127.0.0.1"),  # Teredo's client, its bits turned over
+    ("2001:0:7f00:1:0:0:f7f7:f7f7", "127.0.0.1"),  # Teredo's server
     # IPv6
     ("[::1]", "::1"),
     ("0:0:0:0:0:0:0:1", "::1"),
@@ -77,12 +82,97 @@ PATTERNS = [
     ("[2001:db8::1]:443", "2001:db8::1", 80, False),
     ("2001:db8::1", "2001:db8::1", 80, True),
     ("0x7f.1", "127.0.0.1", 80, True),
+    ("[::1]", "::1", 80, True),
+    ("2001:db8::/32", "2001:db8::1", 80, True),
+    ("[2001:db8::/32]:443", "2001:db8::1", 80, False),
+    # networks of addresses that are read as IPv4
+    ("::ffff:10.0.0.0/104", "10.1.2.3", 80, True),
+    ("2002:a00::/24", "10.1.2.3", 80, True),
+    ("64:ff9b::a00:0/104", "11.1.2.3", 80, False),
 ]
 
 
 @pytest.mark.parametrize(("pattern", "host", "port", "expected"), PATTERNS)
 def test_matches(pattern: str, host: str, port: int, expected: bool) -> None:
     assert matches(pattern, host, port) is expected
+
+
+NOT_PATTERNS = [
+    "", "*.", "*.*.x", "x*", "a b", "https://x.example", "x.example/path", "x.example:", "x.example:0",
+    "x.example:65536", "x.example:\uff14\uff14\uff13", "[x.example]:80", "[::1", "[::1]80", "*.10.0.0.1",
+    "10.0.0.0/33", "1.2.3.4.5", "::/96", "2001::/40",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOT_PATTERNS)
+def test_what_is_no_pattern(text: str) -> None:
+    with pytest.raises(ValueError, match=r".") as raised:
+        require_pattern(text)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", [*HOSTS, *(pattern for pattern, *_ in PATTERNS)])
+def test_what_is_a_pattern(text: str) -> None:
+    require_pattern(text)
+
+
+NAMES = "x.org a.x.org b.a.x.org y.org 10.0.0.1 10.1.0.1 11.0.0.1 ::1 2001:db8::1"
+PROBES = [(host, port) for host in NAMES.split() for port in (80, 443)]
+
+
+@given(hosts, hosts, st.sampled_from(PROBES))
+def test_shared_is_what_both_let_through(
+    one: tuple[str, ...], other: tuple[str, ...], probe: tuple[str, int]
+) -> None:
+    let = [any(matches(pattern, *probe) for pattern in side) for side in (one, other)]
+    assert any(matches(pattern, *probe) for pattern in common_hosts(one, other)) is all(let)
+
+
+@given(st.sampled_from(HOSTS), st.sampled_from(HOSTS))
+def test_covers_is_no_wider_than_matches(outer: str, inner: str) -> None:
+    if covers(outer, inner):
+        assert all(matches(outer, *probe) for probe in PROBES if matches(inner, *probe))
+
+
+SHARED = [
+    ("10.0.0.0/8", "10.1.0.0/16", ("10.1.0.0/16",)),
+    ("10.0.0.0/8", "0x0a.1:443", ("10.0.0.1:443",)),
+    ("[::1]", "::1", ("::1",)),
+    ("[::1]:443", "0:0:0:0:0:0:0:1", ("[::1]:443",)),
+    ("*:443", "*.X.org", ("*.x.org:443",)),
+    ("x.org:80", "x.org:443", ()),
+    ("no host", "*", ()),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), SHARED)
+def test_common_hosts(one: str, other: str, expected: tuple[str, ...]) -> None:
+    assert common_hosts([one], [other]) == common_hosts([other], [one]) == expected
+
+
+NAMED = [
+    ("127.0.0.1", "127.0.0.1", True),
+    ("localhost:80", "localhost", True),
+    ("*.localhost", "x.localhost", True),
+    ("127.0.0.0/8", "127.0.0.1", True),
+    ("192.168.0.0/16", "192.168.1.1", True),
+    ("fc00::/7", "fd00::1", True),
+    # wide enough, and yet not about it
+    ("*", "127.0.0.1", False),
+    ("*:80", "localhost", False),
+    ("0.0.0.0/0", "169.254.169.254", False),
+    ("128.0.0.0/1", "169.254.169.254", False),
+    ("10.0.0.0/7", "10.0.0.1", False),
+    ("192.0.0.0/8", "192.168.1.1", False),
+    ("::/0", "::1", False),
+    # not about it at all
+    ("10.0.0.0/8", "127.0.0.1", False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "host", "expected"), NAMED)
+def test_names_special(pattern: str, host: str, expected: bool) -> None:
+    assert names_special(pattern, host) is expected
 
 
 @given(st.text(alphabet="abc.:[]01x%*-Ñ。\u200b", max_size=12))
@@ -98,6 +188,12 @@ SPECIAL = [
     ("127.0.0.1", "loopback"),
     ("localhost", "loopback"),
     ("x.localhost", "loopback"),
+    ("localhost.localdomain", "loopback"),
+    ("box.localdomain", "loopback"),
+    ("localhost6.localdomain6", "loopback"),
+    ("ip6-localhost", "loopback"),
+    ("ip6-loopback", "loopback"),
+    ("localhost.example", ""),
     ("169.254.169.254", "link-local"),
     ("10.0.0.1", "private"),
     ("100.64.0.1", "private"),
@@ -126,6 +222,7 @@ ANSWERS = [
     ("all", [], ["*.example.com"], "API.example.com.", Verdict.DENY, "network_deny"),
     ("all", [], [], "169.254.169.254", Verdict.DENY, "special_address"),
     ("all", [], [], "2852039166", Verdict.DENY, "special_address"),
+    ("all", [], [], "[2002:a9fe:a9fe::1]", Verdict.DENY, "special_address"),
     ("rules", ["127.0.0.1"], [], "127.1", Verdict.ALLOW, "network_allow"),
     ("all", [], [], "a b", Verdict.DENY, "malformed_host"),
 ]

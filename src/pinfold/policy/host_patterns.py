@@ -1,60 +1,63 @@
-"""Which host patterns lie in which, for policies that meet.
+"""Which hosts two lists of patterns share, for policies that meet.
 
-Patterns are compared as they are written in canonical spelling; networks in CIDR notation only with
-themselves and with single addresses.
+Patterns are compared in their one spelling (`hosts.parse_pattern`). What is no pattern names no host: it is
+left out of what is shared, and nothing covers it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from pinfold.policy.hosts import matches, split_port
+from pinfold.policy.hosts import Pattern, contains_name, parse_pattern
 
 
 def common_hosts(left: Iterable[str], right: Iterable[str]) -> tuple[str, ...]:
     """The patterns for what both sides let through."""
-    left, right = {pattern.lower() for pattern in left}, {pattern.lower() for pattern in right}
-    both = {
-        narrowest
-        for one in left
-        for other in right
-        for narrowest in [_narrower(one, other)]
-        if narrowest is not None
-    }
-    return tuple(sorted(p for p in both if not any(q != p and covers(q, p) for q in both)))
+    ours, theirs = set(_parsed(left)), set(_parsed(right))
+    return _spelled({shared for one in ours for other in theirs for shared in _shared(one, other)})
 
 
-def _narrower(one: str, other: str) -> str | None:
-    if covers(one, other):
-        return other
-    if covers(other, one):
-        return one
-    return _at_port(one, other)
+def all_hosts(left: Iterable[str], right: Iterable[str]) -> tuple[str, ...]:
+    """The patterns of both sides, each once; what is no pattern is kept as it is written."""
+    return tuple(sorted({respelled(text) for text in (*left, *right)}))
 
 
-def _at_port(one: str, other: str) -> str | None:
-    """`*.x` and `a.x:443` share `a.x:443`; `*.x:443` and `a.x` share `a.x:443`, which neither contains."""
-    (name, port), (other_name, other_port) = split_port(one), split_port(other)
-    if (port is None) == (other_port is None):
-        return None
-    wanted = port if port is not None else other_port
-    if covers(name, other_name):
-        return f"{other_name}:{wanted}"
-    return f"{name}:{wanted}" if covers(other_name, name) else None
+def respelled(text: str) -> str:
+    """The pattern's one spelling."""
+    return next((str(pattern) for pattern in _parsed([text])), text)
 
 
 def covers(outer: str, inner: str) -> bool:
     """Whether every host that `inner` names is named by `outer` too."""
-    if outer == inner:
-        return True
-    (name, port), (inner_name, inner_port) = split_port(outer), split_port(inner)
-    if port is not None and port != inner_port:
-        return False
-    if name in ("*", inner_name):
-        return True
-    if inner_name.startswith("*."):
-        return name.startswith("*.") and inner_name.endswith(name[1:])
-    if "*" in inner_name or "/" in inner_name:
-        return False
-    try:
-        return matches(name, inner_name, 0)
-    except ValueError:
-        return False
+    return any(_covers(one, other) for one in _parsed([outer]) for other in _parsed([inner]))
+
+
+def is_pattern(text: str) -> bool:
+    return any(True for _ in _parsed([text]))
+
+
+def _parsed(texts: Iterable[str]) -> Iterator[Pattern]:
+    for text in texts:
+        try:
+            yield parse_pattern(text)
+        except ValueError:
+            continue
+
+
+def _covers(outer: Pattern, inner: Pattern) -> bool:
+    return outer.port in (None, inner.port) and contains_name(outer.name, inner.name)
+
+
+def _shared(one: Pattern, other: Pattern) -> Iterator[Pattern]:
+    """`*.x:443` and `a.x` share `a.x:443`, which is neither of them."""
+    ports = {one.port, other.port} - {None}
+    if len(ports) <= 1:
+        port = next(iter(ports), None)
+        if contains_name(one.name, other.name):
+            yield Pattern(other.name, port)
+        elif contains_name(other.name, one.name):
+            yield Pattern(one.name, port)
+
+
+def _spelled(patterns: set[Pattern]) -> tuple[str, ...]:
+    """Without those that another one covers."""
+    kept = (p for p in patterns if not any(q != p and _covers(q, p) for q in patterns))
+    return tuple(sorted(map(str, kept)))

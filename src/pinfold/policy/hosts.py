@@ -6,22 +6,27 @@ spellings of a host cannot get two answers.
 Facts about host spellings:
 - `inet_aton` reads 1 to 4 numbers, each decimal, octal (0..) or hexadecimal (0x..), the last one
   filling the remaining bytes: `127.1`, `0x7f000001` and `2130706433` are all 127.0.0.1.
-- IPv6 can carry an IPv4 address: `::ffff:a.b.c.d` (mapped), `::a.b.c.d` (compatible) and
-  `64:ff9b::a.b.c.d` (NAT64) reach that IPv4 host.
+- IPv6 can carry an IPv4 address: `::ffff:a.b.c.d` (mapped), `::a.b.c.d` (compatible),
+  `64:ff9b::a.b.c.d` (NAT64), `2002:aabb:ccdd::` (6to4, RFC 3056) and `2001:0:S:S::C:C` (Teredo, RFC 4380: the
+  server S, and the client C with its bits turned over) reach that IPv4 host.
 - A trailing dot is the same name; capital letters are; Unicode forms are by IDNA (UTS 46), where
   `。` is a dot and `ⓔ` an `e`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv6Address
+    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 LONGEST_NAME = 253
 LONGEST_LABEL = 63
 HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+# Names that /etc/hosts gives to this machine on one distribution or another.
+LOOPBACK_NAMES = frozenset(("localhost4", "localhost6", "ip6-localhost", "ip6-loopback"))
+LOOPBACK_DOMAINS = frozenset(("localhost", "localdomain", "localdomain4", "localdomain6"))
 
 
 def canonical(host: str) -> str:
@@ -82,23 +87,35 @@ def _inet_aton(name: str) -> str | None:
 
 
 def _ipv6(text: str) -> IPv4Address | IPv6Address:
-    from ipaddress import IPv4Address, IPv6Address, IPv6Network
+    from ipaddress import IPv6Address
 
     try:
         address = IPv6Address(text)
     except ValueError as error:
         raise ValueError("the host is no address") from error
-    low = int(address) & 0xFFFFFFFF
-    nat64 = IPv6Network("64:ff9b::/96")
-    compatible = int(address) >> 32 == 0 and low > 1
-    return IPv4Address(low) if address.ipv4_mapped or compatible or address in nat64 else address
+    return _embedded(address) or address
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that an IPv6 address carries. Of Teredo's two, the one that is not public counts."""
+    from ipaddress import IPv4Address
+
+    number = int(address)
+    high, low = number >> 32, number & 0xFFFFFFFF
+    if address.teredo is not None:
+        server, client = address.teredo
+        return client if server.is_global else server
+    if address.sixtofour is not None:
+        return address.sixtofour
+    is_carried = address.ipv4_mapped or (high == 0 and low > 1) or high == 0x64FF9B << 64
+    return IPv4Address(low) if is_carried else None
 
 
 def special_kind(host: str) -> str:
     """`loopback`, `link-local` ... for a canonical address that is not on the public network, else empty."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if host in LOOPBACK_NAMES or host.rpartition(".")[2] in LOOPBACK_DOMAINS:
         return "loopback"
-    if ":" not in host and _number(host.rpartition(".")[2]) is None:
+    if not _is_address(host):
         return ""
     from ipaddress import ip_address
 
@@ -110,33 +127,130 @@ def special_kind(host: str) -> str:
     return "" if address.is_global else "private"
 
 
-def matches(pattern: str, host: str, port: int) -> bool:
-    """Whether a rule (`x.y`, `*.x.y`, `x.y:443`, an address, a network, `[v6]:port`, `*`) names this host."""
-    name, wanted_port = split_port(pattern)
-    if wanted_port is not None and wanted_port != port:
-        return False
+def _is_address(host: str) -> bool:
+    """Preconditions: `host` is canonical."""
+    return ":" in host or _number(host.rpartition(".")[2]) is not None
+
+
+class Pattern(NamedTuple):
+    """What a rule names, in canonical spelling."""
+
+    name: str
+    """`*`, `*.x.y`, a host, or a network such as `10.0.0.0/8`."""
+    port: int | None = None
+    """None for every port."""
+
+    def __str__(self) -> str:
+        if self.port is None:
+            return self.name
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+
+@lru_cache(4096)
+def parse_pattern(text: str) -> Pattern:
+    """The rule in `x.y`, `*.x.y`, `x.y:443`, an address, a network, `[v6]:port`, `*`; else a `ValueError`."""
+    name, port = _split_port(text)
     if name == "*":
-        return True
+        return Pattern(name, port)
     if "/" in name:
-        return _in_network(name, host)
-    if name.startswith("*."):
-        return host.endswith("." + canonical(name[2:]))
-    return canonical(name) == host
+        return Pattern(_network_name(name), port)
+    host = canonical(name.removeprefix("*."))
+    if not name.startswith("*."):
+        return Pattern(host, port)
+    if _is_address(host):
+        raise ValueError("`*.` stands before a name, not before an address")
+    return Pattern(f"*.{host}", port)
 
 
-def split_port(pattern: str) -> tuple[str, int | None]:
-    head, colon, tail = pattern.rpartition(":")
-    bare_ipv6 = ":" in head and not (head.startswith("[") and head.endswith("]"))
-    if not colon or bare_ipv6 or not tail.isdecimal():
-        return pattern, None
-    return head, int(tail)
+def require_pattern(text: str) -> None:
+    """Raises `ValueError`, with one clear line, where the text is no rule about hosts."""
+    parse_pattern(text)
 
 
-def _in_network(pattern: str, host: str) -> bool:
-    from ipaddress import ip_address, ip_network
+def _split_port(text: str) -> tuple[str, int | None]:
+    if text.startswith("["):
+        name, bracket, rest = text[1:].partition("]")
+        if not bracket or ":" not in name or rest[:1] not in ("", ":"):
+            raise ValueError("brackets go around an IPv6 address, with nothing but a port behind them")
+        return name, _port(rest[1:]) if rest else None
+    name, colon, digits = text.partition(":")
+    if not colon or ":" in digits:  # more than one colon is an IPv6 address
+        return text, None
+    return name, _port(digits)
+
+
+def _port(digits: str) -> int:
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 5 and 0 < int(digits) < 65536):
+        raise ValueError("what follows the colon is no port from 1 to 65535")
+    return int(digits)
+
+
+def _network_name(text: str) -> str:
+    """The network's one spelling; a network of one address is that address."""
+    from ipaddress import IPv6Network, ip_network
 
     try:
-        address = ip_address(host)
-    except ValueError:
+        network = ip_network(text, strict=False)
+    except ValueError as error:
+        raise ValueError("the network is not in CIDR notation, such as `10.0.0.0/8`") from error
+    if network.prefixlen == network.max_prefixlen:
+        return canonical(str(network.network_address))
+    return str(_as_ipv4(network) if isinstance(network, IPv6Network) else network)
+
+
+# IPv6 networks whose addresses carry an IPv4 address, and after how many bits it begins.
+_CARRIERS = (("::ffff:0:0/96", 96), ("64:ff9b::/96", 96), ("2002::/16", 16))
+_SCATTERED = ("::/96", "2001::/32")
+
+
+def _as_ipv4(network: IPv6Network) -> IPv4Network | IPv6Network:
+    """Hosts that carry an IPv4 address are compared as that, so their networks must be."""
+    from ipaddress import IPv4Network, IPv6Network
+
+    for carrier, start in _CARRIERS:
+        if network.subnet_of(IPv6Network(carrier)):
+            address = int(network.network_address) >> (96 - start) & 0xFFFFFFFF
+            return IPv4Network((address, min(32, network.prefixlen - start)))
+    if any(network.subnet_of(IPv6Network(carrier)) for carrier in _SCATTERED):
+        raise ValueError("hosts of this network are read as IPv4 addresses; write their IPv4 network")
+    return network
+
+
+def matches(pattern: str, host: str, port: int) -> bool:
+    """Whether a rule names this canonical host and port."""
+    rule = parse_pattern(pattern)
+    return rule.port in (None, port) and contains_name(rule.name, host)
+
+
+def contains_name(outer: str, inner: str) -> bool:
+    """Whether all that `inner` names, `outer` does; both are names of a `Pattern`, and a host is one.
+
+    INVARIANT: two names lie apart or one in the other, so what two rules share is always one of them.
+    """
+    if outer in ("*", inner):
+        return True
+    if outer.startswith("*."):
+        return inner.endswith(outer[1:])
+    if "/" not in outer or not _is_address(inner.partition("/")[0]):
         return False
-    return address in ip_network(pattern.strip("[]"), strict=False)
+    from ipaddress import ip_network
+
+    wide, narrow = ip_network(outer), ip_network(inner)
+    return wide.version == narrow.version and narrow.subnet_of(wide)  # type: ignore[arg-type]
+
+
+def names_special(pattern: str, host: str) -> bool:
+    """Whether a rule means this special host, and does not merely happen to be wide enough for it.
+
+    It does by the host itself, or by a domain or network that lies in the special range with both its ends.
+    """
+    name = parse_pattern(pattern).name
+    if name == "*" or not contains_name(name, host):
+        return False
+    if "/" not in name:
+        return True
+    from ipaddress import ip_network
+
+    network = ip_network(name)
+    kinds = {special_kind(str(end)) for end in (network[0], network[-1])}
+    return len(kinds) == 1 and kinds != {""}

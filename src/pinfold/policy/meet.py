@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import fields
 
 from pinfold.model.policy import EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
-from pinfold.policy.host_patterns import common_hosts
+from pinfold.policy.host_patterns import all_hosts, common_hosts
 from pinfold.policy.ignore import united
 from pinfold.policy.paths import common, outermost
 
@@ -74,7 +74,7 @@ def _network(a: NetworkRules, b: NetworkRules) -> NetworkRules:
         allow = None if only is None else common_hosts(only, only)
     else:
         allow = common_hosts(a.allow, b.allow)
-    return NetworkRules(allow=allow, deny=_union(a.deny, b.deny))
+    return NetworkRules(allow=allow, deny=all_hosts(a.deny, b.deny))
 
 
 def _environment(a: EnvironmentRules, b: EnvironmentRules) -> EnvironmentRules:
