@@ -1,0 +1,453 @@
+"""Ways around the decision about a command line, found by attacking it, and lines it is too strict with.
+
+Each row of the first tables was judged ALLOW and then run with bash 5.2 in a throw-away directory, where it made
+a file, deleted one or printed what `.env` holds. The groups are classes: a mend should close the class.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from pinfold.model.decision import Decision, Verdict
+from pinfold.session import Session
+
+Row = tuple[str, str]
+
+READ_ONLY = {
+    "mode": "use_allowlist",
+    "sandbox": {"enabled": False},
+    "commands": {
+        "allow": [
+            *["ls", "cat", "head", "tail", "grep", "rg", "find", "wc", "sort", "echo", "pwd", "stat", "diff"],
+            "sed -n",
+            *(f"git {verb}" for verb in ("status", "log", "diff", "show")),
+        ],
+        "deny": ["rm -rf", "curl", "git push"],
+    },
+    "filesystem": {"hide": [".env"]},
+}
+DENYING = {"commands": {"deny": ["rm -rf", "git push", "npm publish", "kubectl delete"]}}
+FILES = r"""
+echo SECRET=hunter2 > .env; echo hi > a; mkdir -p sub empty packages/a "$HOME/other"; echo hunter > sub/.env
+echo .env > args; ln -s "$HOME/other" sub/home; mkdir -p deep/deeper; ln -s deep/deeper link; ln -s "$PWD/deep" sub/deep
+git init -q .; git add a .env; git -c user.name=x -c user.email=x@y commit -qm m
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for key, value in {"GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}.items():
+        monkeypatch.setenv(key, value)
+    made = tmp_path / "home" / "workspace"
+    made.mkdir(parents=True)
+    prepare(made, FILES)
+    return made
+
+
+def prepare(workspace: Path, script: str) -> None:
+    subprocess.run(["bash", "-c", script], cwd=workspace, capture_output=True, check=False)
+
+
+def check(line: str, workspace: Path, settings: Mapping[str, object]) -> Decision:
+    with Session([str(workspace)], settings=settings, cwd=str(workspace)) as session:
+        return session.check(line)
+
+
+def lines(rows: list[Row]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "line", [row[0] for row in rows], ids=[f"{reason}: {line[:60]!r}" for line, reason in rows]
+    )
+
+
+NOT_ALLOWED: list[Row] = [
+    # Variables that get a value by other ways than `NAME=value`: the rule about redirecting names holds there too.
+    ("for PATH in .; do ls; done", "a loop sets PATH: ./ls runs"),
+    ("select PATH in .; do ls; done <<< 1", "select sets PATH"),
+    ("printf -v PATH .; ls", "printf -v sets PATH"),
+    ("bash -c 'printf -v PATH .; ls'", "the same, one shell further in"),
+    ("printf 'aaa%n' PATH; ls", "printf's %n sets PATH to 3: ./3/ls runs"),
+    ("for HOME in .; do git status; done", "git takes ./.gitconfig for the user's"),
+    ("printf -v HOME %s .; git status", "git takes ./.gitconfig for the user's"),
+    ("for HOME in .; do cat ~/.env; done", "`~` follows HOME"),
+    ("printf -v HOME .; cat ~/.env", "`~` follows HOME"),
+    (": ${EXECIGNORE:=/bin/ls:/usr/bin/ls}; ls", "changes which program a name finds"),
+    ("echo a | xargs --process-slot-var=PATH echo", "xargs sets PATH to 0: ./0/echo runs"),
+    ("echo a | xargs -I% --process-slot-var PATH ls", "xargs sets PATH to 0"),
+    ("echo a | xargs -I% --process-slot-var=GIT_DIR git status", "xargs sets GIT_DIR to 0"),
+    # bash's own integer variables: whatever is assigned is evaluated, subscripts and all.
+    ("for RANDOM in 'a[$(touch pwned)]'; do pwd; done", "integer variable"),
+    ("for SRANDOM in 'a[$(touch pwned)]'; do pwd; done", "integer variable"),
+    ("for SECONDS in 'x[$(touch pwned)]'; do pwd; done", "integer variable"),
+    ("for OPTIND in 'a[$(touch pwned)]'; do pwd; done", "integer variable"),
+    ("for HISTCMD in 'a[$(touch pwned)]'; do pwd; done", "integer variable"),
+    ("printf -v RANDOM %s 'a[$(touch pwned)]'", "integer variable"),
+    # `test` with more than two words, one of which may turn out to be -v.
+    ("for o in -v; do [ ! \"$o\" 'a[$(touch pwned)]' ]; done", "a computed -v after !"),
+    ("for o in -v; do test ! \"$o\" 'a[$(touch pwned)]'; done", "a computed -v after !"),
+    ("for o in -v; do test x -a \"$o\" 'a[$(touch pwned)]'; done", "a computed -v after -a"),
+    ("for o in -v; do [ \\( \"$o\" 'a[$(touch pwned)]' \\) ]; done", "a computed -v in parentheses"),
+    # Here-documents: bash joins continued lines before it looks for the delimiter, shfmt after.
+    ("cat <<E\n\\\nE\ntouch pwned\nE", "the delimiter after a continuation"),
+    ("cat a <<E\nx\n\\\n\\\nE\ntouch pwned\nE", "the delimiter after two continuations"),
+    ("cat <<-E\n\\\nE\ntouch pwned\nE", "the same with <<-"),
+    ("cat <<E\nE\\\n\ntouch pwned\nE", "the delimiter before a continuation"),
+    ("cat <<EF\nE\\\nF\ntouch pwned\nEF", "the delimiter around a continuation"),
+    # env -S has its own syntax: only its string may hold a comment, and what follows is never part of it.
+    ("env -S 'sort #' a -opwned", "`#` hides the operands from a shell, not from env"),
+    ("env '-S sort #' a -opwned", "the same, attached"),
+    ("env --split-string='sort #' a -opwned", "the same, long"),
+    ("env -S 'find #' a -delete", "the same, deleting"),
+    ("env -S \"sort 'a\\\\' # ' -opwned\"", "env knows \\' inside of single quotes"),
+    # sh is not bash.
+    ("sh -c 'x+=./evil'", "to dash, `x+=./evil` is a program's path"),
+    ("dash -c 'x+=./evil'", "to dash, `x+=./evil` is a program's path"),
+    ("sh -c 'a[0]=/evil'", "to dash, `a[0]=/evil` is a program's path"),
+    # A sed pattern may hold its delimiter in brackets, so it ends later than it seems.
+    ("sed -n 's/[/]/p;/w empty/p' a", "writes empty/p"),
+    ("sed -n 's/i[/]*/p;/w empty/p' a", "writes empty/p"),
+    # An environment variable that moves the end of the options.
+    ("POSIXLY_CORRECT=1 uniq a -c", "uniq writes a file of the name -c"),
+    # Options that make a program walk directories.
+    ("grep -d recurse '' .", "another spelling of -r"),
+    ("grep --directories=recurse '' .", "another spelling of -r"),
+    ("grep -drecurse hunter", "another spelling of -r, no operand"),
+    ("egrep -d recurse hunter .", "another spelling of -r"),
+    ("fgrep --dir=recurse hunter .", "another spelling of -r"),
+    ("diff . sub", "two directories: the files in both are read"),
+    ("diff -N . empty", "two directories: every file is read"),
+    ("diff --unidirectional-new-file empty .", "two directories: every file is read"),
+    # Names of files in other forms.
+    ("strings @args", "binutils take arguments from @file"),
+    ("file -m x:y:.env a", "a list of files, joined by colons"),
+    ("cat < link/../../.env", "`..` after a link is the target's parent, in redirections too"),
+    # What /proc/self means is seen from the program that is started, not from pinfold.
+    ("cat /proc/self/cwd/.env", "the working directory by another name"),
+    ("cat /proc/thread-self/cwd/.env", "the working directory by another name"),
+    ("cat /proc/self/task/../cwd/.en?", "the working directory by another name"),
+    ("cd sub && cat /proc/self/cwd/../.env", "the working directory by another name, after cd"),
+    # What git shows of a hidden file that is tracked, and of files outside of the repository.
+    ("git show HEAD -- '.e*'", "a pathspec is a pattern"),
+    ("git show HEAD -- ':(icase).ENV'", "a pathspec has magic"),
+    ("git show ':(top).env'", "a pathspec has magic"),
+    ("git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 -- '.en*'", "a pathspec is a pattern"),
+    ("git diff ../other .", "a path outside of the repository means --no-index"),
+    ("git log --binary", "another spelling of -p, with its textconv"),
+    ("git log --full-index --binary", "another spelling of -p, with its textconv"),
+]
+
+
+@lines(NOT_ALLOWED)
+def test_is_not_allowed_by_a_read_only_allowlist(line: str, workspace: Path) -> None:
+    assert check(line, workspace, READ_ONLY).verdict is not Verdict.ALLOW
+
+
+MONITOR = 'P="touch $PWD/pwned; false"; '
+BARE = (
+    f"{MONITOR}mkdir in; mv .git/* in; rm -rf .git; mkdir in/w; git config -f in/config core.bare false; "
+    + ('git config -f in/config core.worktree "$PWD/in/w"; git config -f in/config core.fsmonitor "$P"; ')
+)
+NESTED = (
+    f"{MONITOR}git init -q m; cd m; touch f; git add f; git -c user.name=x -c user.email=x@y commit -qm m; "
+    + ('cd ..; git add m; git -C m config core.fsmonitor "$P"')
+)
+REPOSITORIES = {
+    # The configuration is read otherwise than git reads it.
+    "a comment that ends with a backslash swallows no line": (
+        MONITOR + r"""printf '[core]\n x = y # \\\n fsmonitor = "%s"\n' "$P" >> .git/config""",
+        "git status",
+    ),
+    "a doubled backslash continues no line": (
+        MONITOR + r"""printf '[core]\n x = y\\\\\n fsmonitor = "%s"\n' "$P" >> .git/config""",
+        "git status",
+    ),
+    "a tab before the subsection": (
+        r"""echo 'a filter=x' > .gitattributes; printf '[filter\t"x"]\n clean = "touch pwned; cat"\n' """
+        ">> .git/config; echo zz >> a",
+        "git diff",
+    ),
+    "a subsection that ends with a backslash": (
+        r"""printf 'a diff=x\\\n' > .gitattributes; printf '[diff "x\\\\"] textconv = "touch pwned; cat"\n' """
+        ">> .git/config; echo zz >> a",
+        "git diff",
+    ),
+    "a byte order mark": (
+        MONITOR + r"""printf '\xef\xbb\xbf[core]\n fsmonitor = "%s"\n' "$P" > .git/config""",
+        "git status",
+    ),
+    "a configuration of more than a million characters": (
+        MONITOR + r"""head -c 1100000 /dev/zero | tr '\0' '#' >> .git/config; """
+        r"""printf '\n[core]\n fsmonitor = "%s"\n' "$P" >> .git/config""",
+        "git status",
+    ),
+    "a key that makes git print a hidden file": ("git config blame.ignoreRevsFile .env", "git blame a"),
+    # Another repository is meant than the one that is looked at.
+    "a submodule's own configuration, by status": (NESTED, "git status"),
+    "a submodule's own configuration, by diff": (NESTED, "git diff"),
+    "a bare repository beside an empty .git": (BARE + "mkdir in/.git", "cd in && git status"),
+    "a bare repository whose HEAD is a dangling link": (
+        BARE + "rm in/HEAD; ln -s refs/heads/nope in/HEAD",
+        "cd in && git status",
+    ),
+    "an empty .git below the real one": (
+        MONITOR + 'mkdir -p in/.git; git config core.fsmonitor "$P"',
+        "cd in && git status",
+    ),
+    "things that only look like a bare repository": (
+        MONITOR + 'mkdir -p in/objects in/refs; touch in/HEAD; git config core.fsmonitor "$P"',
+        "cd in && git status",
+    ),
+    "a link into another repository": (
+        MONITOR + 'mkdir -p in/deep; git init -q in; git -C in config core.fsmonitor "$P"; ln -s in/deep to',
+        "cd to; git status",
+    ),
+    "a link into another repository, and up": (
+        MONITOR + 'mkdir -p in/deep; git init -q in; git -C in config core.fsmonitor "$P"; ln -s in/deep to',
+        "cd -P to/..; git status",
+    ),
+}
+
+
+@pytest.mark.parametrize(("setup", "line"), REPOSITORIES.values(), ids=REPOSITORIES.keys())
+def test_a_repository_makes_git_run_something(setup: str, line: str, workspace: Path) -> None:
+    prepare(workspace, setup)
+    assert check(line, workspace, READ_ONLY).verdict is not Verdict.ALLOW
+
+
+RUINOUS: list[Row] = [
+    # A test of find's that everything passes narrows nothing.
+    ("find ~ -name '*' -delete", "every name"),
+    ("find . -iname '*' -delete", "every name"),
+    ("find . -name '?*' -delete", "every name"),
+    ("find . -path '*' -delete", "every path"),
+    ("find . -regex '.*' -delete", "every path"),
+    ("find . ! -name x -delete", "all but one"),
+    ("find . -not -name x -delete", "all but one"),
+    ("find ~ -size +0 -delete", "every size"),
+    ("find . -links +0 -delete", "every file has links"),
+    ("find ~ -mtime -10000 -delete", "every age"),
+    ("find . -name '*' -exec rm -rf {} +", "every name"),
+    ("find . -maxdepth 1 ! -name . -exec rm -rf {} \\;", "all but the directory itself"),
+    # fd adds what it finds to a command without a placeholder.
+    ("fd . ~ -X rm -rf", "all of the home"),
+    ("fd -X rm -rf", "all of the workspace"),
+    # Patterns that leave nothing, or nearly.
+    ("rm -rf ~/*/", "every directory of the home"),
+    ("rm -rf ./*/", "every directory of the workspace"),
+    ("rm -rf ~/**/*", "everything"),
+    ("rm -rf ~/!(x)", "all but one"),
+    # `..` after a link is the parent of the link's target.
+    ("rm -rf sub/deep/../*", "the workspace"),
+    ("rm -rf sub/home/../*", "the home"),
+    ("cd sub/deep && rm -rf ../*", "the workspace"),
+    ("cd -P sub/deep && rm -rf ../*", "the workspace"),
+    # Other names and other readings.
+    ("rm -rf /proc/self/cwd/*", "the workspace"),
+    ("env -S 'rm -rf #' /", "env's comment is not the shell's"),
+    ("printf -v HOME /; rm -rf ~/usr", "`~` follows HOME"),
+    # The line itself says what the variable holds; at present these raise ValueError.
+    ("d=/; rm -rf $d", "known from the line"),
+    ('d=~; rm -rf "$d"', "known from the line"),
+    ('d=$HOME; rm -rf "$d"', "known from the line"),
+    ("for d in / x; do rm -rf $d; done", "known from the line"),
+    ('for d in ~ x; do rm -rf "$d"; done', "known from the line"),
+    ("rm -rf ${x:-/}", "known from the line"),
+    ("rm -rf ${x:-$HOME}", "known from the line"),
+    ("rm -rf ${HOME:?}", "known"),
+    ("rm -rf ${HOME%/}", "known"),
+    ('rm -rf "$(pwd)"', "the workspace"),
+    ("rm -rf ~+", "the workspace"),
+    ("bash -c 'rm -rf \"$1\"' x /", "known from the line"),
+]
+
+
+@lines(RUINOUS)
+def test_a_ruinous_deletion_asks_inside_the_fence_too(line: str, workspace: Path) -> None:
+    assert check(line, workspace, {}).verdict is Verdict.ASK
+
+
+RESTRICTED: list[Row] = [
+    # git's commands by other names.
+    ("/usr/lib/git-core/git-push origin", "the program behind `git push`"),
+    ("git-push origin", "the program behind `git push`"),
+    ("git p", "may be an alias"),
+    ("git config alias.p push && git p", "an alias made in the line"),
+    (
+        "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p",
+        "an alias from the environment",
+    ),
+    ("git --config-env=alias.p=X p", "an alias from the environment"),
+    ("git subtree push --prefix=a origin b", "pushes"),
+    # npm knows every beginning of a command's name.
+    ("npm publ", "an abbreviation"),
+    ("npm publis", "an abbreviation"),
+    ("corepack npm publish", "a wrapper"),
+    # kubectl inside of others.
+    ("minikube kubectl -- delete pod x", "a wrapper"),
+    ("microk8s kubectl delete pod x", "a wrapper"),
+    ("k3s kubectl delete pod x", "a wrapper"),
+    # Shell text in options, variables and configuration.
+    ("env -S 'git #' push", "env's comment is not the shell's"),
+    ("git -c core.pager='rm -rf x' log", "configuration that is shell text"),
+    ("git -c core.sshCommand='rm -rf x' fetch", "configuration that is shell text"),
+    ("GIT_PAGER='rm -rf x' git -p log", "a variable that is shell text"),
+    ("GIT_EDITOR='rm -rf x' git commit", "a variable that is shell text"),
+    ("EDITOR='rm -rf x' git commit", "a variable that is shell text"),
+    ("GIT_SSH_COMMAND='rm -rf x' git fetch", "a variable that is shell text"),
+    ("git ls-remote 'ext::rm -rf x'", "a transport that is a command"),
+    ("git clone 'ext::sh -c rm% -rf% x' y", "a transport that is a command"),
+    ("git send-email --sendmail-cmd='rm -rf x' y", "an option that is shell text"),
+    ("at now <<< 'rm -rf x'", "runs its standard input"),
+    ("crontab <<< '* * * * * rm -rf x'", "runs its standard input later"),
+    ("make -f - <<< 'x:;rm -rf x'", "runs its standard input"),
+    ("make --eval='x:;rm -rf x'", "an option that holds shell text"),
+    ("capsh -- -c 'rm -rf x'", "starts a shell"),
+    ("socat EXEC:'rm -rf x' -", "an operand that is a command"),
+    ("socat - SYSTEM:'rm -rf x'", "an operand that is a command"),
+    ("nodemon --exec 'rm -rf x'", "an option that is a command"),
+    ("yarn exec 'rm -rf x'", "an operand that is shell text"),
+    ("dotenv run rm -rf x", "a wrapper"),
+    ("tmux send-keys 'rm -rf x' Enter", "types it into a shell"),
+    ("gdb -ex 'shell rm -rf x'", "an option that holds shell text"),
+    ("vim -c '!rm -rf x'", "an option that holds shell text"),
+    ("less '+!rm -rf x' a", "an option that holds shell text"),
+    ("sed '1e rm -rf x' a", "a script that holds shell text"),
+    ("awk 'BEGIN{system(\"rm -rf x\")}'", "a script that holds shell text"),
+    ("sqlite3 x '.shell rm -rf x'", "an operand that holds shell text"),
+    ("psql -c '\\! rm -rf x'", "an option that holds shell text"),
+    ("gcc -wrapper rm,-rf,x x.c", "an option that is a command"),
+    ("gh alias set --shell z 'rm -rf x'", "kept for later"),
+    ("vagrant ssh -c 'rm -rf x'", "an option that is shell text"),
+    ("ansible all -m shell -a 'rm -rf x'", "an option that is shell text"),
+    # Wrappers without a chart. A word after an uncharted program may begin a command.
+    ("start-stop-daemon --start --exec /bin/rm -- -rf x", "a wrapper"),
+    ("faketime yesterday rm -rf x", "a wrapper"),
+    ("ifne rm -rf x", "a wrapper"),
+    ("pee 'rm -rf x'", "a wrapper"),
+    ("heaptrack rm -rf x", "a wrapper"),
+    ("rr record rm -rf x", "a wrapper"),
+    ("machinectl shell x /bin/rm -rf x", "a wrapper"),
+    ("lxc exec c -- rm -rf x", "a wrapper"),
+    ("aws-vault exec p -- rm -rf x", "a wrapper"),
+    ("op run -- rm -rf x", "a wrapper"),
+    ("doppler run -- rm -rf x", "a wrapper"),
+    ("sops exec-env f 'rm -rf x'", "a wrapper"),
+    ("watchexec -- rm -rf x", "a wrapper"),
+    ("sem rm -rf x", "a wrapper"),
+    ("choom -n 1 -- rm -rf x", "a wrapper"),
+    ("daemonize /bin/rm -rf x", "a wrapper"),
+    ("wsl.exe -- rm -rf x", "a wrapper"),
+    ("arch -x86_64 rm -rf x", "a wrapper, on macOS"),
+    # GNU programs as Homebrew names them.
+    ("grm -rf x", "rm"),
+    ("genv rm -rf x", "env"),
+    ("gxargs rm -rf", "xargs"),
+    ("gfind . -exec rm -rf x \\;", "find"),
+]
+
+
+@lines(RESTRICTED)
+def test_a_deny_rule_is_not_slipped_past(line: str, workspace: Path) -> None:
+    assert check(line, workspace, DENYING).verdict is not Verdict.ALLOW
+
+
+DELETING: list[Row] = [
+    ("fd -x rm", "fd adds what it finds"),
+    ("fd -X rm", "fd adds what it finds"),
+    ("env -S 'rm #' a", "env's comment is not the shell's"),
+    ("zip -m x a", "deletes what it packs"),
+    ("zstd --rm a", "deletes what it packs"),
+    ("7z a -sdel x.7z a", "deletes what it packs"),
+    ("gio trash a", "deletes"),
+    ("git worktree remove wt", "deletes a directory"),
+    ("svn rm a", "deletes"),
+    ("grm a", "rm"),
+]
+
+
+@lines(DELETING)
+def test_delete_protection_asks(line: str, workspace: Path) -> None:
+    assert check(line, workspace, {"protect": {"delete_files": True}}).verdict is Verdict.ASK
+
+
+EXCLUDED: list[Row] = [
+    ("for PATH in .; do npm test; done", "another npm, outside of the fence"),
+    ("env -S 'docker #' run -v /:/host x", "env's comment is not the shell's"),
+]
+
+
+@lines(EXCLUDED)
+def test_an_exclusion_does_not_free_it(line: str, workspace: Path) -> None:
+    rules = ["npm test", "docker"]
+    settings = {"sandbox": {"excluded_commands": rules}, "commands": {"allow": rules}}
+    decision = check(line, workspace, settings)
+    assert decision.sandboxed or decision.verdict is not Verdict.ALLOW
+
+
+EVERYDAY: list[Row] = [
+    # These raise ValueError: an empty word is made a NUL, and the disk is asked about it.
+    ('rm -rf "$BUILD_DIR"', "a variable"),
+    ("rm -rf $(find . -name dist)", "a substitution"),
+    ('tmp=$(mktemp -d); cp a "$tmp"; rm -rf "$tmp"', "a temporary directory"),
+    ('tmp=$(mktemp -d) && trap \'rm -rf "$tmp"\' EXIT && cd "$tmp" && git init', "a temporary directory"),
+    ('for f in *.txt; do mv "$f" "${f%.txt}.md"; done', "renaming"),
+    ('for d in dist build; do rm -rf "$d"; done', "a loop"),
+    ("find . -name node_modules | xargs rm -rf", "xargs"),
+    ("git ls-files -d | xargs git rm", "xargs"),
+    # These ask.
+    ('for d in packages/*; do rm -rf "$d/dist"; done', "the loop's variable is never empty"),
+    ('rm -rf "${OUT:?}"/*', "`:?` says that it is never empty"),
+    ('rm -rf "${OUT:?}/build"', "`:?` says that it is never empty"),
+    ("find /tmp -name 'foo*' -delete", "narrowed, so never all of /tmp"),
+    ("git clean -fdX", "takes only what git ignores"),
+    ("mv * lib/", "moves inside of the workspace; nothing is lost"),
+]
+
+
+@lines(EVERYDAY)
+def test_an_everyday_line_is_allowed_inside_the_fence(line: str, workspace: Path) -> None:
+    assert check(line, workspace, {}).verdict is Verdict.ALLOW
+
+
+UNTOUCHED_BY_A_RULE: list[Row] = [
+    ("curl -s x \\\n  -H 'A: #1' \\\n  -d '{}'", "a quoted # is no comment"),
+    ('python -c "\n# note \\\nprint(1)\n"', "a quoted # is no comment"),
+    ("gh pr create --body \"$(cat <<'E'\n- # a \\\nE\n)\"", "a # in a here-document is no comment"),
+    ("# just a comment", "runs nothing"),
+    ("source ~/.nvm/nvm.sh && nvm use 18", "as well known as `source venv/bin/activate`"),
+]
+
+
+@lines(UNTOUCHED_BY_A_RULE)
+def test_a_deny_rule_for_git_push_leaves_it_alone(line: str, workspace: Path) -> None:
+    assert check(line, workspace, {"commands": {"deny": ["git push"]}}).verdict is Verdict.ALLOW
+
+
+ODD: list[Row] = [
+    ('rm -rf ""', "an empty word"),
+    ("rm -rf $'\\0'", "an empty word"),
+    ("rm -rf ~nosuch", "an unknown home"),
+    ('mv "$a" "$b"', "unknown words"),
+    ('find "$X" -delete', "an unknown place"),
+    ('rm -r "$x"', "an unknown word"),
+    ('sed -n "' + "s/a/b/;" * 1200 + '" a', "a long script: RecursionError"),
+    ("cat " + "a/" * 4900, "a long path: RecursionError"),
+    ("cat " + "x " * 4900, "many words: seconds"),
+    ("grep " + "-e x " * 1900, "many options: seconds"),
+    ("find . " + "-o " * 3000, "many options: seconds"),
+    ("git " + "-c a=b " * 1200 + "status", "many options: seconds"),
+    ("cat " + "{*,*}" * 8, "many patterns: seconds"),
+]
+
+
+@pytest.mark.parametrize("settings", [{}, READ_ONLY], ids=["default", "read only"])
+@lines(ODD)
+def test_odd_lines_are_judged_within_a_second(
+    line: str, settings: Mapping[str, object], workspace: Path
+) -> None:
+    started = monotonic()
+    check(line, workspace, settings)
+    assert monotonic() - started < 1
