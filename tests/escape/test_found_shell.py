@@ -1,7 +1,8 @@
 """Ways around the decision about a command line, found by attacking it, and lines it is too strict with.
 
-Each row of the first tables was judged ALLOW and then run with bash 5.2 in a throw-away directory, where it made
-a file, deleted one or printed what `.env` holds. The groups are classes: a mend should close the class.
+The rows of the first two tables were judged ALLOW and then run with bash 5.2 in a throw-away directory, where
+they made a file, deleted one or printed what `.env` holds. The groups are classes: a mend should close the
+class.
 """
 
 import subprocess
@@ -32,7 +33,8 @@ READ_ONLY = {
 DENYING = {"commands": {"deny": ["rm -rf", "git push", "npm publish", "kubectl delete"]}}
 FILES = r"""
 echo SECRET=hunter2 > .env; echo hi > a; mkdir -p sub empty packages/a "$HOME/other"; echo hunter > sub/.env
-echo .env > args; ln -s "$HOME/other" sub/home; mkdir -p deep/deeper; ln -s deep/deeper link; ln -s "$PWD/deep" sub/deep
+echo .env > args; ln -s "$HOME/other" sub/home
+mkdir -p deep/deeper; ln -s deep/deeper link; ln -s "$PWD/deep" sub/deep
 git init -q .; git add a .env; git -c user.name=x -c user.email=x@y commit -qm m
 """
 
@@ -64,7 +66,7 @@ def lines(rows: list[Row]) -> pytest.MarkDecorator:
 
 
 NOT_ALLOWED: list[Row] = [
-    # Variables that get a value by other ways than `NAME=value`: the rule about redirecting names holds there too.
+    # Variables that get a value by other ways than `NAME=value`: what redirects there redirects here too.
     ("for PATH in .; do ls; done", "a loop sets PATH: ./ls runs"),
     ("select PATH in .; do ls; done <<< 1", "select sets PATH"),
     ("printf -v PATH .; ls", "printf -v sets PATH"),
@@ -148,11 +150,11 @@ def test_is_not_allowed_by_a_read_only_allowlist(line: str, workspace: Path) -> 
 MONITOR = 'P="touch $PWD/pwned; false"; '
 BARE = (
     f"{MONITOR}mkdir in; mv .git/* in; rm -rf .git; mkdir in/w; git config -f in/config core.bare false; "
-    + ('git config -f in/config core.worktree "$PWD/in/w"; git config -f in/config core.fsmonitor "$P"; ')
+    'git config -f in/config core.worktree "$PWD/in/w"; git config -f in/config core.fsmonitor "$P"; '
 )
 NESTED = (
     f"{MONITOR}git init -q m; cd m; touch f; git add f; git -c user.name=x -c user.email=x@y commit -qm m; "
-    + ('cd ..; git add m; git -C m config core.fsmonitor "$P"')
+    'cd ..; git add m; git -C m config core.fsmonitor "$P"'
 )
 REPOSITORIES = {
     # The configuration is read otherwise than git reads it.
@@ -165,13 +167,13 @@ REPOSITORIES = {
         "git status",
     ),
     "a tab before the subsection": (
-        r"""echo 'a filter=x' > .gitattributes; printf '[filter\t"x"]\n clean = "touch pwned; cat"\n' """
-        ">> .git/config; echo zz >> a",
+        r"""echo 'a filter=x' > .gitattributes; echo zz >> a
+        printf '[filter\t"x"]\n clean = "touch pwned; cat"\n' >> .git/config""",
         "git diff",
     ),
     "a subsection that ends with a backslash": (
-        r"""printf 'a diff=x\\\n' > .gitattributes; printf '[diff "x\\\\"] textconv = "touch pwned; cat"\n' """
-        ">> .git/config; echo zz >> a",
+        r"""printf 'a diff=x\\\n' > .gitattributes; echo zz >> a
+        printf '[diff "x\\\\"] textconv = "touch pwned; cat"\n' >> .git/config""",
         "git diff",
     ),
     "a byte order mark": (
@@ -451,3 +453,9 @@ def test_odd_lines_are_judged_within_a_second(
     started = monotonic()
     check(line, workspace, settings)
     assert monotonic() - started < 1
+
+
+def test_a_line_that_is_no_unicode_is_judged_though_there_are_hooks(workspace: Path) -> None:
+    """The hook's question cannot be encoded: that is a no, and no UnicodeEncodeError."""
+    settings = {"hooks": {"before_command": ["/bin/true"]}}
+    assert check("ls \udc80", workspace, settings).verdict is Verdict.DENY
