@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from pinfold.model.policy import EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.policy import Cap, EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
 
 PATHS = ("/", "/a", "/a/b", "/a/b/c", "/a/bc", "/d", "/d/e")
 HOSTS = (
@@ -59,3 +59,12 @@ policies = st.builds(
         Limits, timeout=st.none() | st.floats(0, 1e6), memory=count, processes=count, output=count
     ),
 )
+
+GRANTS = (
+    "additional_readwrite_paths",
+    "additional_readonly_paths",
+    "unix_sockets",
+    "published_ports",
+    "environment",
+)
+caps = st.builds(Cap, policy=policies, grants=st.lists(st.sampled_from(GRANTS), unique=True).map(tuple))

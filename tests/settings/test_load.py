@@ -8,7 +8,7 @@ from tests.settings.stand_in import layered, shape, write
 
 from pinfold.model.approval import AutoRunMode, Control, SandboxingMode
 from pinfold.model.errors import PolicyError
-from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.policy import Cap, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
 from pinfold.settings import Sources, load
@@ -26,7 +26,7 @@ def test_defaults() -> None:
     settings = load(Sources(), shape)
     assert settings.origins == {}
     assert settings.notices == ()
-    assert settings.cap == SandboxPolicy()
+    assert settings.cap == Cap()
     assert settings.limits.timeout == 600
     assert settings.limits.memory is None
     assert settings.limits.output == 10_000_000
@@ -164,7 +164,7 @@ def test_admin_table_binds(tmp_path: Path) -> None:
     assert settings.sandbox.policy is PolicyType.WORKSPACE_READWRITE
     assert settings.network.access is NetworkAccess.NONE
     assert not settings.filesystem.git_writes
-    assert settings.cap == SandboxPolicy(
+    assert settings.cap.policy == SandboxPolicy(
         type=PolicyType.WORKSPACE_READWRITE,
         network_access=False,
         block_git_writes=True,
@@ -182,14 +182,14 @@ def test_cap_says_only_what_managed_limits(tmp_path: Path) -> None:
         '[sandbox]\npolicy = "read-only"\n[filesystem]\ntmp = "none"\nhide = ["/srv"]\n'
         '[network]\naccess = "rules"\nallow = ["a.example"]\ndeny = ["b.example"]\n[limits]\ntimeout = "1m"'
     )
-    cap = layered(tmp_path, managed, '[network]\ndeny = ["c.example"]').cap
+    cap = layered(tmp_path, managed, '[network]\ndeny = ["c.example"]').cap.policy
     assert cap.type is PolicyType.WORKSPACE_READONLY
     assert cap.network == NetworkRules(allow=("a.example",), deny=("b.example",))
     assert (cap.network_access, cap.disable_tmp_write, cap.block_git_writes) == (False, True, None)
     assert cap.hidden == ("/srv",)
     assert cap.limits.timeout == 60
     open_ = layered(tmp_path / "open", '[network]\naccess = "all"\n[filesystem]\ngit_writes = true').cap
-    assert open_ == SandboxPolicy()
+    assert open_ == Cap()
 
 
 def test_managed_directory(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
 from tests.settings.stand_in import layered, shape
 
+from pinfold.model.decision import Widening
 from pinfold.model.policy import NetworkRules, PolicyType
 from pinfold.model.settings import Settings
+from pinfold.policy.widen import with_approved
 from pinfold.settings import Sources, cap_of, load, policy_of
 from pinfold.settings.shipped import SECRETS
 
@@ -81,5 +84,23 @@ def test_secrets_are_well_formed() -> None:
 def test_cap_spells_out_paths(tmp_path: Path) -> None:
     settings = layered(tmp_path, managed="[filesystem]\nhide = ['~/x']\nprotect = ['.env', 'a/b']")
     cap = cap_of(settings, ROOTS, HOME)
-    assert cap.hidden == (f"{HOME}/x",)
-    assert cap.protected == (".env", "/srv/a/a/b", "/srv/b/a/b")
+    assert cap.policy.hidden == (f"{HOME}/x",)
+    assert cap.policy.protected == (".env", "/srv/a/a/b", "/srv/b/a/b")
+
+
+def test_cap_on_grants(tmp_path: Path) -> None:
+    """A managed list of grants is all that can be granted later, though it be empty."""
+    settings = layered(tmp_path, managed="[filesystem]\nwrite = ['~/x', 'out']\n[environment]\nkeep = []")
+    cap = cap_of(settings, ROOTS, HOME)
+    assert cap.grants == ("additional_readwrite_paths", "environment")
+    assert cap.policy.additional_readwrite_paths == (f"{HOME}/x", "/srv/a/out", *ROOTS)
+    assert cap.policy.additional_readonly_paths == cap.policy.environment.keep == ()
+
+
+def test_an_approval_does_not_pass_the_cap(tmp_path: Path) -> None:
+    settings = layered(tmp_path, managed="[filesystem]\nwrite = ['/srv']")
+    cap, policy = cap_of(settings, ("/w",), HOME), policy_of(settings, ("/w",), HOME)
+    for path, writable in (("/etc", False), ("/srv/x", True)):
+        wish = Widening("additional_readwrite_paths", path)
+        after = with_approved(replace(policy, additional_readwrite_paths=()), [wish], cap)
+        assert (path in after.additional_readwrite_paths) is writable

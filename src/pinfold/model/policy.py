@@ -87,3 +87,15 @@ class SandboxPolicy(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Ports inside that the host may reach on its loopback."""
     environment: EnvironmentRules = EnvironmentRules()
     limits: Limits = Limits()
+
+
+class Cap(Struct, frozen=True):
+    """What the administrator leaves open, whatever a person approves later.
+
+    An empty grant in a policy adds nothing, so a policy alone cannot tell "none" from "no opinion".
+    """
+
+    policy: SandboxPolicy = SandboxPolicy()
+    grants: tuple[str, ...] = ()
+    """The fields that add something (`additional_readwrite_paths`, `additional_readonly_paths`, `unix_sockets`,
+    `published_ports`, `environment`) and are limited to what `policy` has there, be it nothing."""

@@ -14,7 +14,7 @@ from pinfold.model.approval import (
     AutoRunMode,
     ServerConfiguration,
 )
-from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
+from pinfold.model.policy import Cap, EnvironmentRules, Limits, PolicyType
 from pinfold.model.script import Shape
 from pinfold.model.text import Origin
 
@@ -133,15 +133,17 @@ class Settings(Struct, frozen=True):
     violations_ignore: dict[str, tuple[str, ...]] = {}
     projects: tuple[str, ...] = ()
     """Directories a client may add to a session without asking."""
-    cap: SandboxPolicy = SandboxPolicy()
-    """The administrator's own policy: whatever is approved later is met with it."""
+    cap: Cap = Cap()
+    """What the managed files limit: whatever is approved later is met with it."""
     origins: dict[str, Origin] = {}
     """`section.key` -> where its value was written; keys left at their default are absent."""
     notices: tuple[str, ...] = ()
     """What a layer wrote that was not believed, and why: one line each."""
 
-    def origin(self, key: str) -> Origin:
-        return self.origins.get(key, Origin("default"))
+    def origin(self, key: str, entry: int | None = None) -> Origin:
+        """Where a key's value is written, or one entry of its list."""
+        whole = self.origins.get(key, Origin("default"))
+        return whole if entry is None else self.origins.get(f"{key}[{entry}]", whole)
 
     @property
     def approval(self) -> ApprovalSettings:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
-from pinfold.model.policy import EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.policy import Cap, EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.script import Shape
 from pinfold.model.settings import (
     CommandRules,
@@ -48,6 +48,14 @@ _BINDINGS = (
     ("admin.git", "disabled", "filesystem.git_writes", False),
 )
 """A word of the `[admin]` table -> the widest value it leaves, whatever any layer says."""
+_GRANTS = {
+    "filesystem.write": "additional_readwrite_paths",
+    "filesystem.read": "additional_readonly_paths",
+    "network.unix_sockets": "unix_sockets",
+    "network.publish": "published_ports",
+    "environment.keep": "environment",
+}
+"""A list that grants -> the field of the policy that a managed list of it caps."""
 
 
 def build(layers: Sequence[Layer], shape: Callable[[str], Shape]) -> Settings:
@@ -176,6 +184,11 @@ def _bind(merged: Merged, managed: list[Layer]) -> None:
         rank = BY_NAME[name].rank
         if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(widest):
             _put(merged, control, name, widest)
+    # A managed file that insists on the fence means a real one: `danger-full-access` would be none.
+    for name in _insisting(managed):
+        rank = BY_NAME["sandbox.policy"].rank
+        if rank(merged.scalars["sandbox.policy"].value) > rank("workspace-write"):
+            _put(merged, name, "sandbox.policy", "workspace-write")
     # Switching the fence off is the one control that widens; a managed `sandbox.enabled` holds against it.
     insists = any("sandbox.enabled" in layer.scalars for layer in managed)
     is_on = merged.scalars["sandbox.enabled"].value
@@ -187,6 +200,16 @@ def _bind(merged: Merged, managed: list[Layer]) -> None:
         merged.notices.append(
             f"{told(mode.origin)}: `mode = run_everything` is switched off ({told(forbids.origin)})"
         )
+
+
+def _insisting(managed: list[Layer]) -> list[str]:
+    """The managed settings by which there must be a fence."""
+    wanted = {"sandbox.enabled": True, "sandbox.allow_unsandboxed": False}
+    return [
+        name
+        for name, value in wanted.items()
+        if any(name in layer.scalars and layer.scalars[name].value is value for layer in managed)
+    ]
 
 
 def _put(merged: Merged, control: str, name: str, value: object) -> None:
@@ -217,7 +240,7 @@ def _controls(managed: list[Layer], values: _Values) -> AutoRunControls:
     )
 
 
-def _cap(managed: list[Layer]) -> SandboxPolicy:
+def _cap(managed: list[Layer]) -> Cap:
     """What the managed files themselves limit; nothing is said where they are silent."""
     said: dict[str, Any] = {}
     for name in BY_NAME:
@@ -230,20 +253,26 @@ def _cap(managed: list[Layer]) -> SandboxPolicy:
         return tuple(dict.fromkeys(entry.value for entries in lists for entry in entries)) if lists else None
 
     types = [said["sandbox.policy"]] if "sandbox.policy" in said else []
-    types += ["workspace-write"] if said.get("admin.sandboxing") == "enabled" else []
+    types += ["workspace-write"] if said.get("admin.sandboxing") == "enabled" or _insisting(managed) else []
     widest = min(types, key=BY_NAME["sandbox.policy"].rank, default="")
     access = "none" if said.get("admin.networking") == "disabled" else said.get("network.access")
     hosts = {"none": (), "rules": listed("network.allow") or ()}
     no_git = said.get("filesystem.git_writes") is False or said.get("admin.git") == "disabled"
-    return SandboxPolicy(
+    policy = SandboxPolicy(
         type=POLICY_TYPES.get(widest, PolicyType.UNSPECIFIED),
         network_access=False if access in ("none", "rules", "ask") else None,
+        additional_readwrite_paths=listed("filesystem.write") or (),
+        additional_readonly_paths=listed("filesystem.read") or (),
         block_git_writes=True if no_git else None,
         disable_tmp_write=True if said.get("filesystem.tmp") == "none" else None,
         hidden=listed("filesystem.hide") or (),
         protected=listed("filesystem.protect") or (),
         network=NetworkRules(allow=hosts.get(str(access)), deny=listed("network.deny") or ()),
-        environment=EnvironmentRules(drop=listed("environment.drop") or ()),
+        unix_sockets=listed("network.unix_sockets") or (),
+        published_ports=listed("network.publish") or (),
+        environment=EnvironmentRules(
+            keep=listed("environment.keep") or (), drop=listed("environment.drop") or ()
+        ),
         limits=Limits(
             timeout=said.get("limits.timeout"),
             memory=said.get("limits.memory"),
@@ -251,6 +280,7 @@ def _cap(managed: list[Layer]) -> SandboxPolicy:
             output=said.get("limits.output"),
         ),
     )
+    return Cap(policy, tuple(field for name, field in _GRANTS.items() if listed(name) is not None))
 
 
 def _origins(merged: Merged) -> dict[str, Origin]:

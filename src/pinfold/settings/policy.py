@@ -9,7 +9,7 @@ from os.path import join, normpath
 
 from msgspec.structs import replace
 
-from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.policy import Cap, NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.settings.shipped import SECRETS
 
@@ -36,10 +36,24 @@ def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPol
     )
 
 
-def cap_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPolicy:
-    """The administrator's cap with its paths spelled out as in `policy_of`."""
-    cap = settings.cap
-    return replace(cap, hidden=_named(cap.hidden, roots, home), protected=_named(cap.protected, roots, home))
+def cap_of(settings: Settings, roots: Sequence[str], home: str) -> Cap:
+    """The administrator's cap with its paths spelled out as in `policy_of`.
+
+    A second root is writable as an addition to the first (`policy.enrich`), and is no grant to be capped.
+    """
+    cap, written = settings.cap, settings.cap.policy
+    spelled_out = replace(
+        written,
+        hidden=_named(written.hidden, roots, home),
+        protected=_named(written.protected, roots, home),
+        additional_readwrite_paths=_granted(written.additional_readwrite_paths, roots, home),
+        additional_readonly_paths=_granted(written.additional_readonly_paths, roots, home),
+        unix_sockets=_granted(written.unix_sockets, roots, home),
+    )
+    if "additional_readwrite_paths" in cap.grants:
+        writable = (*spelled_out.additional_readwrite_paths, *roots)
+        spelled_out = replace(spelled_out, additional_readwrite_paths=tuple(dict.fromkeys(writable)))
+    return Cap(spelled_out, cap.grants)
 
 
 def _network(settings: Settings) -> NetworkRules:
