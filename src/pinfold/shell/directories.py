@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pinfold.model.script import Computed, Glob, Home, Word
 from pinfold.model.text import Span
-from pinfold.shell.findings import Facts, Places
+from pinfold.shell.findings import LineFacts, Places
 
 MAX_WAYS = 4
 _FORGETS = frozenset(("pushd", "popd", "dirs", "eval", "source", ".", "shopt", "trap"))
@@ -41,12 +41,12 @@ def stays(places: Places) -> After:
     return After(places, places)
 
 
-def anywhere(facts: Facts, places: Places) -> Places:
+def anywhere(facts: LineFacts, places: Places) -> Places:
     """Where something runs that runs at a time nobody knows: a function's body, a trap."""
     return None if facts.moves else places
 
 
-def after_command(words: Sequence[Word], places: Places, facts: Facts) -> After:
+def after_command(words: Sequence[Word], places: Places, facts: LineFacts) -> After:
     """What a simple command leaves behind."""
     words = without_prefix(words)
     if not words:
@@ -72,7 +72,7 @@ def without_prefix(words: Sequence[Word]) -> Sequence[Word]:
     return words
 
 
-def _moved(words: Sequence[Word], places: Places, facts: Facts) -> Places:
+def _moved(words: Sequence[Word], places: Places, facts: LineFacts) -> Places:
     operands = list(words)
     while operands and operands[0].literal in ("-L", "-P", "-e", "-@"):
         operands.pop(0)

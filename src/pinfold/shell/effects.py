@@ -34,7 +34,7 @@ ROLES = frozenset(
 )
 
 
-class Level(NamedTuple):
+class Stage(NamedTuple):
     """A program or subcommand with its words."""
 
     chart: Chart
@@ -89,7 +89,7 @@ class _Found:
         self.hazards.append(Hazard(why, word.span, option))
 
 
-def complete(command: Command, name: str, levels: tuple[Level, ...]) -> Command:
+def complete(command: Command, name: str, levels: tuple[Stage, ...]) -> Command:
     """The command with everything that its charts say of it."""
     found = _Found()
     flags: dict[str, None] = {}
@@ -179,7 +179,7 @@ def here_text(redirections: tuple[Redirection, ...]) -> Word | None:
     return bodies[-1] if bodies else None
 
 
-def _own_hazard(found: _Found, level: Level, command: Command) -> None:
+def _own_hazard(found: _Found, level: Stage, command: Command) -> None:
     if level.chart.program.hazard:
         found.hazards.append(Hazard(level.chart.program.hazard, command.span, level.chart.name))
 
@@ -200,13 +200,13 @@ def _is_safe_value(given: Given) -> bool:
     return bool(given.option.safe and text is not None and re.fullmatch(given.option.safe, text))
 
 
-def _doubts(found: _Found, level: Level) -> None:
+def _doubts(found: _Found, level: Stage) -> None:
     if level.chart.risky:
         why = f"may expand to an option such as `{level.chart.risky}`"
         found.hazards += [Hazard(why, word.span) for word in level.arguments.doubts]
 
 
-def _operands(found: _Found, level: Level, makes: str, span: Span) -> None:
+def _operands(found: _Found, level: Stage, makes: str, span: Span) -> None:
     chart = level.chart
     table = chart.program.operands
     taken = {given.option.takes for given in level.arguments.given}
@@ -238,7 +238,7 @@ def _operands(found: _Found, level: Level, makes: str, span: Span) -> None:
         found.play(makes, some_of(word) if is_narrowed(level) else word, chart)
 
 
-def is_narrowed(level: Level) -> bool:
+def is_narrowed(level: Stage) -> bool:
     narrowing = level.chart.program.narrowing.split()
     return any(given.name in narrowing for given in level.arguments.given)
 
@@ -258,7 +258,7 @@ def _lenient(word: Word) -> str:
     return "".join(part.text for part in word.parts if isinstance(part, Text))
 
 
-def _traits(levels: tuple[Level, ...]) -> frozenset[Trait]:
+def _traits(levels: tuple[Stage, ...]) -> frozenset[Trait]:
     traits = {trait for level in levels for trait in level.chart.program.traits}
     changes = any(level.chart.program.changes_pinfold for level in levels) or any(
         given.option.changes_pinfold and not _is_safe_value(given)

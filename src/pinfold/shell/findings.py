@@ -1,7 +1,7 @@
 """What a pass over a line has found so far, and what it may take for granted.
 
 A line is walked again while a pass learns something that changes how its start should have been read: a
-function defined later, a variable assigned inside of an `eval`. `Facts` only ever grow, so this ends.
+function defined later, a variable assigned inside of an `eval`. `LineFacts` only ever grow, so this ends.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ Places = tuple[tuple[Word, ...], ...] | None
 """Where a command may run: see `Command.directories`. Empty means that it is never reached."""
 
 
-class Facts(NamedTuple):
+class LineFacts(NamedTuple):
     """True of the line as a whole, wherever in it they come from."""
 
     assigned: frozenset[str] = frozenset()
@@ -40,13 +40,22 @@ class Nested(NamedTuple):
     is_alias: bool = False
 
 
+class Problem(NamedTuple):
+    """Why a part of the line is not among what was found."""
+
+    why: str
+    span: Span | None = None
+
+
 class Findings:
     """Filled in by one pass."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: LineFacts) -> None:
         self.facts = facts
         self.commands: list[Command] = []
         self.unknowns: list[Unknown] = []
+        self.problem: Problem | None = None
+        """The first one."""
         self.assigned: set[str] = set()
         self.exported: set[str] = set()
         self.defined: set[str] = set()
@@ -59,10 +68,13 @@ class Findings:
         if found not in self.unknowns:
             self.unknowns.append(found)
 
-    def learned(self) -> Facts:
+    def unreadable(self, why: str, span: Span | None = None) -> None:
+        self.problem = self.problem or Problem(why, span)
+
+    def learned(self) -> LineFacts:
         """What the next pass may take for granted."""
         facts = self.facts
-        return Facts(
+        return LineFacts(
             facts.assigned | self.assigned,
             facts.exported | self.exported,
             facts.defined | self.defined,

@@ -1,12 +1,14 @@
 """Text to `Script`: everything that a line may start, brought to light.
 
-`parse` is total: any text gets an answer, and text that cannot be judged gets a `problem`. Here live the
-order of the steps, the bounds, and the memory of lines already seen. What nodes, builtins and programs mean
-is known elsewhere (`walk`, `builtins`, `unwrap`).
+Here live the order of the steps, the bounds, and the memory of lines already seen. What nodes, builtins and
+programs mean is known elsewhere (`walk`, `builtins`, `unwrap`).
 
 A pass: tree -> raw commands -> for each one, the shell's own view (`builtins`) and the program's (`unwrap`),
 which may uncover commands and texts, until nothing new turns up. Passes repeat while facts about the whole
 line grow (`findings`).
+
+INVARIANT: trouble takes nothing away. Where a text cannot be read to its end, or a bound is reached, the
+commands found elsewhere in the line are listed, and `problem` says that there may be more.
 """
 
 import time
@@ -19,13 +21,13 @@ from pinfold.model.script import Command, Computed, Script, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
-from pinfold.shell.findings import Facts, Findings, Nested, Places
-from pinfold.shell.shfmt import SyntaxTrouble
+from pinfold.shell.findings import Findings, LineFacts, Nested, Places
+from pinfold.shell.prefix import Reading, Tree, read_lines
+from pinfold.shell.shfmt import ParserTrouble, Trouble
 from pinfold.shell.source import Source
-from pinfold.shell.syntax import MAX_CHARACTERS, Tree, load_tree
+from pinfold.shell.syntax import MAX_CHARACTERS, load_tree
 from pinfold.shell.unwrap import unwrap
 from pinfold.shell.walk import walk
-from pinfold.shell.words import UnknownNode
 
 MAX_DEPTH = 8
 MAX_TEXTS = 64
@@ -43,15 +45,21 @@ _remembered: dict[str, Script] = {}
 
 
 def parse(text: str, *, parser: TreeLoader | None = None) -> Script:
-    """Everything that `text` may start."""
+    """Everything that `text` may start. Any text gets an answer, and one that cannot be read a `problem`.
+
+    The commands of a text with a problem are those of its whole lines before the error (bash has run them by
+    then), and whatever else could be read.
+
+    Trouble of this machine is told apart from trouble of the text:
+    - the parser is missing or cannot be started: PinfoldError, as nothing can be judged without it;
+    - it takes too long over this text, or died of it twice: a `problem`, not remembered for the next time.
+    """
     known = _remembered.get(text)
     if known is not None:
         return known
-    try:
-        script = _Line(text, parser).script()
-    except _TooMuch as trouble:
-        return Script(text, problem=str(trouble))  # may be the machine's fault: ask again next time
-    if len(text) <= MAX_CHARACTERS:
+    line = _Line(text, parser)
+    script = line.script()
+    if line.lasts and len(text) <= MAX_CHARACTERS:
         _remember(script)
     return script
 
@@ -65,16 +73,14 @@ def _remember(script: Script) -> None:
     _remembered[script.text] = script
 
 
-class _TooMuch(Exception):  # noqa: N818
-    """A bound was reached."""
-
-
 class _Line:
     def __init__(self, text: str, parser: TreeLoader | None) -> None:
         self.text = text
-        self.parser = parser
-        self.trees: dict[str, Tree | SyntaxTrouble] = {}
+        self.load = parser.load_tree if parser else load_tree
+        self.readings: dict[str, Reading] = {}
         self.deadline = time.monotonic() + SECONDS
+        self.lasts = True
+        """Whether the same text would get the same answer at any time."""
 
     def script(self) -> Script:
         text = self.text
@@ -83,53 +89,50 @@ class _Line:
             return Script(text, problem="contains a NUL character", problem_span=Span(at, at + 1))
         if len(text) > MAX_CHARACTERS:
             return Script(text, problem=f"longer than {MAX_CHARACTERS:,} characters")
-        divergence = find_divergence(text)
-        if divergence is not None:
-            problem, at = divergence
-            return Script(text, problem=problem, problem_span=Span(at, at + 1))
-        try:
-            return self.passes()
-        except SyntaxTrouble as trouble:
-            start = trouble.offset
-            span = None if start is None else Span(start, min(start + 1, len(text)))
-            return Script(text, problem=trouble.message, problem_span=span)
-        except UnknownNode as node:
-            return Script(text, problem=str(node))
-        except RecursionError:
-            return Script(text, problem="nested too deeply")
+        findings = self.passes()
+        why, span = findings.problem or ("", None)
+        return Script(text, tuple(findings.commands), tuple(findings.unknowns), why, span)
 
-    def passes(self) -> Script:
-        facts = Facts()
+    def passes(self) -> Findings:
+        facts = LineFacts()
         for _ in range(MAX_PASSES):
             findings = _Pass(self, facts).run()
             learned = findings.learned()
             if learned == facts:
-                return Script(self.text, tuple(findings.commands), tuple(findings.unknowns))
+                return findings
             facts = learned
-        raise _TooMuch("too many definitions inside of each other")
+        findings.unreadable("too many definitions inside of each other")
+        return findings
+
+    def reading(self, text: str) -> Reading:
+        """How far the line, or a text in it, can be read; each is read once."""
+        known = self.readings.get(text)
+        if known is None:
+            if len(self.readings) > MAX_TEXTS:
+                return Reading("", {}, Trouble("too many texts inside of each other"))
+            known = self.readings[text] = read_lines(text, self.tree)
+        return known
 
     def tree(self, text: str) -> Tree:
-        """The tree of the line or of a text in it; each is loaded once."""
-        known = self.trees.get(text)
-        if known is None:
-            if len(self.trees) > MAX_TEXTS:
-                raise _TooMuch("too many texts inside of each other")
-            if time.monotonic() > self.deadline:
-                raise _TooMuch("judging it takes too long")
-            try:
-                known = (self.parser.load_tree if self.parser else load_tree)(text)
-            except SyntaxTrouble as trouble:
-                known = trouble
-            self.trees[text] = known
-        if isinstance(known, SyntaxTrouble):
-            raise known
-        return known
+        if self.is_late():
+            raise ParserTrouble("judging it takes too long")
+        try:
+            return self.load(text)
+        except ParserTrouble:
+            self.lasts = False
+            raise
+
+    def is_late(self) -> bool:
+        if time.monotonic() <= self.deadline:
+            return False
+        self.lasts = False
+        return True
 
 
 class _Pass:
     """One reading of the line under the facts known so far."""
 
-    def __init__(self, line: _Line, facts: Facts) -> None:
+    def __init__(self, line: _Line, facts: LineFacts) -> None:
         self.line = line
         self.facts = facts
         self.findings = Findings(facts)
@@ -138,25 +141,44 @@ class _Pass:
         self.seen: set[tuple[str, Places]] = set()
 
     def run(self) -> Findings:
-        self.read(self.line.text, None, ((),), ())
+        self.whole()
         while self.waiting:
             if len(self.done) >= MAX_COMMANDS:
-                raise _TooMuch("starts too many commands")
-            if time.monotonic() > self.line.deadline:
-                raise _TooMuch("judging it takes too long")
+                self.findings.unreadable("starts too many commands")
+                break
+            if self.line.is_late():
+                self.findings.unreadable("judging it takes too long")
+                break
             self.settle(self.waiting.popleft())
         self.findings.commands = [self.marked(command) for command in self.done]
         return self.findings
 
+    def whole(self) -> None:
+        text = self.line.text
+        divergence = find_divergence(text)
+        if divergence is not None:
+            why, at = divergence
+            self.findings.unreadable(why, Span(at, at + 1))
+        trouble = self.read(text, None, ((),), ())
+        if trouble is not None:
+            start = trouble.offset
+            span = None if start is None else Span(start, min(start + 1, len(text)))
+            self.findings.unreadable(trouble.message, span)
+
     def read(
         self, text: str, within: Span | None, places: Places, via: tuple[str, ...], *, is_alias: bool = False
-    ) -> None:
-        source = Source(text, within)
+    ) -> Trouble | None:
+        """Lines up the commands of a text, or of as much of it as can be read."""
         if "\r" in text:
             at = text.index("\r")
             self.findings.unknown("control character", within or Span(at, at + 1))
-        if text.strip(" \t\n"):
-            walk(self.line.tree(text), source, places, via, self.findings)
+        if not text.strip(" \t\n"):
+            return None
+        start, tree, trouble = self.line.reading(text)
+        try:
+            walk(tree, Source(start, within), places, via, self.findings)
+        except RecursionError:
+            self.findings.unreadable("nested too deeply")
         if is_alias and self.findings.commands:
             last = self.findings.commands[-1]
             rest = Word("", last.span, (Computed("arguments of the alias", False),))
@@ -164,6 +186,7 @@ class _Pass:
         # What a text starts stands where the command stood that holds the text.
         self.waiting.extendleft(reversed(self.findings.commands))
         self.findings.commands = []
+        return trouble
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)
@@ -172,7 +195,8 @@ class _Pass:
         for unknown in unwrapped.unknowns:
             self.findings.unknown(unknown.why, unknown.span, runs=unknown.runs)
         if len(command.via) >= MAX_DEPTH and (unwrapped.inner or unwrapped.texts or texts):
-            raise _TooMuch("too many commands inside of each other")
+            self.findings.unreadable("too many commands inside of each other")
+            return
         self.waiting.extendleft(reversed(unwrapped.inner))
         for found in unwrapped.texts:
             texts.append(Nested(found.text, found.span, found.via, command.directories))
@@ -184,13 +208,10 @@ class _Pass:
         if key in self.seen:
             return
         self.seen.add(key)
-        problem = "\0" in nested.text or find_divergence(nested.text) is not None
-        try:
-            if not problem:
-                self.read(nested.text, nested.span, nested.directories, nested.via, is_alias=nested.is_alias)
-        except SyntaxTrouble:
-            problem = True
-        if problem:
+        unread = "\0" in nested.text or find_divergence(nested.text) is not None
+        if self.read(nested.text, nested.span, nested.directories, nested.via, is_alias=nested.is_alias):
+            unread = True
+        if unread:
             self.findings.unknown("a text inside of the line cannot be parsed", nested.span, runs=True)
         elif runs_in_another_shell(nested.via) and has_bash_only_syntax(nested.text):
             self.findings.unknown("`sh` may read this otherwise than bash does", nested.span, runs=True)

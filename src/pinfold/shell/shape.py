@@ -7,7 +7,7 @@ is an error that says what to write instead. Comparing a shape with a command is
 
 from pinfold.model.script import Command, Shape, Word
 from pinfold.model.text import Span
-from pinfold.shell.effects import Level, uncharted
+from pinfold.shell.effects import Stage, uncharted
 from pinfold.shell.options import literal_word
 from pinfold.shell.programs import chart, program_name
 from pinfold.shell.unwrap import resolve
@@ -30,7 +30,7 @@ def shape(rule_text: str) -> Shape:
     return Shape(name, words, _flags(levels), operands)
 
 
-def _flags(levels: tuple[Level, ...]) -> tuple[str, ...]:
+def _flags(levels: tuple[Stage, ...]) -> tuple[str, ...]:
     """The options a restrictive rule asks for: those that weigh something, or else all of them."""
     given = [given for level in levels for given in level.arguments.given]
     heavy = [one.name for one in given if not one.option.weightless]

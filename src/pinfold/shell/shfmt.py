@@ -23,6 +23,8 @@ import sys
 import time
 from typing import NamedTuple
 
+from pinfold.model.errors import PinfoldError
+
 MAX_ANSWER = 64 * 1024 * 1024
 # Of the processor a text may take this long; the wall clock is patient, as a busy machine is nobody's fault.
 CPU_SECONDS = 1
@@ -31,8 +33,8 @@ _CHUNK = 1 << 20
 _LAST = b"\n}\n"
 
 
-class SyntaxTrouble(Exception):  # noqa: N818 - trouble of the text, not an error of ours
-    """The text has no tree. `offset` counts characters, where the place is known."""
+class Trouble(Exception):  # noqa: N818 - of the text or the machine, not an error of ours
+    """A text has no tree. `offset` counts characters, where the place is known."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
@@ -40,18 +42,28 @@ class SyntaxTrouble(Exception):  # noqa: N818 - trouble of the text, not an erro
         self.offset = offset
 
 
+class SyntaxTrouble(Trouble):
+    """The text is at fault, and would be at any time."""
+
+
+class ParserTrouble(Trouble):
+    """The parser failed at this text, now: it may not do so again."""
+
+
+class TookTooLong(ParserTrouble):
+    pass
+
+
+class NoAnswer(ParserTrouble):
+    """The process died before it said anything: worth one more try with a fresh one."""
+
+
 class Process(NamedTuple):
     pid: int
     stdin: int
     stdout: int
-
-
-class TookTooLong(SyntaxTrouble):
-    pass
-
-
-class NoAnswer(Exception):  # noqa: N818
-    """The process died or hung before it said anything: worth one more try with a fresh one."""
+    handle: int = -1
+    """A pidfd. Where the host ignores SIGCHLD, its pid may long be another's; -1 where there is none."""
 
 
 _binary: list[str] = []
@@ -75,7 +87,7 @@ def _look_for_binary() -> str:
                 found = _recorded_binary(folder, name)
                 if found:
                     return found
-    raise SyntaxTrouble("the shell parser is missing: shfmt-py is not installed")
+    raise PinfoldError("the shell parser is missing, so no line can be judged; install `shfmt-py` again")
 
 
 def _recorded_binary(folder: str, name: str) -> str:
@@ -99,37 +111,58 @@ def _pipe() -> tuple[int, int]:
     import fcntl
 
     moved = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (reader, writer))
-    os.close(reader)
-    os.close(writer)
+    _close(reader, writer)
     return moved[0], moved[1]
 
 
+def _close(*descriptors: int) -> None:
+    for fd in descriptors:
+        if fd >= 0:
+            os.close(fd)
+
+
 def start() -> Process:
+    """A process that waits for a text. Raises PinfoldError where this machine cannot start one."""
     binary = find_binary()
-    child_in, stdin = _pipe()
-    stdout, child_out = _pipe()
+    opened: list[int] = []
     try:
-        pid = os.posix_spawn(
-            binary,
-            [binary, "--to-json", "-ln", "bash"],
-            {},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, child_in, 0),
-                (os.POSIX_SPAWN_DUP2, child_out, 1),
-                (os.POSIX_SPAWN_DUP2, child_out, 2),
-            ],
-            setpgroup=0,  # a Ctrl-C in the host's terminal is not meant for it
-            setsigmask=(),
-        )
+        opened += _pipe()
+        opened += _pipe()
+        process = _spawn(binary, *opened)
     except OSError as error:
-        os.close(stdin)
-        os.close(stdout)
-        raise SyntaxTrouble(f"the shell parser cannot be started: {error.strerror}") from None
-    finally:
-        os.close(child_in)
-        os.close(child_out)
-    _limit(pid)
-    return Process(pid, stdin, stdout)
+        _close(*opened)
+        why = error.strerror or str(error)
+        raise PinfoldError(
+            f"the shell parser cannot be started, so no line can be judged: {why}; check `{binary}`, "
+            "and whether this machine is out of processes, files or memory"
+        ) from None
+    _limit(process.pid)
+    return process
+
+
+def _spawn(binary: str, child_in: int, stdin: int, stdout: int, child_out: int) -> Process:
+    pid = os.posix_spawn(
+        binary,
+        [binary, "--to-json", "-ln", "bash"],
+        {},
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, child_in, 0),
+            (os.POSIX_SPAWN_DUP2, child_out, 1),
+            (os.POSIX_SPAWN_DUP2, child_out, 2),
+        ],
+        setpgroup=0,  # a Ctrl-C in the host's terminal is not meant for it
+        setsigmask=(),
+    )
+    handle = _handle(pid)
+    _close(child_in, child_out)
+    return Process(pid, stdin, stdout, handle)
+
+
+def _handle(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return -1  # it is gone already, no descriptor is left, or the kernel is older than 5.3
 
 
 def _limit(pid: int) -> None:
@@ -141,15 +174,27 @@ def _limit(pid: int) -> None:
 
 def end(process: Process, *, kill: bool = True) -> int | None:
     """Closes what is open, reaps; the exit code, or None where somebody else reaped it."""
-    for fd in (process.stdin, process.stdout):
-        if fd >= 0:
-            os.close(fd)
+    _close(process.stdin, process.stdout)
     try:
         if kill:
-            os.kill(process.pid, signal.SIGKILL)
+            _kill(process)
         return os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
     except (ChildProcessError, ProcessLookupError):
         return None
+    finally:
+        _close(process.handle)
+
+
+def _kill(process: Process) -> None:
+    if process.handle >= 0:
+        signal.pidfd_send_signal(process.handle, signal.SIGKILL)
+    elif os.waitpid(process.pid, os.WNOHANG) == (0, 0):  # still ours, so the number is too
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def leave(process: Process) -> None:
+    """Closes what is open and no more: in a forked copy, the process is another's child."""
+    _close(process.stdin, process.stdout, process.handle)
 
 
 def ask(process: Process, data: bytes, ended: list[Process]) -> bytes:
@@ -157,8 +202,8 @@ def ask(process: Process, data: bytes, ended: list[Process]) -> bytes:
     deadline = time.monotonic() + TIMEOUT
     try:
         _write(process.stdin, data, deadline)
-        os.close(process.stdin)
-        process = process._replace(stdin=-1)
+        stdin, process = process.stdin, process._replace(stdin=-1)
+        os.close(stdin)
         answer = _read(process.stdout, deadline)
     except BaseException:
         end(process)
@@ -170,7 +215,7 @@ def ask(process: Process, data: bytes, ended: list[Process]) -> bytes:
     if code == -signal.SIGKILL:
         raise TookTooLong("parsing it takes too long")
     if not answer or (code is not None and code < 0):
-        raise NoAnswer
+        raise NoAnswer("the shell parser died")
     raise trouble_of(answer, data)
 
 

@@ -7,27 +7,30 @@ A NUL is refused here: shfmt takes it for a character of the text, where bash dr
 """
 
 import _thread
-import _weakref
 import os
-from typing import Any, Self
+import sys
+from _weakrefset import WeakSet
+from collections.abc import Callable
+from typing import Self
 
 import msgspec
 
-from pinfold.shell.shfmt import NoAnswer, Process, SyntaxTrouble, TookTooLong, ask, end, start
+from pinfold.model.errors import PinfoldError
+from pinfold.shell.prefix import Tree
+from pinfold.shell.shfmt import NoAnswer, ParserTrouble, Process, SyntaxTrouble, ask, end, leave, start
 
 MAX_CHARACTERS = 10_000
 
-Tree = dict[str, Any]
-
 
 def load_tree(text: str) -> Tree:
-    """The tree of `text`, from a shfmt started for it alone."""
+    """The tree of `text`, from a shfmt started for it alone; a second one, should the first die."""
     data = _encode(text)
     ended: list[Process] = []
     try:
-        return _decode(ask(start(), data, ended))
-    except NoAnswer:
-        raise SyntaxTrouble("the shell parser died") from None
+        try:
+            return _decode(ask(start(), data, ended))
+        except NoAnswer:
+            return _decode(ask(start(), data, ended))
     finally:
         for process in ended:
             end(process)
@@ -45,8 +48,7 @@ class Parser:
         self._ended: list[Process] = []
         self._warm = warm
         if warm:
-            itself = _weakref.ref(self)
-            os.register_at_fork(after_in_child=lambda: _forget_parent(itself()))
+            _warm_parsers.add(self)
             self._refill()
 
     def load_tree(self, text: str) -> Tree:
@@ -58,11 +60,9 @@ class Parser:
             if process:
                 try:
                     return _decode(ask(process, data, self._ended))
-                except (NoAnswer, TookTooLong):
+                except ParserTrouble:
                     pass  # it was killed, or a forked copy of this process holds its stdin open
             return _decode(ask(start(), data, self._ended))
-        except NoAnswer:
-            raise SyntaxTrouble("the shell parser died") from None
         finally:
             self._refill_soon()
 
@@ -80,8 +80,9 @@ class Parser:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if self._waiting is not None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # When the interpreter ends, modules are half gone; the process ends with its stdin.
+        if not is_finalizing() and getattr(self, "_waiting", None) is not None:
             self.close()
 
     def _take(self) -> Process | None:
@@ -94,8 +95,8 @@ class Parser:
         self._lock = _thread.allocate_lock()  # another thread may have held it when we were forked
         inherited = [*self._ended, *([self._waiting] if self._waiting else [])]
         self._ended, self._waiting = [], None
-        for fd in (fd for process in inherited for fd in (process.stdin, process.stdout) if fd >= 0):
-            os.close(fd)
+        for process in inherited:
+            leave(process)
 
     def _reap(self) -> None:
         while True:
@@ -109,7 +110,7 @@ class Parser:
         self._reap()
         try:
             process = start()
-        except (OSError, SyntaxTrouble):
+        except PinfoldError:
             return  # the next text will meet the same trouble, and say so
         with self._lock:
             if self._warm and self._waiting is None:
@@ -125,9 +126,15 @@ class Parser:
             return  # no thread to be had, or the interpreter is ending: the next text starts its own
 
 
-def _forget_parent(parser: Parser | None) -> None:
-    if parser is not None:
+_warm_parsers: WeakSet[Parser] = WeakSet()
+
+
+def _forget_parents() -> None:
+    for parser in list(_warm_parsers):
         parser._forget()
+
+
+os.register_at_fork(after_in_child=_forget_parents)
 
 
 def _encode(text: str) -> bytes:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Text, Trait, Unknown, Word
 from pinfold.model.text import Span
-from pinfold.shell.effects import Level, complete, here_text, is_narrowed, uncharted
+from pinfold.shell.effects import Stage, complete, here_text, is_narrowed, uncharted
 from pinfold.shell.options import Given, computed_word, drop, literal_word, sort_words
 from pinfold.shell.programs import Chart, Runs, chart, program_name
 from pinfold.shell.variables import assignment_hazards, declaration_hazards
@@ -55,24 +55,24 @@ def unwrap(command: Command) -> Unwrapped:
     return _Unwrapping(command, name, levels).unwrapped()
 
 
-def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Level, ...]:
+def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
     """The program and its subcommands, each with its own words."""
-    levels: list[Level] = []
+    levels: list[Stage] = []
     here = top
     while here.has_subcommands:
         arguments = sort_words(here, words, stop=True)
-        levels.append(Level(here, arguments))
+        levels.append(Stage(here, arguments))
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
             return tuple(levels)
         words = arguments.operands[1:]
         child = here.child(name)
         here = child if child is not None else here.stranger(name)
-    levels.append(Level(here, sort_words(here, words)))
+    levels.append(Stage(here, sort_words(here, words)))
     return tuple(levels)
 
 
 class _Unwrapping:
-    def __init__(self, command: Command, name: str, levels: tuple[Level, ...]) -> None:
+    def __init__(self, command: Command, name: str, levels: tuple[Stage, ...]) -> None:
         self.name = name
         self.levels = levels
         self.command = complete(command, name, levels)
@@ -124,7 +124,7 @@ class _Unwrapping:
             ):
                 self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
 
-    def _alias(self, level: Level, name: str) -> bool:
+    def _alias(self, level: Stage, name: str) -> bool:
         """`git -c alias.p=push p` is `git push`."""
         for given in level.arguments.given:
             text = given.value.literal if given.value is not None else None

@@ -1,7 +1,8 @@
 """A syntax tree to the raw simple commands it may start, in order, each with where it may run.
 
 This module knows every kind of node that mvdan/sh makes of bash. A kind, or a field, that it does not know
-raises `UnknownNode`: the line then counts as not parsed. It does not know what programs do, nor the shell's
+raises `UnknownNode`: the line then counts as not parsed, and what other statements start is found all the
+same. It does not know what programs do, nor the shell's
 own commands beyond the directory they leave behind (`builtins`).
 
 INVARIANT: every word of every node is given to `expansions.visit_word`, so no substitution is passed over.
@@ -47,7 +48,11 @@ class _Walker(ExpansionVisitor):
 
     def statements(self, stmts: Sequence[Node] | None, places: Places) -> Places:
         for stmt in stmts or ():
-            places = self.statement(stmt, places).either
+            try:
+                places = self.statement(stmt, places).either
+            except UnknownNode as node:
+                self.findings.unreadable(str(node))
+                places = None
         return places
 
     def statement(self, stmt: Node, places: Places) -> After:
