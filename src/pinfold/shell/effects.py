@@ -12,6 +12,8 @@ option that its chart does not list has that trait too.
 import re
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from pinfold.model.script import Command, Computed, Hazard, Redirection, Text, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.options import Arguments, Given, drop, literal_word
@@ -35,7 +37,7 @@ ROLES = frozenset(
 
 
 class Stage(NamedTuple):
-    """A program or subcommand with its words."""
+    """One of a command's names, program or subcommand, with the words that are its own."""
 
     chart: Chart
     arguments: Arguments
@@ -89,33 +91,28 @@ class _Found:
         self.hazards.append(Hazard(why, word.span, option))
 
 
-def complete(command: Command, name: str, levels: tuple[Stage, ...]) -> Command:
+def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
     """The command with everything that its charts say of it."""
     found = _Found()
     flags: dict[str, None] = {}
     below = False
     makes: list[str] = []
-    for level in levels:
-        below = below or level.chart.program.below
-        _own_hazard(found, level, command)
-        for given in level.arguments.given:
+    for stage in stages:
+        below = below or stage.chart.program.below
+        _own_hazard(found, stage, command)
+        for given in stage.arguments.given:
             flags.update(dict.fromkeys(given.names))
             below = below or given.option.below
             makes.append(given.option.makes)
-            _option(found, given, level.chart)
-        _doubts(found, level)
-    last = levels[-1]
+            _option(found, given, stage.chart)
+        _doubts(found, stage)
+    last = stages[-1]
     _operands(found, last, " ".join(makes), command.words[0].span)
-    names = tuple(level.arguments.operands[0] for level in levels[:-1])
+    names = tuple(stage.arguments.operands[0] for stage in stages[:-1])
     below = below and bool(found.reads)
-    return Command(
-        words=command.words,
-        span=command.span,
-        text=command.text,
-        assignments=command.assignments,
-        redirections=command.redirections,
+    return replace(
+        command,
         directories=moved(command.directories, found.directories),
-        via=command.via,
         program=name,
         flags=tuple(flags),
         operands=names + last.arguments.operands,
@@ -124,7 +121,7 @@ def complete(command: Command, name: str, levels: tuple[Stage, ...]) -> Command:
         writes=command.writes + tuple(found.writes),
         deletes=command.deletes + tuple(found.deletes),
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments), *found.hazards)),
-        traits=command.traits | _traits(levels),
+        traits=command.traits | _traits(stages),
     )
 
 
@@ -146,21 +143,11 @@ def uncharted(command: Command, name: str) -> Command:
         flags[flag] = None
         if not flag.startswith("--"):
             flags.update(dict.fromkeys("-" + letter for letter in flag[1:]))
-    return Command(
-        words=command.words,
-        span=command.span,
-        text=command.text,
-        assignments=command.assignments,
-        redirections=command.redirections,
-        directories=command.directories,
-        via=command.via,
+    return replace(
+        command,
         program=name,
         flags=tuple(flags),
         operands=tuple(operands),
-        reads=command.reads,
-        reads_below=command.reads_below,
-        writes=command.writes,
-        deletes=command.deletes,
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments))),
         traits=command.traits | {Trait.UNCHARTED},
     )
@@ -179,9 +166,9 @@ def here_text(redirections: tuple[Redirection, ...]) -> Word | None:
     return bodies[-1] if bodies else None
 
 
-def _own_hazard(found: _Found, level: Stage, command: Command) -> None:
-    if level.chart.program.hazard:
-        found.hazards.append(Hazard(level.chart.program.hazard, command.span, level.chart.name))
+def _own_hazard(found: _Found, stage: Stage, command: Command) -> None:
+    if stage.chart.program.hazard:
+        found.hazards.append(Hazard(stage.chart.program.hazard, command.span, stage.chart.name))
 
 
 def _option(found: _Found, given: Given, chart: Chart) -> None:
@@ -200,17 +187,17 @@ def _is_safe_value(given: Given) -> bool:
     return bool(given.option.safe and text is not None and re.fullmatch(given.option.safe, text))
 
 
-def _doubts(found: _Found, level: Stage) -> None:
-    if level.chart.risky:
-        why = f"may expand to an option such as `{level.chart.risky}`"
-        found.hazards += [Hazard(why, word.span) for word in level.arguments.doubts]
+def _doubts(found: _Found, stage: Stage) -> None:
+    if stage.chart.risky:
+        why = f"may expand to an option such as `{stage.chart.risky}`"
+        found.hazards += [Hazard(why, word.span) for word in stage.arguments.doubts]
 
 
-def _operands(found: _Found, level: Stage, makes: str, span: Span) -> None:
-    chart = level.chart
+def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
+    chart = stage.chart
     table = chart.program.operands
-    taken = {given.option.takes for given in level.arguments.given}
-    words = list(level.arguments.operands)
+    taken = {given.option.takes for given in stage.arguments.given}
+    words = list(stage.arguments.operands)
     if table.unsafe:
         found.hazards += [
             Hazard(table.why, word.span) for word in words if re.search(table.unsafe, _lenient(word))
@@ -223,24 +210,24 @@ def _operands(found: _Found, level: Stage, makes: str, span: Span) -> None:
         return
     if words and table.first and "first" not in taken:
         found.play(table.first, words.pop(0), chart)
-    if words and table.last and "last" not in taken and len(level.arguments.operands) > 1:
+    if words and table.last and "last" not in taken and len(stage.arguments.operands) > 1:
         # `rsync --delete` takes from its destination what the source does not have.
         emptied = " deletes" if "empties" in makes.split() else ""
         found.play(table.last + emptied, words.pop(), chart)
     if len(words) > 1 and table.second:
         found.play(table.second, words.pop(1), chart)
-    below = any(given.option.below for given in level.arguments.given)
+    below = any(given.option.below for given in stage.arguments.given)
     if not words and (table.default or below):
         # `grep -r x` and its like walk the working directory.
         words = [literal_word(table.default or ".", span)]
     for word in words:
         found.play(table.rest, word, chart)
-        found.play(makes, some_of(word) if is_narrowed(level) else word, chart)
+        found.play(makes, some_of(word) if is_narrowed(stage) else word, chart)
 
 
-def is_narrowed(level: Stage) -> bool:
-    narrowing = level.chart.program.narrowing.split()
-    return any(given.name in narrowing for given in level.arguments.given)
+def is_narrowed(stage: Stage) -> bool:
+    narrowing = stage.chart.program.narrowing.split()
+    return any(given.name in narrowing for given in stage.arguments.given)
 
 
 def some_of(word: Word) -> Word:
@@ -258,16 +245,16 @@ def _lenient(word: Word) -> str:
     return "".join(part.text for part in word.parts if isinstance(part, Text))
 
 
-def _traits(levels: tuple[Stage, ...]) -> frozenset[Trait]:
-    traits = {trait for level in levels for trait in level.chart.program.traits}
-    changes = any(level.chart.program.changes_pinfold for level in levels) or any(
+def _traits(stages: tuple[Stage, ...]) -> frozenset[Trait]:
+    traits = {trait for stage in stages for trait in stage.chart.program.traits}
+    changes = any(stage.chart.program.changes_pinfold for stage in stages) or any(
         given.option.changes_pinfold and not _is_safe_value(given)
-        for level in levels
-        for given in level.arguments.given
+        for stage in stages
+        for given in stage.arguments.given
     )
     if changes:
         traits.add(Trait.CHANGES_PINFOLD)
-    if any(not given.listed and given.value is None for level in levels for given in level.arguments.given):
+    if any(not given.listed and given.value is None for stage in stages for given in stage.arguments.given):
         # The word after an option that no chart lists may be its value, so the operands are not certain.
         traits.add(Trait.UNCHARTED)
     return frozenset(traits)

@@ -24,15 +24,15 @@ def shape(rule_text: str) -> Shape:
     rest = tuple(literal_word(word, SPAN) for word in words[1:])
     if known is None:
         return _uncharted(name, words, rest)
-    levels = resolve(known, rest)
-    names = tuple(level.arguments.operands[0] for level in levels[:-1])
-    operands = _literals(names + levels[-1].arguments.operands)
-    return Shape(name, words, _flags(levels), operands)
+    stages = resolve(known, rest)
+    names = tuple(stage.arguments.operands[0] for stage in stages[:-1])
+    operands = _literals(names + stages[-1].arguments.operands)
+    return Shape(name, words, _flags(stages), operands)
 
 
-def _flags(levels: tuple[Stage, ...]) -> tuple[str, ...]:
+def _flags(stages: tuple[Stage, ...]) -> tuple[str, ...]:
     """The options a restrictive rule asks for: those that weigh something, or else all of them."""
-    given = [given for level in levels for given in level.arguments.given]
+    given = [given for stage in stages for given in stage.arguments.given]
     heavy = [one.name for one in given if not one.option.weightless]
     return tuple(dict.fromkeys(heavy or [one.name for one in given]))
 

@@ -51,35 +51,35 @@ def unwrap(command: Command) -> Unwrapped:
     known = chart(name)
     if known is None:
         return Unwrapped(uncharted(command, name))
-    levels = resolve(known, command.words[1:])
-    return _Unwrapping(command, name, levels).unwrapped()
+    stages = resolve(known, command.words[1:])
+    return _Unwrapping(command, name, stages).unwrapped()
 
 
 def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
     """The program and its subcommands, each with its own words."""
-    levels: list[Stage] = []
+    stages: list[Stage] = []
     here = top
     while here.has_subcommands:
         arguments = sort_words(here, words, stop=True)
-        levels.append(Stage(here, arguments))
+        stages.append(Stage(here, arguments))
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
-            return tuple(levels)
+            return tuple(stages)
         words = arguments.operands[1:]
         child = here.child(name)
         here = child if child is not None else here.stranger(name)
-    levels.append(Stage(here, sort_words(here, words)))
-    return tuple(levels)
+    stages.append(Stage(here, sort_words(here, words)))
+    return tuple(stages)
 
 
 class _Unwrapping:
-    def __init__(self, command: Command, name: str, levels: tuple[Stage, ...]) -> None:
+    def __init__(self, command: Command, name: str, stages: tuple[Stage, ...]) -> None:
         self.name = name
-        self.levels = levels
-        self.command = complete(command, name, levels)
+        self.stages = stages
+        self.command = complete(command, name, stages)
         self.via = (*command.via, name)
-        self.runs = levels[-1].chart.program.runs or NOTHING
-        self.given = tuple(given for level in levels for given in level.arguments.given)
-        self.operands = levels[-1].arguments.operands
+        self.runs = stages[-1].chart.program.runs or NOTHING
+        self.given = tuple(given for stage in stages for given in stage.arguments.given)
+        self.operands = stages[-1].arguments.operands
         self.inner: list[Command] = []
         self.texts: list[ShellText] = []
         self.unknowns: list[Unknown] = []
@@ -108,30 +108,30 @@ class _Unwrapping:
     # Subcommands
 
     def _subcommand(self) -> None:
-        for level in self.levels:
-            program = level.chart.program
-            if not level.chart.has_subcommands or not level.arguments.operands:
+        for stage in self.stages:
+            program = stage.chart.program
+            if not stage.chart.has_subcommands or not stage.arguments.operands:
                 continue
-            word = level.arguments.operands[0]
+            word = stage.arguments.operands[0]
             name = word.literal
-            if name is None or level.arguments.doubts:
-                why = f"which `{level.chart.name}` command this is, is only known when it runs"
+            if name is None or stage.arguments.doubts:
+                why = f"which `{stage.chart.name}` command this is, is only known when it runs"
                 self.unknowns.append(Unknown(why, word.span, True))
             elif (
-                level.chart.child(name) is None
-                and not self._alias(level, name)
+                stage.chart.child(name) is None
+                and not self._alias(stage, name)
                 and program.unknown_subcommand
             ):
                 self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
 
-    def _alias(self, level: Stage, name: str) -> bool:
+    def _alias(self, stage: Stage, name: str) -> bool:
         """`git -c alias.p=push p` is `git push`."""
-        for given in level.arguments.given:
+        for given in stage.arguments.given:
             text = given.value.literal if given.value is not None else None
             key, _, meaning = (text or "").partition("=")
             if not given.option.alias or key.lower() != f"{given.option.alias}{name}".lower():
                 continue
-            rest = level.arguments.operands[1:]
+            rest = stage.arguments.operands[1:]
             if meaning.startswith("!"):
                 self._text_of((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
             else:
@@ -178,8 +178,8 @@ class _Unwrapping:
             return
         words = self.operands[self.runs.skip :] if kind in ("argv", "shell", "first") else self.operands
         assignments, words = self._assignments(words)
-        doubts = self.levels[-1].arguments.doubts
-        unlisted = [g for g in self.levels[-1].arguments.given if not g.listed and g.value is None]
+        doubts = self.stages[-1].arguments.doubts
+        unlisted = [g for g in self.stages[-1].arguments.given if not g.listed and g.value is None]
         if kind in ("argv", "shell") and unlisted and words:
             why = f"what `{unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
@@ -266,7 +266,7 @@ class _Unwrapping:
         starts = self.operands if not self.runs.operands else ()
         start = starts[0].literal if len(starts) == 1 else None
         known = [Text(start)] if start and not self.runs.operands else []
-        whole = not is_narrowed(self.levels[-1])
+        whole = not is_narrowed(self.stages[-1])
         return [*known, Computed("what the program fills in", quoted=True, may_be_empty=whole)]
 
     def _start(

@@ -1,0 +1,159 @@
+"""The shell's own commands that take names of variables or change the shell's options.
+
+They run nothing themselves. Each judge adds to the findings what it may assign, export or switch on.
+
+Facts about bash: every builtin that takes a variable's name also takes `a[expression]`, and evaluates the
+expression.
+"""
+
+from collections.abc import Callable
+
+from pinfold.model.script import Command, Computed, Word
+from pinfold.shell.findings import Findings
+
+Judge = Callable[[Command, list[Word], Findings], None]
+
+RUN_LATER = frozenset(
+    ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "BASH_ENV", "ENV", "BASH_ALIASES", "BASH_CMDS")
+)
+"""Variables whose value the shell runs, expands or takes for the meaning of a name."""
+
+
+def _takes_names(*value_options: str) -> Judge:
+    """A builtin whose operands are names of variables; `value_options` take a value, which is none."""
+
+    def judge(_: Command, words: list[Word], findings: Findings) -> None:
+        skip = False
+        for word in words:
+            text = word.literal
+            if skip:
+                skip = False
+            elif text is not None and len(text) > 1 and text[0] in "-+":
+                skip = text[-1] in value_options
+            else:
+                _assign(word, findings)
+
+    return judge
+
+
+def _assign(word: Word, findings: Findings) -> None:
+    name, _, _ = word.start.partition("=")
+    name = name.removesuffix("+")
+    # `NAME=$(x)` assigns to a name that is known though the value is not.
+    if (word.literal is None and "=" not in word.start) or not name.isidentifier():
+        findings.assigns_any = True
+        if name or word.literal is None:
+            findings.unknown("a variable's name may hold a subscript, which is evaluated", word.span)
+        return
+    findings.assigned.add(name)
+    if name in RUN_LATER:
+        findings.unknown(f"the shell may run what `{name}` holds", word.span, runs=True)
+
+
+def _declare(command: Command, words: list[Word], findings: Findings) -> None:
+    options = [word for word in words if word.start.startswith(("-", "+"))]
+    for word in options:
+        if word.literal is None or set(word.literal) & set("in"):
+            findings.unknown("values of such a variable are evaluated again", word.span)
+    for word in words:
+        if word not in options:
+            _assign(word, findings)
+            exports = command.words[0].literal == "export" or any("x" in o.start for o in options)
+            if exports and word.start:
+                findings.exported.add(word.start.partition("=")[0].removesuffix("+"))
+
+
+def _printf(_: Command, words: list[Word], findings: Findings) -> None:
+    _option_names_variable(words, "v", findings)
+
+
+def _wait(_: Command, words: list[Word], findings: Findings) -> None:
+    _option_names_variable(words, "p", findings)
+
+
+def _option_names_variable(words: list[Word], letter: str, findings: Findings) -> None:
+    for index, word in enumerate(words[:2] if letter == "v" else words):
+        if word.literal is None:
+            # Only a value of this very line can hold both the option and a payload.
+            if any(isinstance(part, Computed) for part in word.parts) and word.may_be_option:
+                findings.unknown(f"`{word.source}` may be an option that names a variable", word.span)
+            continue
+        if word.literal == f"-{letter}" and index + 1 < len(words):
+            _assign(words[index + 1], findings)
+        elif word.literal.startswith(f"-{letter}"):
+            findings.unknown("a variable's name may hold a subscript, which is evaluated", word.span)
+            findings.assigns_any = True
+
+
+def _getopts(_: Command, words: list[Word], findings: Findings) -> None:
+    for word in words[1:2]:
+        _assign(word, findings)
+
+
+def _test(_: Command, words: list[Word], findings: Findings) -> None:
+    operands = words[:-1] if words and words[-1].literal == "]" else words
+    for word in operands:
+        splits = word.splits and any(isinstance(part, Computed) for part in word.parts)
+        if word.literal in ("-v", "-R") or splits:
+            findings.unknown("a test may evaluate a subscript", word.span)
+    if len(operands) == 2 and operands[0].literal is None:
+        findings.unknown("a test may evaluate a subscript", operands[0].span)
+
+
+def _set(_: Command, words: list[Word], findings: Findings) -> None:
+    for index, word in enumerate(words):
+        text = word.literal
+        if text == "--":
+            break
+        if text is None:
+            findings.unknown("which options `set` changes is only known when it runs", word.span)
+            continue
+        named = words[index - 1].literal if index else ""
+        is_option = text.startswith("-") or named == "-o"
+        if is_option and ("a" in text[1:] or text == "allexport"):
+            findings.exports_all = True
+        if is_option and (("k" in text[1:] and text[0] == "-") or text == "keyword"):
+            findings.unknown("`set -k` makes assignments of arguments", word.span)
+            findings.assigns_any = True
+        if is_option and ((text[0] == "-" and "H" in text) or text in ("histexpand", "history")):
+            findings.unknown("history expansion rewrites later lines", word.span, runs=True)
+
+
+_SHOPT = frozenset(("cdable_vars", "autocd", "lastpipe"))
+
+
+def _shopt(_: Command, words: list[Word], findings: Findings) -> None:
+    for word in words:
+        if word.literal is None or word.literal in _SHOPT:
+            findings.moves = True
+            findings.unknown("a shell option that changes what `cd` and pipes do", word.span)
+        if word.literal in ("histexpand", "history"):
+            findings.unknown("history expansion rewrites later lines", word.span, runs=True)
+
+
+def _let(command: Command, _: list[Word], findings: Findings) -> None:
+    """Only where shfmt did not see it: `command let x=1`."""
+    findings.unknown("`let` evaluates text as arithmetic", command.span)
+    findings.assigns_any = True
+
+
+TAKES_NAMES: dict[str, Judge] = {
+    "mapfile": _takes_names("d", "n", "O", "s", "u", "C", "c"),
+    "readarray": _takes_names("d", "n", "O", "s", "u", "C", "c"),
+    "read": _takes_names("d", "i", "n", "N", "p", "t", "u"),
+    "unset": _takes_names(),
+    "declare": _declare,
+    "typeset": _declare,
+    "local": _declare,
+    "export": _declare,
+    "readonly": _declare,
+    "nameref": _declare,
+    "printf": _printf,
+    "wait": _wait,
+    "getopts": _getopts,
+    "test": _test,
+    "[": _test,
+    "set": _set,
+    "shopt": _shopt,
+    "let": _let,
+}

@@ -1,0 +1,120 @@
+"""The shell's own commands that run text: now (`eval`), later (`trap`), by another name (`alias`).
+
+Each judge reads the text where it is literal, so that it is parsed like the line, and says `Unknown` where
+it is not.
+
+Facts about bash: text is run later by traps, aliases, completions, keys (`bind -x`), `mapfile -C` and `fc`.
+"""
+
+from collections.abc import Callable
+
+from pinfold.model.script import Command, Word
+from pinfold.shell.directories import anywhere
+from pinfold.shell.findings import Findings, Nested
+
+Judge = Callable[[Command, list[Word], Findings], list[Nested]]
+"""Takes a command and its words after the name; gives back the texts that it runs."""
+
+
+def _nested(command: Command, name: str, text: str, word: Word, findings: Findings) -> Nested:
+    places = command.directories if name == "eval" else anywhere(findings.facts, command.directories)
+    return Nested(text, word.span, (*command.via, name), places, is_alias=name == "alias")
+
+
+def _eval(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
+    if words and words[0].literal == "--":
+        words = words[1:]
+    if not words:
+        return []
+    texts = [word.literal for word in words]
+    if None in texts:
+        findings.unknown("what `eval` runs is only known when it runs", command.span, runs=True)
+        findings.moves = findings.assigns_any = True
+        return []
+    return [_nested(command, "eval", " ".join(filter(None, texts)), words[0], findings)]
+
+
+def _source(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
+    operands = words[1:] if words and words[0].literal == "--" else words
+    file = operands[0].literal if operands else ""
+    findings.assigns_any = True
+    if file is None or file.startswith(("/dev/", "/proc/")):
+        findings.unknown("what is sourced is only known when it runs", command.span, runs=True)
+    else:
+        findings.unknown("a sourced file may give names another meaning", command.span)
+    return []
+
+
+def _trap(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
+    if words and words[0].literal == "--":
+        words = words[1:]
+    if not words or (words[0].literal or "x").startswith("-") or len(words) == 1:
+        if any(word.literal is None for word in words):
+            findings.unknown("what `trap` will run is only known when it runs", command.span, runs=True)
+        return []
+    text = words[0].literal
+    if text is None:
+        findings.unknown("what `trap` will run is only known when it runs", command.span, runs=True)
+        return []
+    return [_nested(command, "trap", text, words[0], findings)]
+
+
+def _alias(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
+    found: list[Nested] = []
+    for word in words:
+        text = word.literal
+        if text is None:
+            findings.unknown("what an alias stands for is only known when it runs", word.span, runs=True)
+            findings.defined.add(word.start.partition("=")[0])
+        elif "=" in text:
+            name, _, value = text.partition("=")
+            findings.defined.add(name)
+            if value.endswith("\\") or "<<" in value:
+                findings.unknown("an alias that changes how the line is read", word.span, runs=True)
+            found.append(_nested(command, "alias", value, word, findings))
+    return found
+
+
+def _runs_anything(why: str, *options: str) -> Judge:
+    """A builtin that may run anything: always, or where an option of `options` may be given."""
+
+    def judge(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
+        if not options or any(_may_hold(word, letter) for word in words for letter in options):
+            findings.unknown(why, command.span, runs=True)
+        return []
+
+    return judge
+
+
+def _may_hold(word: Word, letter: str) -> bool:
+    """Whether a word may be, or hold, the option `-letter`."""
+    if word.literal is None:
+        return word.may_be_option
+    text = word.literal
+    return len(text) > 1 and text[0] == "-" and text[1] != "-" and letter in text
+
+
+def _enable(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
+    if any(_may_hold(word, "f") for word in words):
+        findings.unknown("`enable -f` loads code into the shell", command.span, runs=True)
+    elif words:
+        findings.unknown("`enable` changes which names are the shell's own", command.span)
+    return []
+
+
+RUNS_TEXT: dict[str, Judge] = {
+    "eval": _eval,
+    "source": _source,
+    ".": _source,
+    "trap": _trap,
+    "alias": _alias,
+    "enable": _enable,
+    "hash": _runs_anything("`hash -p` gives a name another program", "p"),
+    "complete": _runs_anything("completions run text"),
+    "compgen": _runs_anything("completions run text"),
+    "compopt": _runs_anything("completions run text"),
+    "bind": _runs_anything("`bind -x` runs text on a key", "x"),
+    "fc": _runs_anything("`fc` runs lines of the history"),
+    "mapfile": _runs_anything("`mapfile -C` runs text for each line", "C"),
+    "readarray": _runs_anything("`mapfile -C` runs text for each line", "C"),
+}
