@@ -85,14 +85,14 @@ def verdict(s: Situation) -> Verdict:
         return "ask"
     if s.is_superuser and s.mode == "run_everything" and not fenced and not s.is_really_inside_a_fence:
         return "ask"
-    if s.administrator_disabled_auto_run or s.mode == "ask_every_time":
+    if s.administrator_disabled_auto_run or s.mode == "ask_every_time" or s.hook_says == "ask":
         return "ask"
 
     # What cannot be read, and what is not there.
     unreadable_is_fine = not s.has_ask_rules and not s.has_deny_rules and (runs_freely or runs_everything(s))
     if s.is_unparsed:
         return "allow" if unreadable_is_fine else "ask"
-    if s.matches_ask or s.may_match_a_list or s.hook_says == "ask":
+    if s.matches_ask or s.may_match_a_list:
         return "ask"
     if s.may_run_anything and s.has_ask_rules:
         return "ask"

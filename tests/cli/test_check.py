@@ -18,7 +18,7 @@ def run(tmp_path: Path, *arguments: str | bytes, settings: str = "") -> subproce
     for name in ("XDG_CONFIG_HOME", "PINFOLD_MODE", "PINFOLD_POLICY", "PINFOLD_NETWORK"):
         environment.pop(name, None)
     return subprocess.run(
-        [PINFOLD, *arguments, "--settings", str(tmp_path / "settings.toml")],
+        [PINFOLD, arguments[0], "--settings", str(tmp_path / "settings.toml"), *arguments[1:]],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -49,6 +49,9 @@ ANSWERS: list[tuple[list[str], int, str]] = [
     (["make", "--dangerously-disable-sandbox"], 10, "ask"),
     (["make", "--sandbox-policy", '{"networkAccess": true}'], 10, "ask"),
     (["make", "--sandbox-policy", '{"type": "WORKSPACE_READONLY"}'], 0, "allow"),
+    (["--", "ls", "-la", "a; rm -rf /"], 0, "allow"),
+    (["--", "git", "push"], 11, "deny"),
+    (["--path", ".", "--delete"], 10, "ask"),
     (["--policy", "read-only", "--path", "x", "--write"], 11, "deny"),
     (["--network", "none", "--host", "example.com:443"], 11, "deny"),
 ]
@@ -66,6 +69,10 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["ls", "--path", "x"], "give one of"),
     (["--host", "example.com"], "is not HOST:PORT"),
     (["--host", "example.com:99999999"], "is not HOST:PORT"),
+    (["--host", "example.com:65536"], "is not HOST:PORT"),
+    (["--mcp", "foo"], "is not SERVER:TOOL"),
+    (["ls", "--write"], "go with --path"),
+    (["ls", "--timeout", "-3"], "--timeout"),
     (["ls", "--sandbox-policy", "{"], "policy"),
     (["ls", "--sandbox-policy", '{"type": "SOMETHING"}'], "SOMETHING"),
     (["ls", "--cwd", "/nonexistent"], "is not a directory"),
@@ -110,7 +117,9 @@ def test_an_unreadable_file_is_one_clear_line(tmp_path: Path) -> None:
 def test_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
     answer = run(tmp_path, "check", "--json", "make && git push", settings=RULES)
     told = json.loads(answer.stdout)
-    assert set(told) == {"decision", "sandboxed", "reasons", "commands", "candidates", "policy", "widening"}
+    assert set(told) == {
+        "decision", "sandboxed", "reasons", "commands", "candidates", "policy", "widening", "notices",
+    }  # fmt: skip
     assert told["decision"] == "deny"
     (reason,) = told["reasons"]
     assert (reason["step"], reason["rule"], reason["span"]) == ("denied", "git push", [8, 16])
@@ -166,10 +175,40 @@ def test_a_line_from_standard_input(tmp_path: Path) -> None:
     assert b"NUL" in answer.stdout
 
 
+def test_an_answer_that_cannot_be_told_is_no_allow(tmp_path: Path) -> None:
+    for redirection in (">&-", "> /dev/full", "| true"):
+        line = f"set -o pipefail; {PINFOLD} check --json --settings /dev/null ls {redirection}"
+        answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+        assert answer.returncode in ((0, 125) if "true" in redirection else (125,))
+        assert b"Traceback" not in answer.stderr
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
+    line = f"mkdir gone; cd gone; rmdir ../gone; {PINFOLD} check ls"
+    answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert answer.returncode == 2
+    assert b"the working directory is gone" in answer.stderr
+
+
+def test_standard_input_that_is_closed(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        ["bash", "-c", f"{PINFOLD} check - <&-"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert answer.returncode == 2
+    assert b"standard input is closed" in answer.stderr
+
+
+def test_errors_are_json_where_answers_are(tmp_path: Path) -> None:
+    answer = run(tmp_path, "check", "--json", "ls", settings="[sandbox]\nauto_alow = true\n")
+    assert answer.returncode == 2
+    assert "auto_alow" in json.loads(answer.stdout)["error"]["message"]
+
+
 def test_explain_draws_and_names(tmp_path: Path) -> None:
     told = run(tmp_path, "explain", "make &&\ngit push", settings=RULES).stdout.decode()
     assert told.splitlines()[0] == "deny"
-    assert "  git push\n  ^^^^^^^^" in told
+    assert told.count("  git push\n  ^^^^^^^^\n") == 2, "once in the whole, once with the reason"
+    assert told.count("make &&") == 1
     assert "the rule `git push` speaks of it" in told
     assert "settings.toml:3" in told
     assert "to change it" in told

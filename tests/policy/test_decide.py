@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from pinfold.model.decision import Verdict
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.facts import HookAnswer
+from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
+from pinfold.model.text import Origin
 from pinfold.policy.decide import STEPS
 from tests.policy.world import ROOT, Paper, judged
 
@@ -140,7 +142,7 @@ def test_step(line: str, document: dict[str, Any], verdict: Verdict, step: str) 
 
 
 def test_every_step_has_a_case() -> None:
-    elsewhere = {"no_fence", "bypass", "widening", "superuser"}
+    elsewhere = {"no_fence", "bypass", "widening", "superuser", "asked_by_hook"}
     assert {step.__name__ for step in STEPS} == {case[3] for case in CASES} | elsewhere
 
 
@@ -192,6 +194,34 @@ def test_root_does_not_run_everything_without_a_fence() -> None:
     assert judged("ls", {"mode": "run_everything"}, is_superuser=True).verdict is ALLOW
 
 
+def test_a_hook_that_asks_is_heard_whatever_the_line() -> None:
+    hook = HookAnswer("hook", ASK, Origin("user"))
+    for line in ("ls", 'ls "', "", "make"):
+        decision = judged(line, {"mode": "run_everything"}, hooks=(hook,))
+        assert (decision.verdict, decision.reasons[0].step) == (ASK, "asked_by_hook")
+
+
+def test_a_narrowing_request_holds_even_where_the_user_has_no_fence() -> None:
+    policy = SandboxPolicy(type=PolicyType.INSECURE_NONE)
+    wanted = {"policy": SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)}
+    decision = judged("make", {"mode": "run_everything"}, policy=policy, request=wanted)
+    assert (decision.sandboxed, decision.policy.type) == (True, PolicyType.WORKSPACE_READONLY)
+
+
+def test_a_call_may_ask_for_less_time_only() -> None:
+    assert judged("make", {}, request={"timeout": 1.0}).policy.limits.timeout == 1.0
+    limited = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, limits=Limits(timeout=5.0))
+    assert judged("make", {}, request={"timeout": 60.0}, policy=limited).policy.limits.timeout == 5.0
+
+
+def test_mcp_cli_asks_to_get_out_where_it_is_in_use() -> None:
+    assert judged("mcp-cli call x", {"mcp": {"cli": True}}).reasons[0].step == "bypass"
+    assert judged("mcp-cli call x", {}).sandboxed
+    assert judged("mcp-cli call x; ls", {"mcp": {"cli": True}}).sandboxed
+    closed = {"mcp": {"cli": True}, "sandbox": {"allow_unsandboxed": False}}
+    assert judged("mcp-cli call x", closed).sandboxed
+
+
 NO_FENCE = {"fence_available": False}
 
 
@@ -227,6 +257,12 @@ EXCLUDING = {"sandbox": {"excluded_commands": ["npm test", "docker:*"]}}
         ("npm test $(curl x)", True),
         ("echo $(docker ps)", True),
         ("npm test | tee log", True),
+        # what redirects it, or writes besides, is not what was excluded
+        ("LD_PRELOAD=./e.so npm test", True),
+        ("npm test > ~/.bashrc", True),
+        ("true > ~/.bashrc; npm test", True),
+        ("cd /tmp > ~/.bashrc && npm test", True),
+        ("cd web", True),
         # excluded is not approved
         ("bash -c 'npm test'", False),
         ("$X npm test", True),

@@ -2,7 +2,13 @@
 
 import pytest
 
-from pinfold.policy.protected import protected_by, protected_names
+from pinfold.policy.protected import ProtectedName, protected_by, protected_names
+
+ROOT = "/home/me/project"
+
+
+def found(relative: str, *entries: str) -> ProtectedName | None:
+    return protected_by(f"{ROOT}/{relative}".rstrip("/"), (ROOT,), entries)
 
 
 @pytest.mark.parametrize(
@@ -22,9 +28,9 @@ from pinfold.policy.protected import protected_by, protected_names
     ],
 )
 def test_protected(path: str, name: str) -> None:
-    found = protected_by(path, ())
-    assert found is not None
-    assert found.name == name
+    protected = found(path)
+    assert protected is not None
+    assert protected.name == name
 
 
 @pytest.mark.parametrize(
@@ -36,21 +42,31 @@ def test_protected(path: str, name: str) -> None:
     ],
 )
 def test_ordinary_work(path: str) -> None:
-    assert protected_by(path, ()) is None
+    assert found(path) is None
 
 
-def test_extra_names() -> None:
-    assert protected_by("a/deploy.sh", ("deploy.sh",)) is not None
-    assert protected_by("deploy/run", ("deploy/run",)) is not None
-    assert protected_by("a/deploy/run", ("deploy/run",)) is None
+@pytest.mark.parametrize("path", [".git", "sub/.git", ".config", "sub/.cargo"])
+def test_a_directory_that_holds_one_would_take_it_along(path: str) -> None:
+    assert found(path) is not None
 
 
-def test_an_extra_name_from_here() -> None:
-    assert protected_by("deploy.sh", ("./deploy.sh",)) is not None
+def test_entries_of_the_policy() -> None:
+    # Bare names hold at any depth, paths where they are: so `settings.policy_of` writes them.
+    assert found("a/deploy.sh", "deploy.sh") is not None
+    assert found("src/gen/x", f"{ROOT}/src/gen") is not None
+    assert found("src", f"{ROOT}/src/gen") is not None
+    assert found("a/src/gen/x", f"{ROOT}/src/gen") is None
+    assert protected_by("/etc/x", (ROOT,), ("/etc",)) is not None
+
+
+def test_every_root_is_protected() -> None:
+    for root in ("/srv/one", "/srv/two"):
+        assert protected_by(f"{root}/.git/config", ("/srv/one", "/srv/two"), ()) is not None
+    assert protected_by("/elsewhere/.git/config", (ROOT,), ()) is None
 
 
 def test_the_table() -> None:
     names = protected_names()
     assert len({name.name for name in names}) == len(names)
     assert all(name.why for name in names)
-    assert all(protected_by(name.name.replace("*", "w"), ()) is not None for name in names)
+    assert all(found(name.name) is not None for name in names)

@@ -63,7 +63,9 @@ def test_a_linked_worktree_reads_the_common_config(tmp_path: Path) -> None:
 def test_a_bare_repository_in_the_open(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare")
     git(tmp_path, "config", "core.pager", "./evil")
-    assert find_repository(str(tmp_path)) == str(tmp_path)
+    found = find_repository(str(tmp_path))
+    assert found is not None
+    assert found.directory == str(tmp_path)
     assert git_helpers(str(tmp_path)) == ("core.pager",)
 
 

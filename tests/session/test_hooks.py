@@ -24,7 +24,8 @@ ANSWERS = [
     ("""echo '{"permission": "allow"}'""", "sudo ls", Verdict.ASK, "more rights"),
     # crash, nonsense, time-out
     ("exit 1", "ls", Verdict.DENY, "exit status 1"),
-    ("kill -9 $$", "ls", Verdict.DENY, "exit status -9"),
+    ("kill -9 $$", "ls", Verdict.DENY, "signal 9"),
+    ("echo out of order >&2; exit 3", "ls", Verdict.DENY, "exit status 3: out of order"),
     ("echo maybe", "ls", Verdict.DENY, "makes no sense"),
     ("""echo '{"permission": "perhaps"}'""", "ls", Verdict.DENY, "makes no sense"),
     ("""echo '{"decision": "allow"}'""", "ls", Verdict.DENY, "has no `permission`"),
@@ -76,3 +77,18 @@ def test_a_missing_hook_is_a_no(tmp_path: Path) -> None:
     decision = Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check("ls")
     assert decision.verdict is Verdict.DENY
     assert "could not be started" in decision.reasons[0].message
+
+
+def test_nothing_of_a_late_hook_stays(tmp_path: Path) -> None:
+    judged(tmp_path, "ls", f"sleep 600 & echo $! > {tmp_path}/pid; wait")
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+
+
+def test_the_home_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    hook = tmp_path / "hook"
+    hook.write_text("""#!/bin/sh\necho '{"permission": "ask"}'\n""")
+    hook.chmod(0o755)
+    settings = {"hooks": {"before_command": ["~/hook"]}}
+    assert Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check("ls").verdict is Verdict.ASK

@@ -10,8 +10,9 @@ Start-up time is a feature: agents' hooks start us for each tool call. What is d
 import gc
 import os
 import sys
-from argparse import ArgumentParser, HelpFormatter
+from argparse import ArgumentParser, HelpFormatter, Namespace
 from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple, NoReturn
 
 from pinfold.model.errors import PinfoldError, PolicyError
@@ -26,25 +27,27 @@ if "typing_extensions" not in sys.modules:
 class Verb(NamedTuple):
     module: str
     help: str
+    exits: str = ""
 
+
+OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
+EXITS = "exit: 0 allow, 10 ask, 11 deny, 2 bad input or settings, 125 pinfold itself failed"
 
 VERBS = {
-    "check": Verb("check", "say whether a command, path, host or tool is allowed"),
-    "explain": Verb("explain", "the same, told to a person, with carets"),
+    "check": Verb("check", "say whether a command, path, host or tool is allowed", EXITS),
+    "explain": Verb(
+        "explain", "the same with its reasons, for a person: a command, path, host or tool", EXITS
+    ),
     "settings": Verb("settings", "show, validate or describe the settings"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
 }
-
-OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
 def entry() -> NoReturn:
     """The program `pinfold`."""
     gc.disable()
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
 
@@ -69,31 +72,56 @@ def main(argv: list[str] | None = None) -> int:
 def _run(name: str, verb: Verb, arguments: list[str]) -> int:
     module = import_module(f"pinfold.cli.{verb.module}")
     parser = ArgumentParser(
-        prog=f"pinfold {name}", description=verb.help, allow_abbrev=False, formatter_class=_Help
+        prog=f"pinfold {name}",
+        description=verb.help,
+        epilog=verb.exits,
+        allow_abbrev=False,
+        formatter_class=_Help,
     )
     module.configure(parser)
     try:
-        code: int = module.run(parser.parse_args(arguments))
-        sys.stdout.flush()
+        code = _told(module, parser.parse_args(arguments), as_json="--json" in arguments)
+        _flush()
         return code
-    except PolicyError as error:
-        from pinfold.cli.common import print_error
-
-        print_error(error)
-    except PinfoldError as error:
-        print(f"pinfold: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read us has gone; there is nobody left to tell. Keep the interpreter from trying again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    return BAD_INPUT
+        return FAILED  # whoever read us has gone: there is nobody left to tell
+    except OSError as error:
+        # Nobody may take for granted a verdict that could not be told.
+        _complain(f"cannot write the answer: {error.strerror}")
+        return FAILED
+
+
+def _told(module: ModuleType, args: Namespace, *, as_json: bool) -> int:
+    try:
+        return int(module.run(args))
+    except PolicyError as error:
+        from pinfold.cli.common import print_error
+
+        return print_error(error, as_json=as_json)
+    except PinfoldError as error:
+        _complain(str(error))
+        return FAILED
+
+
+def _flush() -> None:
+    if sys.stdout is None:
+        raise OSError(None, "standard output is closed")
+    sys.stdout.flush()
+
+
+def _complain(message: str) -> None:
+    try:
+        print(f"pinfold: {message}", file=sys.stderr)
+    except OSError:
+        return
 
 
 class _Help(HelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
+        asked = {"-h", "--help"} & set(sys.argv)
+        super().__init__(prog, width=None if asked else 100)
 
 
 def _overview() -> str:

@@ -1,10 +1,8 @@
 """`pinfold check`: allow, ask or deny, for programs and for people in a hurry."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 
-from msgspec import json
-
+from pinfold.cli.common import print_json
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.visible import visible
@@ -17,19 +15,16 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    decision = session_of(args).check(request_of(args))
+    session = session_of(args)
+    decision = session.check(request_of(args))
     if args.json:
-        print_json(decision)
+        print_json(as_json(decision, session.notices))
     else:
         print(f"{decision.verdict}: {visible(decision.reasons[0].message)}")
     return EXIT[decision.verdict]
 
 
-def print_json(decision: Decision) -> None:
-    sys.stdout.write(json.encode(as_json(decision)).decode() + "\n")
-
-
-def as_json(decision: Decision) -> dict[str, object]:
+def as_json(decision: Decision, notices: tuple[str, ...]) -> dict[str, object]:
     """A decision as other programs read it."""
     from pinfold.policy.convert import to_executor
 
@@ -49,6 +44,7 @@ def as_json(decision: Decision) -> dict[str, object]:
         "candidates": [writable(candidate) for candidate in decision.candidates],
         "policy": to_executor(decision.policy),
         "widening": decision.widening,
+        "notices": notices,
     }
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
@@ -24,10 +24,19 @@ def add_common(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
 
+def here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise PolicyError(
+            "the working directory is gone", help="cd to one that exists, or give --cwd"
+        ) from None
+
+
 def project_of(args: Namespace) -> str:
     from pinfold.settings.sources import find_project
 
-    directory = os.path.realpath(args.cwd or os.getcwd())
+    directory = os.path.realpath(args.cwd or here())
     if not os.path.isdir(directory):
         raise PolicyError("is not a directory", where=f"--cwd {visible(args.cwd)}")
     return find_project(directory)
@@ -62,7 +71,7 @@ def place(origin: Origin) -> str:
 
 
 def short(path: str) -> str:
-    for base, sign in ((os.getcwd(), ""), (os.path.expanduser("~"), "~/")):
+    for base, sign in ((here(), ""), (os.path.expanduser("~"), "~/")):
         if base != "/" and path.startswith(base + "/"):
             return sign + path[len(base) + 1 :]
     return path
@@ -71,12 +80,17 @@ def short(path: str) -> str:
 def print_json(value: object) -> None:
     from msgspec import json
 
+    if sys.stdout is None:
+        raise OSError(None, "standard output is closed")
     sys.stdout.write(json.format(json.encode(value), indent=2).decode() + "\n")
 
 
-def print_error(error: PolicyError, stream: TextIO | None = None) -> int:
+def print_error(error: PolicyError, *, as_json: bool = False) -> int:
     """Where, what, the excerpt and what to write instead; returns the exit code."""
-    out = sys.stderr if stream is None else stream
+    if as_json:
+        print_json({"error": {"where": error.where, "message": error.message, "help": error.help}})
+        return INVALID
+    out = sys.stderr
     colour = is_coloured(out)
     where = f"{visible(error.where)}: " if error.where else ""
     print(f"pinfold: {paint(where, 'bold', colour)}{paint(visible(error.message), 'red', colour)}", file=out)

@@ -10,8 +10,17 @@ WIDEST = 100
 INDENT = "  "
 
 
-def draw(text: str, spans: list[Span], mark: str = "^") -> list[str]:
-    """The lines of `text` with marks below the spans; unmarked lines of a long text are left out."""
+def widest() -> int:
+    """Columns for a line: what the terminal has, and not more than can be read."""
+    try:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        return WIDEST
+    return max(20, min(WIDEST, columns - len(INDENT) - 4))
+
+
+def draw(text: str, spans: list[Span], *, only_marked: bool = False) -> list[str]:
+    """The lines of `text` with carets below the spans; with `only_marked`, only the lines that have one."""
     drawn: list[str] = []
     start = 0
     for line in text.split("\n"):
@@ -20,17 +29,18 @@ def draw(text: str, spans: list[Span], mark: str = "^") -> list[str]:
             for span in spans
             if span.start < start + len(line) and span.end > start
         ]
-        drawn.extend(_marked(line, inside, mark))
+        if inside or not only_marked:
+            drawn.extend(_marked(line, inside))
         start += len(line) + 1
     return drawn
 
 
-def _marked(line: str, spans: list[tuple[int, int]], mark: str) -> list[str]:
+def _marked(line: str, spans: list[tuple[int, int]]) -> list[str]:
     cells = [visible(character) for character in line]
     below = [" " * _columns(cell) for cell in cells]
     for first, last in spans:
         for position in range(first, last):
-            below[position] = mark * _columns(cells[position])
+            below[position] = "^" * _columns(cells[position])
     first, last = _window(cells, spans)
     shown = "".join(cells[first:last])
     head, tail = "… " if first else "", " …" if last < len(cells) else ""
@@ -42,11 +52,12 @@ def _marked(line: str, spans: list[tuple[int, int]], mark: str) -> list[str]:
 
 def _window(cells: list[str], spans: list[tuple[int, int]]) -> tuple[int, int]:
     """Which cells to show of a line too wide to show whole: those around the first mark."""
-    if sum(map(_columns, cells)) <= WIDEST:
+    width = widest()
+    if sum(map(_columns, cells)) <= width:
         return 0, len(cells)
     middle = spans[0][0] if spans else 0
-    first = max(0, min(middle - WIDEST // 4, len(cells) - WIDEST))
-    return first, min(len(cells), first + WIDEST)
+    first = max(0, min(middle - width // 4, len(cells) - width))
+    return first, min(len(cells), first + width)
 
 
 def _columns(cell: str) -> int:
@@ -60,7 +71,8 @@ def _columns(cell: str) -> int:
 def is_coloured(stream: object = None) -> bool:
     """Colours are for a terminal, and not for those who said NO_COLOR."""
     out = sys.stdout if stream is None else stream
-    return bool(getattr(out, "isatty", bool)()) and not os.environ.get("NO_COLOR")
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return bool(getattr(out, "isatty", bool)()) and not plain
 
 
 def paint(text: str, colour: str, on: bool) -> str:

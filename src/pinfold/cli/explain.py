@@ -6,12 +6,21 @@ spoke, the rule and where it is written, and what would change the answer.
 
 from argparse import ArgumentParser, Namespace
 
-from pinfold.cli.check import EXIT, print_json
-from pinfold.cli.common import place
+from pinfold.cli.check import EXIT, as_json
+from pinfold.cli.common import place, print_json
 from pinfold.cli.draw import draw, is_coloured, paint
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.model.request import Request, RunCommand
+from pinfold.model.quoting import quoted
+from pinfold.model.request import (
+    CallTool,
+    Connect,
+    ReadFile,
+    Request,
+    RunCommand,
+    UseBrowser,
+    WriteFile,
+)
 from pinfold.model.visible import visible
 
 COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
@@ -23,29 +32,54 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    request = request_of(args)
-    decision = session_of(args).check(request)
+    request, session = request_of(args), session_of(args)
+    decision = session.check(request)
     if args.json:
-        print_json(decision)
+        print_json(as_json(decision, session.notices))
     else:
-        print("\n".join(told(request, decision, is_coloured())))
+        print("\n".join([*told(request, decision, is_coloured()), *_notes(session.notices)]))
     return EXIT[decision.verdict]
+
+
+def _notes(notices: tuple[str, ...]) -> list[str]:
+    return ["", *(f"  note: {visible(notice)}" for notice in notices)] if notices else []
 
 
 def told(request: Request, decision: Decision, colours: bool) -> list[str]:
     """The whole story, as lines."""
     lines = [_headline(request, decision, colours)]
-    text = request.command if isinstance(request, RunCommand) else ""
+    text = request.command.rstrip("\n") if isinstance(request, RunCommand) else _asked(request)
+    spans = [command.span for command in decision.commands]
     if text.strip():
-        lines += ["", *draw(text, [command.span for command in decision.commands])]
+        lines += ["", *draw(text, spans)]
     for reason in decision.reasons[:MOST_REASONS]:
-        lines += ["", *_reason(reason, text, len(decision.commands) > 1, colours)]
+        # A part is drawn once more only where there are others beside it.
+        several = reason.span is not None and draw(text, [reason.span]) != draw(text, spans)
+        lines += ["", *_reason(reason, text, several, colours)]
     if len(decision.reasons) > MOST_REASONS:
         lines += ["", f"  and {len(decision.reasons) - MOST_REASONS} more"]
     if decision.candidates:
-        lines += ["", "  not to be asked again, add one of these to `commands.allow`:"]
-        lines += [f"    pinfold rules add allow {_argument(candidate)}" for candidate in decision.candidates]
+        lines += ["", "  not to be asked again:"]
+        lines += [
+            f"    pinfold rules add allow {visible(quoted(candidate))}" for candidate in decision.candidates
+        ]
     return lines
+
+
+def _asked(request: Request) -> str:
+    """What was asked, where it is no command."""
+    match request:
+        case ReadFile(path):
+            return f"read {path}"
+        case WriteFile(path, delete):
+            return f"delete {path}" if delete else f"write {path}"
+        case Connect(host, port):
+            return f"connect to {host}:{port}"
+        case CallTool(server, tool):
+            return f"call {server}:{tool}"
+        case UseBrowser(action, url):
+            return f"browser {action} {url}".rstrip()
+    return ""
 
 
 def _headline(request: Request, decision: Decision, colours: bool) -> str:
@@ -57,7 +91,7 @@ def _headline(request: Request, decision: Decision, colours: bool) -> str:
 
 
 def _reason(reason: Reason, text: str, several: bool, colours: bool) -> list[str]:
-    marked = draw(text, [reason.span])[-2:] if reason.span and text and several else []
+    marked = draw(text, [reason.span], only_marked=True) if reason.span and text and several else []
     facts = {
         "step": reason.step,
         "rule": _rule(reason),
@@ -76,8 +110,3 @@ def _rule(reason: Reason) -> str:
         return reason.rule
     where = place(reason.origin)
     return f"{reason.rule}, at {where}" if where else f"{reason.rule}, by {reason.origin.layer}"
-
-
-def _argument(candidate: str) -> str:
-    shown = visible(candidate)
-    return "'" + shown.replace("'", "'\\''") + "'" if not shown.isalnum() else shown

@@ -3,8 +3,9 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from pinfold.cli.common import add_common
+from pinfold.cli.common import add_common, here
 from pinfold.model.errors import PolicyError
+from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
 from pinfold.session import Session
 
@@ -14,10 +15,14 @@ POLICIES = ("read-only", "workspace-write", "danger-full-access")
 def add_request(parser: ArgumentParser) -> None:
     """The request itself, the call's own fields, and the choices of the command line's layer."""
     parser.add_argument(
-        "line", nargs="?", metavar="LINE", help="a shell line; - reads it from standard input"
+        "line",
+        nargs="*",
+        metavar="LINE",
+        help="a shell line; - reads it from standard input; after --, words",
     )
     parser.add_argument("--path", help="judge a file instead of a command")
     parser.add_argument("--write", action="store_true", help="with --path: to write it, not to read it")
+    parser.add_argument("--delete", action="store_true", help="with --path: to delete it")
     parser.add_argument("--host", metavar="HOST:PORT", help="judge a connection")
     parser.add_argument("--mcp", metavar="SERVER:TOOL", help="judge a call of an MCP tool")
     parser.add_argument("--browser", metavar="ACTION", help="judge the use of a browser")
@@ -42,25 +47,32 @@ def session_of(args: Namespace) -> Session:
     }
     if args.mode:
         overrides["mode"] = args.mode
-    return Session(settings=args.settings, cwd=args.cwd, overrides=overrides)
+    return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides)
 
 
 def request_of(args: Namespace) -> Request:
     """The one request that the arguments name."""
-    given = [name for name in ("line", "path", "host", "mcp", "browser") if getattr(args, name) is not None]
+    given = [name for name in ("line", "path", "host", "mcp", "browser") if getattr(args, name)]
     if len(given) != 1:
         raise PolicyError("give one of: a shell line, --path, --host, --mcp, --browser", help="see --help")
-    if args.path is not None:
-        return WriteFile(args.path) if args.write else ReadFile(args.path)
-    if args.host is not None:
+    if (args.write or args.delete) and not args.path:
+        raise PolicyError("--write and --delete go with --path", help="see --help")
+    if args.path:
+        return WriteFile(args.path, args.delete) if args.write or args.delete else ReadFile(args.path)
+    if args.host:
         return _connect(args.host)
-    if args.mcp is not None:
-        server, _, tool = args.mcp.rpartition(":")
-        return CallTool(server, tool)
-    if args.browser is not None:
-        return UseBrowser(args.browser)
+    if args.mcp:
+        return _tool(args.mcp)
+    return UseBrowser(args.browser) if args.browser else _command(args)
+
+
+def _command(args: Namespace) -> RunCommand:
+    if args.timeout is not None and not 0 < args.timeout < float("inf"):
+        raise PolicyError("--timeout is a number of seconds above 0")
+    words = tuple(args.line)
     return RunCommand(
-        sys.stdin.read() if args.line == "-" else args.line,
+        _standard_input() if words == ("-",) else words[0],
+        argv=words if len(words) > 1 else None,
         description=args.description,
         timeout=args.timeout,
         policy=_sandbox_policy(args.sandbox_policy),
@@ -68,14 +80,27 @@ def request_of(args: Namespace) -> Request:
     )
 
 
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise PolicyError("standard input is closed", help="give the line as an argument")
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def _tool(text: str) -> CallTool:
+    server, colon, tool = text.rpartition(":")
+    if not (server and colon and tool):
+        raise PolicyError(f"`{text}` is not SERVER:TOOL", help="for example --mcp github:search")
+    return CallTool(server, tool)
+
+
 def _connect(text: str) -> Connect:
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdecimal() or len(port) > 5:
+    if not colon or not port.isascii() or not port.isdecimal() or not 0 < int(port[:6]) < 65536:
         raise PolicyError(f"`{text}` is not HOST:PORT", help="for example --host api.example.com:443")
     return Connect(host, int(port))
 
 
-def _sandbox_policy(text: str | None):  # type: ignore[no-untyped-def]
+def _sandbox_policy(text: str | None) -> SandboxPolicy | None:
     if text is None:
         return None
     from pinfold.policy.convert import from_json

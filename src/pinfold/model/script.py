@@ -13,6 +13,9 @@ from msgspec import Struct
 
 from pinfold.model.text import Span
 
+LONGEST_LINE = 10_000
+"""Characters; a longer line is not judged, by anybody."""
+
 SOME_NAME = "\N{REPLACEMENT CHARACTER}"
 """Stands for a name that is not known but is surely there."""
 

@@ -6,6 +6,7 @@ interpreter, a shell or more rights: a rule `python3` is a rule for everything.
 
 from itertools import takewhile
 
+from pinfold.model.quoting import quoted
 from pinfold.model.script import Command, Trait
 from pinfold.policy.case import Case
 from pinfold.policy.rules import writes_somewhere
@@ -32,10 +33,5 @@ def _candidate(part: Command, case: Case) -> str:
         return ""
     if part.deletes or part.program in case.settings.commands.composite:
         # The name alone says too little: it is shown with its arguments, or not at all.
-        return " ".join(map(_quoted, words)) if len(words) >= min(2, len(part.words)) else ""
-    return " ".join(map(_quoted, words[:1]))
-
-
-def _quoted(word: str) -> str:
-    plain = word and all(c.isalnum() or c in "-_./:=+,%@" for c in word)
-    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+        return " ".join(map(quoted, words)) if len(words) >= min(2, len(part.words)) else ""
+    return " ".join(map(quoted, words[:1]))

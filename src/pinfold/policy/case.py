@@ -1,11 +1,14 @@
 """A command line with everything that bears on it, worked out once for all steps."""
 
+from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from pinfold.model.decision import Widening
 from pinfold.model.facts import Facts
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.script import Command, Script, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
@@ -15,6 +18,12 @@ from pinfold.policy.widen import narrowed
 
 # Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
 NEUTRAL = frozenset({"cd", "true", ":"})
+
+
+class _Exclusion(IntEnum):
+    NO = 0
+    NEUTRAL = 1
+    YES = 2
 
 
 class Effective(NamedTuple):
@@ -34,23 +43,29 @@ class Case:
     @cached_property
     def effective(self) -> Effective:
         """The user's policy with what the request narrows, and what it would widen."""
-        asked_for = self.request.policy
-        policy, widening = narrowed(self.facts.policy, asked_for, self.settings.cap)
+        policy, widening = narrowed(self.facts.policy, self.request.policy, self.settings.cap)
+        if self.request.timeout is not None:
+            policy = replace(policy, limits=_within(policy.limits, self.request.timeout))
         return Effective(policy, tuple(wish for wish in widening if not _is_bypass(wish)))
 
     @cached_property
     def asks_bypass(self) -> bool:
-        """Whether the request wants to run without the fence, in either spelling."""
-        asked_for = self.request.policy
-        return self.request.disable_sandbox or (
-            asked_for is not None and asked_for.type is PolicyType.INSECURE_NONE
-        )
+        """Whether the request wants to run without the fence: by its flag, its policy, or as `mcp-cli`."""
+        wanted = self.request.policy
+        by_policy = wanted is not None and wanted.type is PolicyType.INSECURE_NONE
+        return self.request.disable_sandbox or by_policy or self._is_mcp_cli
+
+    @property
+    def _is_mcp_cli(self) -> bool:
+        """The seeds' exception: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
+        programs = {part.program for part in self.script.commands}
+        return self.settings.mcp.cli and programs == {"mcp-cli"}
 
     # The four gates, in the seeds' order.
 
     @property
     def fence_is_on(self) -> bool:
-        return self.settings.sandbox.enabled and self.facts.policy.type is not PolicyType.INSECURE_NONE
+        return self.settings.sandbox.enabled and self.effective.policy.type is not PolicyType.INSECURE_NONE
 
     @property
     def bypass_is_open(self) -> bool:
@@ -63,19 +78,19 @@ class Case:
     @cached_property
     def is_excluded(self) -> bool:
         """Whether an exclusion takes every part of the line out of the fence."""
-        parts = [part for part in self.script.commands if part.program not in NEUTRAL]
-        return (
-            bool(parts)
-            and not self.script.problem
-            and not self.script.unknowns
-            and all(self.exclusion(part) for part in parts if Trait.TRANSPARENT not in part.traits)
-        )
+        parts = self.script.commands
+        known = bool(parts) and not self.script.problem and not self.script.unknowns
+        excluded = [self._exclusion(part) for part in parts]
+        return known and all(excluded) and any(part is not _Exclusion.NEUTRAL for part in excluded)
 
-    def exclusion(self, part: Command) -> Rule | None:
-        for rule in self.settings.sandbox.excluded_commands:
-            if names(rule.shape, part):
-                return rule
-        return None
+    def _exclusion(self, part: Command) -> "_Exclusion":
+        """An exclusion says where a program runs. What redirects it or writes besides is not part of it."""
+        if writes_somewhere(part) or any(not hazard.option for hazard in part.hazards):
+            return _Exclusion.NO
+        if part.program in NEUTRAL or Trait.TRANSPARENT in part.traits:
+            return _Exclusion.NEUTRAL
+        named = any(names(rule.shape, part) for rule in self.settings.sandbox.excluded_commands)
+        return _Exclusion.YES if named else _Exclusion.NO
 
     @cached_property
     def wants_fence(self) -> bool:
@@ -114,6 +129,11 @@ class Case:
         if directories is None:
             return ("the configuration of an unknown directory",)
         return tuple(key for directory in directories for key in self.facts.files.git_helpers(directory))
+
+
+def _within(limits: Limits, timeout: float) -> Limits:
+    """A call may ask for less time, never for more."""
+    return replace(limits, timeout=timeout if limits.timeout is None else min(timeout, limits.timeout))
 
 
 def _is_bypass(wish: Widening) -> bool:

@@ -4,8 +4,8 @@ from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
-from pinfold.policy.hosts import canonical, matches, special_kind
-from pinfold.policy.reasons import by_setting
+from pinfold.policy.hosts import canonical, matches, names_special, special_kind
+from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 
 def judge_connect(request: Connect, settings: Settings, facts: Facts) -> Decision:
@@ -24,6 +24,7 @@ def _reason(request: Connect, settings: Settings) -> Reason:
     return (
         _listed(host, request.port, settings, "deny")
         or _switched_off(settings)
+        or needs_person(settings, "every connection")
         or _listed(host, request.port, settings, "allow")
         or _special(host)
         or _by_access(host, request.port, settings)
@@ -31,19 +32,14 @@ def _reason(request: Connect, settings: Settings) -> Reason:
 
 
 def _listed(host: str, port: int, settings: Settings, which: str) -> Reason | None:
-    key = f"network.{which}"
-    entries = settings.network.deny if which == "deny" else settings.network.allow
-    entry = next((entry for entry in entries if matches(entry, host, port)), None)
-    if entry is None:
-        return None
-    return Reason(
-        f"network_{which}",
-        f"{host}:{port} is on `{key}` as `{entry}`",
-        Verdict.DENY if which == "deny" else Verdict.ALLOW,
-        rule=entry,
-        origin=settings.origin(key),
-        remedy=f"change `{key}`" if which == "deny" else "",
-    )
+    key, denies = f"network.{which}", which == "deny"
+    for index, entry in enumerate(settings.network.deny if denies else settings.network.allow):
+        if matches(entry, host, port) and (denies or not special_kind(host) or names_special(entry, host)):
+            verdict, origin = Verdict.DENY if denies else Verdict.ALLOW, settings.origin(key, index)
+            said = f"{host}:{port} is on `{key}` as `{entry}`"
+            remedy = remedy_for(origin, f"change `{key}`") if denies else ""
+            return Reason(f"network_{which}", said, verdict, rule=entry, origin=origin, remedy=remedy)
+    return None
 
 
 def _switched_off(settings: Settings) -> Reason | None:
@@ -69,5 +65,5 @@ def _by_access(host: str, port: int, settings: Settings) -> Reason:
     access = settings.network.access
     verdict = {NetworkAccess.ALL: Verdict.ALLOW, NetworkAccess.ASK: Verdict.ASK}.get(access, Verdict.DENY)
     said = "every host may be reached" if verdict is Verdict.ALLOW else f"no rule speaks of {host}:{port}"
-    remedy = f'add "{host}" to `network.allow`'
+    remedy = "" if verdict is Verdict.ALLOW else f'add "{host}" to `network.allow`'
     return by_setting(settings, "network_access", verdict, said, "network.access", str(access), remedy)

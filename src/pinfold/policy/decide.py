@@ -31,6 +31,7 @@ STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
     steps.changes_pinfold,
     steps.superuser,
     steps.person_wanted,
+    steps.asked_by_hook,
     # What the rules say.
     steps.unparsed,
     steps.ask_rules,

@@ -11,8 +11,8 @@ from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden import hidden_by
-from pinfold.policy.places import absolute, relative_to_root
+from pinfold.policy.hidden import IGNORE_FILES, hidden_by
+from pinfold.policy.places import absolute, is_ruinous, writable_roots
 from pinfold.policy.protected import Grant, protected_by
 from pinfold.policy.protections import write_objection
 from pinfold.policy.reasons import by_setting, needs_person
@@ -22,7 +22,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
     path = _real(request.path, facts)
     reason = (
         _malformed(request.path)
-        or _hidden(path, settings, facts)
+        or _hidden(request.path, path, facts)
         or needs_person(settings, "every file")
         or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
     )
@@ -33,9 +33,10 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
     path = _real(request.path, facts)
     reason = (
         _malformed(request.path)
-        or _hidden(path, settings, facts)
+        or _hidden(request.path, path, facts)
         or _never(path, facts)
         or _read_only(settings, facts)
+        or _ruins(request, path, facts)
         or needs_person(settings, "every file")
         or _protected(path, settings, facts)
         or _deletes(request, settings)
@@ -60,32 +61,34 @@ def _malformed(path: str) -> Reason | None:
     return Reason("malformed_path", f"the path {what}", Verdict.DENY, remedy="send a path")
 
 
-def _hidden(path: str, settings: Settings, facts: Facts) -> Reason | None:
-    pattern = hidden_by(path, facts.policy, facts.roots)
-    if pattern is None:
-        return None
-    return Reason(
-        "hidden",
-        f"{path} is hidden by `{pattern}`",
-        Verdict.DENY,
-        rule=pattern,
-        origin=settings.origin("filesystem.hide"),
-        remedy="add it to `filesystem.read` in your own settings",
-    )
+def _hidden(written: str, path: str, facts: Facts) -> Reason | None:
+    """Judged both as it is written and where it leads: a link must not take a path out of hiding."""
+    for place in (path, absolute(written, facts)):
+        if pattern := hidden_by(place, facts.policy, facts.roots):
+            said, remedy = f"{place} is hidden by `{pattern}`", _unhide(pattern)
+            return Reason("hidden", said, Verdict.DENY, rule=pattern, remedy=remedy)
+    return None
+
+
+def _unhide(pattern: str) -> str:
+    if pattern == IGNORE_FILES:
+        return "change that ignore file"
+    return "take it from `filesystem.hide`, or add it to `filesystem.read` in your own settings"
 
 
 def _never(path: str, facts: Facts) -> Reason | None:
-    relative = relative_to_root(path, facts)
-    name = None if relative is None else protected_by(relative, facts.policy.protected)
+    name = protected_by(path, writable_roots(facts), facts.policy.protected)
     if name is None or name.grant is not Grant.NEVER:
         return None
-    return Reason(
-        "protected",
-        f"{path} is protected: {name.why}",
-        Verdict.DENY,
-        rule=name.name,
-        remedy="edit it yourself",
-    )
+    said = f"{path} is protected: {name.why}"
+    return Reason("protected", said, Verdict.DENY, rule=name.name, remedy="edit it yourself")
+
+
+def _ruins(request: WriteFile, path: str, facts: Facts) -> Reason | None:
+    if not (request.delete and is_ruinous(path, facts)):
+        return None
+    said = f"it would delete {path}, and everything in it"
+    return Reason("ruinous", said, Verdict.ASK, remedy="name what is to be deleted more closely")
 
 
 def _read_only(settings: Settings, facts: Facts) -> Reason | None:

@@ -6,15 +6,16 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore
 from pinfold.policy.paths import contains
 
+IGNORE_FILES = "an ignore file"
+
 
 def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str | None:
     """The pattern or path that hides `path` (absolute, links followed), or None."""
     for entry in policy.hidden:
         if any(_hides(entry, place, path) for place in (roots if is_pattern(entry) else ("/",))):
             return entry
-    for directory, patterns in policy.ignore_mapping.items():
-        if contains(directory, path) and _compiled(directory, tuple(patterns)).is_ignored(path):
-            return f"the ignore files of {directory}"
+    if policy.ignore_mapping and _ignore(tuple(policy.ignore_mapping.items())).is_ignored(path):
+        return IGNORE_FILES
     return None
 
 
@@ -27,6 +28,11 @@ def _hides(entry: str, place: str, path: str) -> bool:
     if not is_pattern(entry) and not any(c in entry for c in "*?["):
         return contains(entry, path)
     return contains(place, path) and _compiled(place, (entry,)).is_ignored(path)
+
+
+@lru_cache(maxsize=16)
+def _ignore(mapping: tuple[tuple[str, tuple[str, ...]], ...]) -> Ignore:
+    return Ignore(dict(mapping))
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.policy import IgnoreMapping
 from pinfold.policy.paths import contains, normalised
-from pinfold.policy.wildmatch import expression
+from pinfold.policy.wildmatch import expression, is_costly
 
 if TYPE_CHECKING:
     import re
@@ -175,6 +175,7 @@ class _Pattern:
         text = text.removeprefix(b"/")
         literal = 0 if self._by_name else _literal_length(text)
         self._start, self._rest = text[:literal], text[literal:]
+        self._is_costly = not self._by_name and is_costly(self._rest)
         self._compiled: re.Pattern[bytes] | None = None
 
     def matches(self, path: bytes, is_directory: bool) -> bool:
@@ -184,6 +185,8 @@ class _Pattern:
         name = path.rpartition(b"/")[2] if self._by_name else path
         if not name.startswith(self._start):
             return False
+        if self._is_costly:
+            return not self.negative  # a doubt hides
         if self._compiled is None:
             self._compiled = expression(self._rest, crosses=self._by_name)
         return self._compiled.fullmatch(name, len(self._start)) is not None

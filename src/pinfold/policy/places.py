@@ -4,7 +4,7 @@ Lexical reasoning is done here; what only the disk can tell comes from `Facts.fi
 """
 
 from collections.abc import Iterator
-from posixpath import join, normpath
+from posixpath import join
 
 from pinfold.model.facts import Facts
 from pinfold.model.script import Command, Word
@@ -22,7 +22,7 @@ def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
             to = step.known(variables(base, facts))
             if to is None:
                 return None
-            base = normpath(join(base, to))
+            base = facts.files.real(join(base, to))
         found.append(base)
     return tuple(dict.fromkeys(found))
 
@@ -55,27 +55,34 @@ def _paths(word: Word, base: str, facts: Facts) -> tuple[str, ...] | None:
         pattern = word.pattern(known)
         return None if pattern is None else facts.files.expand(join(base, pattern))
     value = word.known(known)
-    return None if value is None else (facts.files.real(normpath(join(base, value))),)
+    return None if value is None or is_own_process(value) else (facts.files.real(join(base, value)),)
+
+
+def is_own_process(path: str) -> bool:
+    """`/proc/self` and its kin mean whoever looks: from here they would lead somewhere else."""
+    return path.startswith("/proc/") and path.split("/")[2] not in ("sys", "net", "bus", "fs", "irq")
 
 
 def absolute(path: str, facts: Facts) -> str:
     """A path as an agent gives it, seen from where it starts, `~` filled in."""
     if path == "~" or path.startswith("~/"):
         path = facts.home + path[1:]
-    return normpath(join(facts.cwd, path))
+    return join(facts.cwd, path)
+
+
+def writable_roots(facts: Facts) -> tuple[str, ...]:
+    """Where the user's policy lets commands write: the workspace, and what settings add to it."""
+    return (*facts.roots, *facts.policy.additional_readwrite_paths)
 
 
 def in_workspace(path: str, facts: Facts) -> bool:
-    """Whether a path lies where the user's policy lets commands write."""
-    return any(contains(root, path) for root in (*facts.roots, *facts.policy.additional_readwrite_paths))
+    return any(contains(root, path) for root in writable_roots(facts))
 
 
 def relative_to_root(path: str, facts: Facts) -> str | None:
-    """The path below the innermost root it lies in, or None."""
-    holders = [root for root in facts.roots if contains(root, path)]
-    if not holders:
-        return None
-    return path[len(max(holders, key=len)) :].lstrip("/")
+    """The path below the innermost writable root it lies in, or None."""
+    holders = [root for root in writable_roots(facts) if contains(root, path)]
+    return path[len(max(holders, key=len)) :].lstrip("/") if holders else None
 
 
 def is_dotfile(path: str, facts: Facts) -> bool:
@@ -88,32 +95,38 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
     """Words whose deletion would take the root, the home, a top-level directory or the workspace along."""
     if command.program == "rm" and "-r" not in command.flags:
         return
-    directories = bases(command, facts)
+    # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.
+    directories = bases(command, facts) or (facts.cwd, facts.home)
     for word in command.deletes:
-        # In an unknown directory `*` may be anything, and `cd "$X"` with an empty X goes nowhere.
-        for base in directories or (facts.cwd,):
-            target = _emptied_target(word, base, facts)
-            if _is_ruinous(target, facts) or _is_ruinous(facts.files.real(target), facts):
+        for target in (_emptied_target(word, base, facts) for base in directories):
+            if target and is_ruinous(target, facts):
                 yield word, target
                 break
 
 
 def _emptied_target(word: Word, base: str, facts: Facts) -> str:
-    """What would be deleted if everything unknown in the word were empty."""
+    """Where the deletion would strike if everything unknown in the word were empty; empty if nowhere.
+
+    Everything in a directory is as good as the directory, and so is any pattern in the home or the root.
+    """
     target = word.emptied(variables(base, facts))
     if not target:
-        # `rm -rf "$X"` with an empty X deletes nothing.
-        return join(base, "\0")
-    head, _, last = target.rpartition("/")
-    if last and word.has_glob and not last.strip("*.?[]!^{},"):
-        # Everything in a directory is as good as the directory.
-        target = head or ("/" if target.startswith("/") else ".")
-    return normpath(join(base, target))
+        return ""
+    steps = target.split("/")
+    wild = next(
+        (at for at, step in enumerate(steps) if word.has_glob and any(c in step for c in "*?[(")), None
+    )
+    if wild is None:
+        return facts.files.real(join(base, target))
+    directory = facts.files.real(join(base, "/".join(steps[:wild]) + "/" if wild else "."))
+    takes_all = all(not step.strip("*.?[]!^{},()@+|") for step in steps[wild:])
+    if takes_all or directory in ("/", facts.home):
+        return directory
+    return join(directory, *steps[wild:])
 
 
-def _is_ruinous(target: str, facts: Facts) -> bool:
-    if "\0" in target:
-        return False
+def is_ruinous(target: str, facts: Facts) -> bool:
+    """Whether deleting this path would be a catastrophe."""
     return (
         target.count("/") <= 1
         or contains(target, facts.home)

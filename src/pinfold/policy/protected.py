@@ -10,9 +10,13 @@ Facts about spellings: macOS and Windows file systems fold case; HFS+ passes ove
 
 from enum import StrEnum
 from functools import lru_cache
-from posixpath import dirname, join, normpath
+from posixpath import dirname, join
 
 from msgspec import Struct
+
+from pinfold.policy.paths import contains
+
+OWN = "your settings protect it"
 
 
 class Reach(StrEnum):
@@ -50,27 +54,43 @@ def protected_names() -> tuple[ProtectedName, ...]:
         return convert(load(file), _Data).protected
 
 
-def protected_by(relative: str, extra: tuple[str, ...] = ()) -> ProtectedName | None:
-    """The protected name that a path (relative to its root) is, or lies below."""
+def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) -> ProtectedName | None:
+    """The protected name that an absolute path is, lies below, or would take along as its directory.
+
+    `entries` are the policy's own: absolute paths, and bare names that hold at any depth.
+    """
+    for entry in entries:
+        if entry.startswith("/") and (contains(entry, path) or contains(path, entry)):
+            return ProtectedName(entry, OWN)
+    own = tuple(entry for entry in entries if not entry.startswith("/"))
+    for root in roots:
+        if contains(root, path):
+            found = _named(path[len(root) :], own)
+            if found:
+                return found
+    return None
+
+
+def _named(relative: str, own: tuple[str, ...]) -> ProtectedName | None:
     components = [folded(component) for component in relative.split("/") if component not in ("", ".")]
-    for protected, parts, at_top in _compiled(extra):
-        starts = (0,) if at_top else range(len(components) - len(parts) + 1)
-        if any(components[start : start + len(parts)] == parts for start in starts):
-            return protected
+    for protected, parts, at_top in _compiled(own):
+        for start in (0,) if at_top else range(len(components)):
+            given = components[start : start + len(parts)]
+            # Shorter means a directory that holds the name: moved aside or replaced, it takes it along.
+            if (
+                given
+                and given == parts[: len(given)]
+                and (len(given) == len(parts) or start + len(given) == len(components))
+            ):
+                return protected
     return None
 
 
 @lru_cache(maxsize=16)
-def _compiled(extra: tuple[str, ...]) -> tuple[tuple[ProtectedName, list[str], bool], ...]:
-    own = tuple(
-        ProtectedName(
-            normpath(entry).strip("/"), "your settings protect it", Reach.TOP if "/" in entry else Reach.ANY
-        )
-        for entry in extra
-    )
+def _compiled(own: tuple[str, ...]) -> tuple[tuple[ProtectedName, list[str], bool], ...]:
+    names = (*protected_names(), *(ProtectedName(entry, OWN) for entry in own))
     return tuple(
-        (name, [folded(part) for part in name.name.split("/")], name.reach is Reach.TOP)
-        for name in (*protected_names(), *own)
+        (name, [folded(part) for part in name.name.split("/")], name.reach is Reach.TOP) for name in names
     )
 
 

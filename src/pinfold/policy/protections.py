@@ -14,11 +14,12 @@ from pinfold.model.text import Span
 from pinfold.policy.case import Case
 from pinfold.policy.hidden import hidden_by, is_pattern
 from pinfold.policy.paths import contains
-from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, relative_to_root
+from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, writable_roots
 from pinfold.policy.protected import protected_by
 from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"
+INSIDE = "run it inside the fence"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
 
@@ -48,10 +49,9 @@ def _writes(part: Command, case: Case) -> Iterator[Reason]:
 def write_objection(path: str, settings: Settings, facts: Facts, span: Span | None = None) -> Reason | None:
     """Why a person should see a write to this path (absolute, links followed), if there is a reason."""
     if pattern := hidden_by(path, facts.policy, facts.roots):
-        return _ask(f"{path} is hidden by `{pattern}`", span, "filesystem.hide", settings)
-    relative = relative_to_root(path, facts)
-    if relative is not None and (name := protected_by(relative, facts.policy.protected)):
-        return _ask(f"{path} is protected: {name.why}", span, "filesystem.protect", settings)
+        return _hidden(path, pattern, span)
+    if name := protected_by(path, writable_roots(facts), facts.policy.protected):
+        return _ask(f"{path} is protected: {name.why}", span)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
         return _ask(f"{path} lies outside of the workspace", span, "protect.outside_workspace", settings)
     if settings.protect.dotfiles and is_dotfile(path, facts):
@@ -69,14 +69,9 @@ def _reads(part: Command, case: Case) -> Iterator[Reason]:
             continue
         for path in paths:
             if pattern := hidden_by(path, facts.policy, facts.roots):
-                yield _ask(f"{path} is hidden by `{pattern}`", word.span, "filesystem.hide", case.settings)
+                yield _hidden(path, pattern, word.span)
             elif part.reads_below and (pattern := _hides_something_below(path, facts)):
-                yield _ask(
-                    f"it reads all of {path}, where `{pattern}` may be hidden",
-                    word.span,
-                    "filesystem.hide",
-                    case.settings,
-                )
+                yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span)
 
 
 def _hides_something_below(path: str, facts: Facts) -> str | None:
@@ -86,9 +81,9 @@ def _hides_something_below(path: str, facts: Facts) -> str | None:
         places = facts.roots if is_pattern(entry) else (entry.partition("*")[0],)
         if any(contains(path, place) or (is_pattern(entry) and contains(place, path)) for place in places):
             return entry
-    for root in facts.policy.ignore_mapping:
-        if contains(root, path) or contains(path, root):
-            return f"the ignore files of {root}"
+    for directory in facts.policy.ignore_mapping:
+        if contains(directory, path) or contains(path, directory):
+            return f"what an ignore file in {directory} names"
     return None
 
 
@@ -113,13 +108,19 @@ def _pieces(word: Word) -> Iterator[str]:
     if not text:
         return
     yield text
-    for mark in "=:@":
-        _, found, rest = text.partition(mark)
-        if found and rest:
-            yield rest.removeprefix("//")
+    # Every tail that some program might take for a path: `--x=f`, `rev:f`, `a:b:f`, `@f`, `file://f`.
+    for at, character in enumerate(text):
+        if character in "=:@" and at + 1 < len(text):
+            yield text[at + 1 :].removeprefix("//")
+
+
+def _hidden(path: str, pattern: str, span: Span | None) -> Reason:
+    return Reason(
+        STEP, f"{path} is hidden by `{pattern}`", Verdict.ASK, rule=pattern, span=span, remedy=INSIDE
+    )
 
 
 def _ask(message: str, span: Span | None, setting: str = "", settings: Settings | None = None) -> Reason:
     origin = settings.origin(setting) if settings and setting else None
-    remedy = f"change `{setting}`, or run it inside the fence" if setting else "run it inside the fence"
+    remedy = f"change `{setting}`, or {INSIDE}" if setting else INSIDE
     return Reason(STEP, message, Verdict.ASK, rule=setting, origin=origin, span=span, remedy=remedy)

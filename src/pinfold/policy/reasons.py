@@ -6,7 +6,7 @@ from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.script import Command
 from pinfold.model.settings import Rule, Settings
-from pinfold.model.text import Span
+from pinfold.model.text import Origin, Span
 from pinfold.policy.case import Case
 from pinfold.policy.rules import Match, is_sink, restrictive_match
 
@@ -29,8 +29,15 @@ def by_setting(
         rule=f"{key} = {_toml(value)}",
         origin=settings.origin(key),
         span=span,
-        remedy=remedy or ("" if verdict is Verdict.ALLOW else f"change `{key}`"),
+        remedy=remedy_for(
+            settings.origin(key), remedy or ("" if verdict is Verdict.ALLOW else f"change `{key}`")
+        ),
     )
+
+
+def remedy_for(origin: Origin, remedy: str) -> str:
+    """What a user can do about a setting or rule; nothing, if an administrator wrote it."""
+    return "ask your administrator" if remedy and origin.layer == "managed" else remedy
 
 
 def _toml(value: object) -> str:
@@ -82,10 +89,11 @@ def _matching(rules: tuple[Rule, ...], part: Command, how: Match) -> Rule | None
 
 
 def _by_rule(step: str, verdict: Verdict, message: str, rule: Rule, span: Span | None, remedy: str) -> Reason:
+    remedy = remedy_for(rule.origin, remedy)
     return Reason(step, message, verdict, rule=rule.text, origin=rule.origin, span=span, remedy=remedy)
 
 
-def by_hooks(case: Case, verdict: Verdict) -> Iterator[Reason]:
+def by_hooks(case: Case, step: str, verdict: Verdict) -> Iterator[Reason]:
     """What hooks with this answer say."""
     said = {
         Verdict.DENY: "Command execution was blocked by a hook",
@@ -95,7 +103,7 @@ def by_hooks(case: Case, verdict: Verdict) -> Iterator[Reason]:
         if answer.verdict is verdict:
             message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
             remedy = "ask whoever wrote the hook"
-            yield Reason("hook", message, verdict, rule=answer.hook, origin=answer.origin, remedy=remedy)
+            yield Reason(step, message, verdict, rule=answer.hook, origin=answer.origin, remedy=remedy)
 
 
 def not_covered(case: Case, step: str) -> Iterator[Reason]:
@@ -105,14 +113,14 @@ def not_covered(case: Case, step: str) -> Iterator[Reason]:
         yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out what is to be run")
     for part in case.parts:
         if not case.cover(part):
-            message, span, remedy = _lacks(part, case.git_helpers(part))
+            message, span, remedy = _lacks(part, case.git_helpers(part), case.is_fenced)
             yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
 
 
-def _lacks(part: Command, helpers: tuple[str, ...]) -> tuple[str, Span, str]:
+def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, Span, str]:
     """Why a part is not covered, which place shows it, and what would help."""
     written = [r for r in part.redirections if r.writes and not is_sink(r.target)]
-    fence = "switch the fence on, or answer the question"
+    fence = "switch the fence on, or answer the question" if not fenced else "answer the question"
     if helpers:
         said = f"this repository's own configuration may make git run programs: `{helpers[0]}`"
         return said, part.span, fence

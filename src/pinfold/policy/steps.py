@@ -8,7 +8,7 @@ says something decides; none of them knows what the others say. How a reason is 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.script import Trait
+from pinfold.model.script import LONGEST_LINE, Trait
 from pinfold.model.settings import IfUnavailable
 from pinfold.policy.case import Case
 from pinfold.policy.places import ruinous_targets
@@ -23,7 +23,7 @@ from pinfold.policy.reasons import (
 )
 from pinfold.policy.rules import covering_rule
 
-LONGEST_LINE = 10_000
+# The seeds' own words: other agents call the mode by this flag.
 ROOT_MESSAGE = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 
 Reasons = tuple[Reason, ...]
@@ -35,17 +35,18 @@ SILENT: Reasons = ()
 
 def nul(case: Case) -> Reasons:
     """No program can be given a NUL character, so a line that has one is meant for somebody's parser."""
-    at = case.request.command.find("\0")
-    if at < 0:
-        return SILENT
-    said = f"the line contains a NUL character at position {at}"
-    return (Reason("nul", said, Verdict.DENY, remedy="send the line without it"),)
+    places = {"line": case.request.command, "working directory": case.request.cwd or ""}
+    return tuple(
+        Reason("nul", f"the {what} contains a NUL character", Verdict.DENY, remedy="send it without that")
+        for what, text in places.items()
+        if "\0" in text
+    )
 
 
 def denied(case: Case) -> Reasons:
     """Deny rules of any layer, and hooks that say no. Every deny is looked for before any ask."""
     rules = case.settings.commands.deny
-    return (*by_rules(case, "denied", rules, Verdict.DENY), *by_hooks(case, Verdict.DENY))
+    return (*by_rules(case, "denied", rules, Verdict.DENY), *by_hooks(case, "denied", Verdict.DENY))
 
 
 def no_fence(case: Case) -> Reasons:
@@ -131,16 +132,20 @@ def superuser(case: Case) -> Reasons:
     unheld = case.facts.is_superuser and not case.is_fenced and not case.facts.inside_fence
     if not (unheld and case.settings.mode is AutoRunMode.RUN_EVERYTHING):
         return SILENT
+    said = f"everything is to run without a question, and {ROOT_MESSAGE}"
     remedy = "switch the fence on, or run as an ordinary user"
-    return (
-        by_setting(case.settings, "superuser", Verdict.ASK, ROOT_MESSAGE, "mode", "run_everything", remedy),
-    )
+    return (by_setting(case.settings, "superuser", Verdict.ASK, said, "mode", "run_everything", remedy),)
 
 
 def person_wanted(case: Case) -> Reasons:
     """The administrator lets nothing run without a person, or the user wants to see each command."""
     reason = needs_person(case.settings, "every command")
     return (reason,) if reason else SILENT
+
+
+def asked_by_hook(case: Case) -> Reasons:
+    """A hook wants a person to see it, whether or not we can read the line."""
+    return tuple(by_hooks(case, "asked_by_hook", Verdict.ASK))
 
 
 # What the rules say.
@@ -154,12 +159,11 @@ def unparsed(case: Case) -> Reasons:
 
 
 def ask_rules(case: Case) -> Reasons:
-    """Ask rules (the seeds' blocklist), rules that may speak of a part, and hooks that want a person."""
+    """Ask rules (the seeds' blocklist), and rules that may speak of a part."""
     commands = case.settings.commands
     return (
         *by_rules(case, "ask_rules", commands.ask, Verdict.ASK),
         *by_doubtful_rules(case, "ask_rules", (*commands.deny, *commands.ask)),
-        *by_hooks(case, Verdict.ASK),
     )
 
 
@@ -178,10 +182,9 @@ def _unreadable(case: Case, step: str, message: str) -> Reason:
         return Reason(
             step, said, Verdict.ASK, rule=rules[0].text, origin=rules[0].origin, span=span, remedy=remedy
         )
-    if case.runs_freely:
-        return Reason(step, f"{message}; it runs inside the fence", Verdict.ALLOW, span=span)
-    if _everything_may_run(case):
-        return Reason(step, f"{message}; everything runs without a question", Verdict.ALLOW, span=span)
+    if case.runs_freely or _everything_may_run(case):
+        held = "; it runs inside the fence" if case.is_fenced else ""
+        return Reason(step, message + held, Verdict.ALLOW, span=span)
     return Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
 
 

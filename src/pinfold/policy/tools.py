@@ -2,8 +2,9 @@
 
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.request import CallTool, UseBrowser
+from pinfold.model.request import CallTool, Connect, UseBrowser
 from pinfold.model.settings import Settings
+from pinfold.policy.connect import judge_connect
 from pinfold.policy.reasons import by_setting, needs_person
 
 
@@ -17,10 +18,10 @@ def judge_tool(request: CallTool, settings: Settings, facts: Facts) -> Decision:
 
 def _tool(request: CallTool, settings: Settings) -> Reason:
     called = f"{request.server}:{request.tool}"
-    entry = next((entry for entry in settings.mcp.allow if _names(entry, request)), None)
-    if entry is not None:
-        said = f"`{called}` is on the list of tools as `{entry}`"
-        return Reason("mcp_allow", said, Verdict.ALLOW, rule=entry, origin=settings.origin("mcp.allow"))
+    for index, entry in enumerate(settings.mcp.allow):
+        if _names(entry, request):
+            said, origin = f"`{called}` is on the list as `{entry}`", settings.origin("mcp.allow", index)
+            return Reason("mcp_allow", said, Verdict.ALLOW, rule=entry, origin=origin)
     key = "protect.mcp_tools"
     if not settings.protect.mcp_tools:
         return by_setting(settings, "mcp_tools", Verdict.ALLOW, "tools are not protected", key, False)
@@ -30,7 +31,7 @@ def _tool(request: CallTool, settings: Settings) -> Reason:
 
 def _names(entry: str, request: CallTool) -> bool:
     """Entries are `server:tool`, `server:*`, `*:tool`, or a tool's bare name; `*:*` names nothing."""
-    server, colon, tool = entry.partition(":")
+    server, colon, tool = entry.rpartition(":")
     if not colon:
         return entry == request.tool
     return server in ("*", request.server) and tool in ("*", request.tool) and (server, tool) != ("*", "*")
@@ -41,6 +42,7 @@ def judge_browser(request: UseBrowser, settings: Settings, facts: Facts) -> Deci
     reason = (
         _switched_off(settings)
         or needs_person(settings, "every use of a browser")
+        or _address(request.url, settings, facts)
         or _browser(f"browser {request.action}".rstrip(), settings)
     )
     return Decision(reason.verdict, (reason,), sandboxed=False, policy=facts.policy)
@@ -51,6 +53,21 @@ def _switched_off(settings: Settings) -> Reason | None:
         return None
     said, remedy = "an administrator has switched browser use off", "ask your administrator"
     return by_setting(settings, "browser_features", Verdict.DENY, said, "admin.browser", False, remedy)
+
+
+def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
+    """A page that may not be connected to may not be opened either; what is allowed says nothing yet."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        return Reason("malformed_url", "the address is no URL", Verdict.DENY, remedy="write it in full")
+    if not host:
+        return None
+    reason = judge_connect(Connect(host, port), settings, facts).reasons[0]
+    return None if reason.verdict is Verdict.ALLOW else reason
 
 
 def _browser(what: str, settings: Settings) -> Reason:

@@ -29,12 +29,20 @@ _CLASSES = {
 _NEVER = rb"(?!)"
 
 
+MOST_STARS = 8
+
+
+def is_costly(pattern: bytes) -> bool:
+    """Whether a pattern has so many stars that matching it may take exponential time."""
+    return len([run for run in pattern.replace(b"?", b"").split(b"*") if run]) > MOST_STARS
+
+
 def expression(pattern: bytes, *, crosses: bool) -> "re.Pattern[bytes]":
     """wildmatch as a regular expression; `crosses` is git's match of a bare name, where `*` is anything.
 
     Each star but the last tries the nearest end first and never comes back to it (an atomic group):
-    what follows a star is of one length, so the nearest end leaves the most for the rest. This keeps a
-    hostile pattern from taking exponential time.
+    what follows a star is of one length, so the nearest end leaves the most for the rest. Stars of both
+    kinds in turn (`**/a*/**/a*/`) cannot be tied so: ask `is_costly` first.
     """
     import re
 

@@ -5,35 +5,45 @@ What only a line outside of the fence needs is imported when it is needed; insid
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from time import monotonic
+from typing import NamedTuple
 
-from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
 from pinfold.policy.ignore import Ignore, mapping_of
+from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
+LONGEST_PATH = 4_096
 # Directories that hold thousands of others and nobody's own ignore files.
-PASSED_OVER = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", "target", ".tox"})
-MOST_DIRECTORIES = 2_000
-LARGEST_IGNORE_FILE = 1_000_000
+PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
+MOST_DIRECTORIES = 20_000
 
 
 class Disk:
     """The file system as it is now."""
 
-    def real(self, path: str) -> str:
-        return os.path.realpath(path)
+    def __init__(self) -> None:
+        # A line may name thousands of paths, and one decision asks for each of them many times.
+        self.real = lru_cache(maxsize=65_536)(_real)
+
+    def forget(self) -> None:
+        """The disk may have changed since: called before each request."""
+        self.real.cache_clear()
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         from glob import iglob
 
         found: list[str] = []
         # `*` passes over dotfiles in the shell, but `shopt -s dotglob` may be on: look at both.
-        for path in iglob(pattern, include_hidden=True):
-            found.append(os.path.realpath(path))
-            if len(found) > MOST_MATCHES:
-                return None
+        try:
+            for path in iglob(pattern, include_hidden=True):
+                found.append(self.real(path))
+                if len(found) > MOST_MATCHES:
+                    return None
+        except (OSError, ValueError, RecursionError):
+            return None
         return tuple(found)
 
     def is_directory(self, path: str) -> bool:
@@ -42,10 +52,10 @@ class Disk:
     def is_git_ignored(self, path: str) -> bool:
         from pinfold.session.git import find_repository
 
-        repository = find_repository(os.path.dirname(path))
-        if repository is None or os.path.basename(repository) != ".git":
+        found = find_repository(os.path.dirname(path))
+        if found is None:
             return False
-        top = os.path.dirname(repository)
+        top, repository = found.top, found.common
         files = {top: [("exclude", _read(os.path.join(repository, "info", "exclude")))]}
         for directory in _between(top, os.path.dirname(path)):
             files.setdefault(directory, []).append(
@@ -59,6 +69,14 @@ class Disk:
         return git_helpers(directory)
 
 
+def _real(path: str) -> str:
+    """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
+    try:
+        return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
+    except (OSError, ValueError):
+        return os.path.normpath(path)
+
+
 def _between(top: str, bottom: str) -> Iterator[str]:
     """Every directory from `top` down to `bottom`."""
     yield top
@@ -69,14 +87,8 @@ def _between(top: str, bottom: str) -> Iterator[str]:
 
 
 def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(LARGEST_IGNORE_FILE)
-    except (FileNotFoundError, IsADirectoryError):
-        return ""
-    except OSError as error:
-        # What an unreadable ignore file hides is not known, and a doubt falls to no.
-        raise PolicyError("the ignore file cannot be read", where=path, help="check its mode") from error
+    """The text of an ignore file, empty where there is none; bounded, and never waiting for a fifo."""
+    return read_text(path) or ""
 
 
 class IgnoreFiles:
@@ -89,22 +101,31 @@ class IgnoreFiles:
     def __init__(self, roots: tuple[str, ...]) -> None:
         self._roots = roots
         self._names: tuple[str, ...] = ()
-        self._files: dict[str, tuple[int, int] | None] = {}
+        self._files: dict[str, tuple[int, ...] | None] = {}
         self._mapping: IgnoreMapping = {}
         self._walked = float("-inf")
+        self._patience = self.REFRESH_SECONDS
+        self.notices: tuple[str, ...] = ()
 
     def mapping(self, names: tuple[str, ...]) -> IgnoreMapping:
         """Directory -> patterns, for the ignore files of these names."""
-        stale = monotonic() - self._walked > self.REFRESH_SECONDS
-        if stale or names != self._names or any(_mark(path) != mark for path, mark in self._files.items()):
+        stale = monotonic() - self._walked > self._patience
+        if stale or names != self._names or any(mark(path) != known for path, known in self._files.items()):
             self._walk(names)
         return self._mapping
 
     def _walk(self, names: tuple[str, ...]) -> None:
-        found = [directory for root in self._roots for directory in _ignore_files(root, frozenset(names))]
+        started = monotonic()
+        walks = [_ignore_files(root, frozenset(names)) for root in self._roots]
+        found = [directory for walk in walks for directory in walk.found]
+        self.notices = tuple(
+            f"{root}: ignore files were looked for in {MOST_DIRECTORIES:,} directories only"
+            for root, walk in zip(self._roots, walks, strict=True)
+            if not walk.whole
+        )
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
         paths |= {root: [os.path.join(root, name) for name in names] for root in self._roots}
-        self._files = {path: _mark(path) for group in paths.values() for path in group}
+        self._files = {path: mark(path) for group in paths.values() for path in group}
         texts = {
             directory: [(os.path.basename(path), _read(path)) for path in group]
             for directory, group in paths.items()
@@ -113,29 +134,28 @@ class IgnoreFiles:
         # The same value stays the same object, so that whoever remembers what it made of it may go on.
         self._mapping = self._mapping if mapping == self._mapping else mapping
         self._names, self._walked = names, monotonic()
+        # A large tree is walked less often: never more than a fiftieth of the time.
+        self._patience = max(self.REFRESH_SECONDS, 50 * (self._walked - started))
 
 
-def _mark(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+class _Walk(NamedTuple):
+    found: list[str]
+    """Directories that have an ignore file."""
+    whole: bool
+    """Whether every directory was looked at."""
 
 
-def _ignore_files(root: str, names: frozenset[str]) -> Iterator[str]:
-    """The directories below `root` that have an ignore file."""
+def _ignore_files(root: str, names: frozenset[str]) -> _Walk:
+    found: list[str] = []
     waiting = [root]
     for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
-        has_one = False
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     if entry.name in names:
-                        has_one = True
+                        found.append(directory)
                     elif entry.name not in PASSED_OVER and entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
         except OSError:
             continue
-        if has_one:
-            yield directory
+    return _Walk(list(dict.fromkeys(found)), len(waiting) <= MOST_DIRECTORIES)

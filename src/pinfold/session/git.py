@@ -14,8 +14,9 @@ Facts about git (git-config(1), githooks(5)):
 import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
-from pinfold.model.errors import PinfoldError
+from pinfold.settings.files import read_text
 
 RUNNING_KEYS = (
     "alias.*",
@@ -65,63 +66,57 @@ RUNNING_KEYS = (
 )
 HARMLESS_VALUES = {"core.fsmonitor": ("true", "false", ""), "core.pager": ("cat", "less")}
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
-LARGEST_CONFIG = 1_000_000
+
+
+class Repository(NamedTuple):
+    top: str
+    """The working tree's top directory; a bare repository's own."""
+    directory: str
+    """The git directory of this working tree."""
+    common: str
+    """The git directory that linked worktrees share: config, hooks, info."""
 
 
 def git_helpers(directory: str) -> tuple[str, ...]:
     """What the configuration of the repository around `directory` would make git run."""
-    repository = find_repository(directory)
-    if repository is None:
+    found = find_repository(directory)
+    if found is None:
         return ()
-    found: list[str] = []
-    for name in ("config", "config.worktree"):
-        for place in dict.fromkeys((repository, _common_directory(repository))):
-            found.extend(_running_keys(os.path.join(place, name)))
-    hooks = os.path.join(_common_directory(repository), "hooks")
-    found += [f"hooks/{hook}" for hook in HOOKS_OF_READING if os.access(os.path.join(hooks, hook), os.X_OK)]
-    return tuple(dict.fromkeys(found))
+    places = dict.fromkeys((found.directory, found.common))
+    files = [os.path.join(place, name) for name in ("config", "config.worktree") for place in places]
+    keys = [key for file in files for key in _running_keys(file)]
+    hooks = os.path.join(found.common, "hooks")
+    keys += [f"hooks/{hook}" for hook in HOOKS_OF_READING if os.access(os.path.join(hooks, hook), os.X_OK)]
+    return tuple(dict.fromkeys(keys))
 
 
-def find_repository(directory: str) -> str | None:
-    """The git directory that git would use in `directory`."""
+def find_repository(directory: str) -> Repository | None:
+    """The repository that git would use in `directory`."""
     while True:
         entry = os.path.join(directory, ".git")
         if os.path.isdir(entry):
-            return entry
+            return _repository(directory, entry)
         if os.path.isfile(entry):
-            return _follow(entry, directory)
+            text = (read_text(entry) or "").strip()
+            at = os.path.join(directory, text.removeprefix("gitdir:").strip())
+            return _repository(directory, at) if text.startswith("gitdir:") else None
         if all(os.path.exists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs")):
-            return directory
+            return _repository(directory, directory)
         parent = os.path.dirname(directory)
         if parent == directory:
             return None
         directory = parent
 
 
-def _follow(pointer: str, directory: str) -> str | None:
-    text = _text(pointer).strip()
-    return (
-        os.path.join(directory, text.removeprefix("gitdir:").strip()) if text.startswith("gitdir:") else None
+def _repository(top: str, directory: str) -> Repository:
+    common = (read_text(os.path.join(directory, "commondir")) or "").strip()
+    return Repository(
+        top, directory, os.path.normpath(os.path.join(directory, common)) if common else directory
     )
 
 
-def _common_directory(repository: str) -> str:
-    common = _text(os.path.join(repository, "commondir")).strip()
-    return os.path.normpath(os.path.join(repository, common)) if common else repository
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(LARGEST_CONFIG)
-    except OSError:
-        return ""
-
-
 def _running_keys(path: str) -> Iterator[str]:
-    if os.path.exists(path) and not os.access(path, os.R_OK):
-        raise PinfoldError(f"{path}: cannot be read, so what git would run is not known; check its mode")
-    for key, value in parse_config(_text(path)):
+    for key, value in parse_config(read_text(path) or ""):
         if value in HARMLESS_VALUES.get(key, ()):
             continue
         if any(fnmatchcase(key, pattern) for pattern in RUNNING_KEYS):

@@ -1,15 +1,30 @@
 """Programs that are asked before each command.
 
 A hook gets the seeds' JSON on standard input and answers with JSON on standard output. Only a clear
-answer counts: a crash, a time-out or nonsense is a no, and no output with exit status 0 is no opinion.
-What the answers are worth is `policy.steps`' business; a hook's allow lifts no rule.
+answer counts: a crash, a time-out, too much output or nonsense is a no, and no output with exit status 0
+is no opinion. What the answers are worth is `policy.steps`' business; a hook's allow lifts no rule.
+
+Hooks are asked all at once, and whatever one of them started ends with it.
 """
 
+import os
+import signal
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
 from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec.structs import replace
 
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
 from pinfold.model.settings import Hook, HookSettings
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+LARGEST_ANSWER = 1_000_000
+LONGEST_COMPLAINT = 200
 
 
 class Question(Struct, frozen=True):
@@ -30,45 +45,134 @@ class _Answer(Struct, frozen=True):
     agent_message: str = ""
 
 
+class _Trouble(Exception):  # noqa: N818 - told as a denial, never raised further
+    """Why a hook has no answer."""
+
+
 def ask_hooks(question: Question, settings: HookSettings) -> tuple[HookAnswer, ...]:
     """What each hook says, those without an opinion left out."""
     if not settings.before_command:
         return ()
-    answers = (_ask(hook, json.encode(question), settings.timeout) for hook in settings.before_command)
+    # Bytes that were not UTF-8 stand in the line as lone surrogates, which JSON cannot carry.
+    line = question.command.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    text = json.encode(replace(question, command=line))
+    deadline = monotonic() + settings.timeout
+    asked = [(hook, _start(hook, text)) for hook in settings.before_command]
+    answers = [_answer(hook, started, deadline, settings.timeout) for hook, started in asked]
     return tuple(answer for answer in answers if answer)
 
 
-def _ask(hook: Hook, question: bytes, timeout: float) -> HookAnswer | None:
+def _start(hook: Hook, question: bytes) -> "Callable[[float], bytes]":
+    """Starts a hook; what is returned waits for its answer until a deadline."""
     # Imported here: most lines have no hooks, and this module is on the way of every cold start.
     import subprocess
 
+    program = os.path.expanduser(hook.command[0])
+    if not os.path.isabs(program):
+        # Relative to what? An agent can write to most directories that it might be.
+        return _failing("a hook is given by its whole path")
     try:
-        run = subprocess.run(hook.command, input=question, capture_output=True, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired:
-        return _no(hook, f"it did not answer within {timeout:g} s")
+        process = subprocess.Popen(
+            [program, *hook.command[1:]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=os.path.expanduser("~"),
+            start_new_session=True,
+        )
     except OSError as error:
-        return _no(hook, f"it could not be started: {error.strerror}")
-    if run.returncode != 0:
-        return _no(hook, f"it failed with exit status {run.returncode}")
-    return _understood(hook, run.stdout)
+        return _failing(f"it could not be started: {error.strerror}")
+    return lambda deadline: _converse(process, question, deadline)
 
 
-def _understood(hook: Hook, output: bytes) -> HookAnswer | None:
-    if not output.strip():
+def _failing(why: str) -> Callable[[float], bytes]:
+    def fail(_: float) -> bytes:
+        raise _Trouble(why)
+
+    return fail
+
+
+def _converse(process: "Popen[bytes]", question: bytes, deadline: float) -> bytes:
+    from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+
+    assert process.stdin and process.stdout and process.stderr  # noqa: S101 - all three are pipes
+    said: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with process, DefaultSelector() as selector:
+        try:
+            for pipe in said:
+                selector.register(pipe, EVENT_READ)  # type: ignore[arg-type]
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, EVENT_WRITE)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - monotonic()))
+                if not ready:
+                    raise TimeoutError
+                for key, _ in ready:
+                    if key.fileobj is process.stdin:
+                        question = _told(process.stdin.fileno(), question)
+                        done = not question
+                    else:
+                        piece = os.read(key.fd, 1 << 16)
+                        said[key.fileobj] += piece
+                        done = not piece
+                        if len(said[key.fileobj]) > LARGEST_ANSWER:
+                            raise _Trouble("it says too much")
+                    if done:
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()  # type: ignore[union-attr]
+            process.wait(max(0.0, deadline - monotonic()))
+        finally:
+            _end_group(process.pid)
+    if process.returncode != 0:
+        raise _Trouble(_failure(process.returncode, bytes(said[process.stderr])))
+    return bytes(said[process.stdout])
+
+
+def _told(descriptor: int, question: bytes) -> bytes:
+    """What is left to be told; a hook that does not listen has heard all it wants."""
+    try:
+        return question[os.write(descriptor, question) :]
+    except BrokenPipeError:
+        return b""
+
+
+def _end_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _failure(status: int, complaint: bytes) -> str:
+    how = f"it was ended by signal {-status}" if status < 0 else f"it failed with exit status {status}"
+    lines = complaint.decode("utf-8", "replace").strip().splitlines()
+    return f"{how}: {lines[-1][:LONGEST_COMPLAINT]}" if lines else how
+
+
+def _answer(
+    hook: Hook, started: Callable[[float], bytes], deadline: float, timeout: float
+) -> HookAnswer | None:
+    from subprocess import TimeoutExpired
+
+    name = " ".join(hook.command)
+    try:
+        answer = _understood(started(deadline))
+    except (TimeoutError, TimeoutExpired):
+        return HookAnswer(name, Verdict.DENY, hook.origin, f"it did not answer within {timeout:g} s")
+    except _Trouble as trouble:
+        return HookAnswer(name, Verdict.DENY, hook.origin, str(trouble))
+    if answer.permission is None:
         return None
+    return HookAnswer(name, answer.permission, hook.origin, answer.user_message or answer.agent_message)
+
+
+def _understood(output: bytes) -> _Answer:
+    if output.strip() in (b"", b"{}"):
+        return _Answer()
     try:
         answer = json.decode(output, type=_Answer)
     except (DecodeError, ValidationError, UnicodeDecodeError) as error:
-        return _no(hook, f"its answer makes no sense: {error}")
+        raise _Trouble(f"its answer makes no sense: {error}") from None
     if answer.permission is None:
-        return None if output.strip() == b"{}" else _no(hook, "its answer has no `permission`")
-    message = answer.user_message or answer.agent_message
-    return HookAnswer(_name(hook), answer.permission, hook.origin, message)
-
-
-def _no(hook: Hook, why: str) -> HookAnswer:
-    return HookAnswer(_name(hook), Verdict.DENY, hook.origin, why)
-
-
-def _name(hook: Hook) -> str:
-    return " ".join(hook.command)
+        raise _Trouble("its answer has no `permission`")
+    return answer

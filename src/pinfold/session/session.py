@@ -11,6 +11,7 @@ from pinfold.model.decision import Decision
 from pinfold.model.errors import PolicyError
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import Script
 from pinfold.model.settings import Settings
@@ -35,18 +36,23 @@ class Session:
         self,
         projects: Sequence[str] = (),
         *,
-        settings: str | Mapping[str, object] | None = None,
+        settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
         cwd: str | None = None,
         overrides: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
         conversation: str = "",
+        generation: str = "",
         model: str = "",
     ) -> None:
+        if isinstance(projects, str):
+            raise TypeError("projects is a list of directories, not one string")
+        settings = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self.environ = os.environ if environ is None else environ
         self.cwd = _directory(cwd or os.getcwd())
         self.roots = tuple(_directory(project) for project in projects) or (find_project(self.cwd),)
         self.home = os.path.realpath(os.path.expanduser("~"))
         self.conversation = conversation
+        self.generation = generation
         self.model = model
         self._parser: shell.Parser | None = None
         self._has_parsed = False
@@ -69,6 +75,11 @@ class Session:
         return self._last_settings[1]
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know of the settings: what was not believed, and what was not looked at."""
+        return (*self.settings.notices, *self._ignore_files.notices)
+
+    @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
         return self._policy(self.settings)
@@ -77,13 +88,17 @@ class Session:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
         made_of, policy = self._last_policy
         if made_of[0] is not settings or made_of[1] is not mapping:
-            policy = enrich(policy_of(settings, self.roots, self.home), self.roots, mapping)
+            policy = _resolved(policy_of(settings, self.roots, self.home))
+            policy = enrich(policy, self.roots, mapping)
             self._last_policy = (settings, mapping), policy
         return policy
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
-        return self._decided(as_request(request))
+        wanted = as_request(request)
+        if isinstance(wanted, RunCommand):
+            wanted = replace(wanted, command=line_of(wanted))
+        return self._decided(wanted)
 
     def close(self) -> None:
         """End what the session keeps running."""
@@ -99,6 +114,7 @@ class Session:
 
     def _decided(self, request: Request) -> Decision:
         settings = self.settings
+        self._disk.forget()
         facts = self._facts(request, settings)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be fenced, so it is judged once without them.
@@ -125,22 +141,39 @@ class Session:
             # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
             self._parser = shell.Parser(warm=True)
         self._has_parsed = True
-        return shell.parse(request.command, parser=self._parser)
+        return shell.parse(line_of(request), parser=self._parser)
 
     def _start(self, request: Request) -> str:
         asked = request.cwd if isinstance(request, RunCommand) else None
-        return os.path.realpath(os.path.join(self.cwd, asked)) if asked else self.cwd
+        # A NUL in it is a reason to deny (`steps.nul`); until then any directory will do.
+        return os.path.realpath(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
 
     def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
         question = Question(
             conversation_id=self.conversation,
-            generation_id="",
+            generation_id=self.generation,
             model=self.model,
-            command=request.command,
+            command=line_of(request),
             cwd=self._start(request),
             sandbox=sandboxed,
         )
         return ask_hooks(question, settings.hooks)
+
+
+def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
+    """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
+    return replace(
+        policy,
+        hidden=_with_targets(policy.hidden),
+        protected=_with_targets(policy.protected),
+        additional_readwrite_paths=tuple(map(os.path.realpath, policy.additional_readwrite_paths)),
+        additional_readonly_paths=tuple(map(os.path.realpath, policy.additional_readonly_paths)),
+    )
+
+
+def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
+    targets = (os.path.realpath(entry) for entry in entries if entry.startswith("/") and "*" not in entry)
+    return tuple(dict.fromkeys((*entries, *targets)))
 
 
 def _directory(path: str) -> str:
@@ -150,14 +183,16 @@ def _directory(path: str) -> str:
 
 
 def as_request(request: Request | str | Sequence[str]) -> Request:
+    """A shell line or an argument vector as a request; a request as itself."""
     if isinstance(request, str):
         return RunCommand(request)
-    if isinstance(request, Sequence):
-        return RunCommand(" ".join(quoted(word) for word in request), argv=tuple(request))
-    return request
+    if isinstance(request, Request):
+        return request
+    if isinstance(request, list | tuple) and all(isinstance(word, str) for word in request):
+        return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
+    raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
 
 
-def quoted(word: str) -> str:
-    """A word as a shell line would have to spell it."""
-    plain = word and all(c.isascii() and (c.isalnum() or c in "-_./:=+,%@") for c in word)
-    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+def line_of(request: RunCommand) -> str:
+    """The line that is judged: what will be run, whatever a person is shown of it."""
+    return request.command if request.argv is None else " ".join(map(quoted, request.argv))

@@ -37,6 +37,28 @@ def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
         os.close(descriptor)
 
 
+def is_own(path: str) -> bool:
+    """Whether a file and its directory belong to this user or to root; a link is looked at itself.
+
+    Facts about shared directories: in /tmp anybody can make a `.git` or a `.pinfold` that every directory
+    below it seems to lie in. Git believed such a one until CVE-2022-24765, and now asks for its owner.
+    """
+    try:
+        owners = {os.lstat(place).st_uid for place in (path, os.path.dirname(path))}
+    except OSError:
+        return False
+    return owners <= {0, os.getuid()}
+
+
+def mark(path: str) -> tuple[int, ...] | None:
+    """What changes when a file does. The change time is among it: unlike the others it cannot be set back."""
+    try:
+        facts = os.stat(path)
+    except OSError as error:
+        return None if isinstance(error, FileNotFoundError) else (error.errno or 0,)
+    return (facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino, facts.st_dev, facts.st_mode)
+
+
 def list_directory(path: str, *, owned: bool = False) -> tuple[str, ...]:
     """The `.toml` files of a directory in order; none where there is no such directory."""
     try:
@@ -91,7 +113,7 @@ def _contents(path: str, descriptor: int, root: str, owned: bool) -> bytes:
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
         kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
-        raise _trouble(path, f"is {kind}", "a settings file is expected here")
+        raise _trouble(path, f"is {kind}", "a plain file is expected here")
     if root and not _is_beneath(os.path.realpath(path), os.path.realpath(root)):
         raise _trouble(path, "is a link that leads out of the project", "put the file itself there")
     if owned:

@@ -1,20 +1,23 @@
 """Settings that follow their files while a session runs.
 
-`current` costs a few `stat` calls. An edit counts from the next call on, the administrator's too. A file
-that breaks keeps the last good settings in force, never none: a half-written file must not open
-anything. The trouble is reported once, and again only when the files change.
+`current` costs a few `stat` calls. An edit counts from the next call on, the administrator's too. Of a file
+that breaks the last good contents stay in force, never none: a half-written file must not open anything.
+The other files count as they are now, so nobody can hold off the administrator's new rules with a file
+of their own. Each trouble is reported once.
 """
 
-import os
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.script import Shape
 from pinfold.model.settings import Settings
-from pinfold.settings.build import build
+from pinfold.settings.build import build, require_sound
 from pinfold.settings.defaults import default_layer
-from pinfold.settings.sources import Sources, read_layers, watched
+from pinfold.settings.files import mark
+from pinfold.settings.layers import Layer
+from pinfold.settings.sources import Source, Sources, list_sources, watched
 
 _Marks: TypeAlias = tuple[tuple[str, tuple[int, ...] | None], ...]
 
@@ -26,50 +29,64 @@ class Live:
         self,
         sources: Sources,
         shape: Callable[[str], Shape],
+        check_host: Callable[[str], None] | None = None,
         *,
         report: Callable[[PolicyError], None] | None = None,
     ) -> None:
         """Raises `PolicyError` if the settings cannot be read at the start: there is no last good one yet."""
         self._sources = sources
-        self._shape = shape
+        self._shape = lru_cache(4096)(shape)
+        self._check_host = check_host
         self._report = report
-        self.trouble: PolicyError | None = None
-        """Why the files as they are now are not in force; None while they are."""
+        self._troubles: list[PolicyError] = []
+        self._listed: list[Source] = []
+        self._good: dict[str, Layer | None] = {}
         self._marks = self._look()
-        self._settings = self._load()
+        self._settings = self._renewed()
+        if self._troubles:
+            raise self._troubles[0]
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Why some files are not in force as they are now: one line each."""
+        return tuple(map(str, self._troubles))
 
     def current(self) -> Settings:
         marks = self._look()
         if marks != self._marks:
             # The marks are older than what is read now: a change during the reading is seen next time.
             self._marks = marks
-            self._renew()
+            told = self.troubles
+            self._settings = self._renewed()
+            for trouble in self._troubles:
+                if self._report is not None and str(trouble) not in told:
+                    self._report(trouble)
         return self._settings
 
-    def _renew(self) -> None:
+    def _renewed(self) -> Settings:
+        self._troubles = []
         try:
-            self._settings = self._load()
-            self.trouble = None
+            self._listed = list_sources(self._sources)
         except PolicyError as error:
-            self.trouble = error
-            if self._report is not None:
-                self._report(error)
+            self._troubles.append(error)
+        # A file that is gone is forgotten: should it come back broken, there is no last good one of it.
+        self._good = {source.name: self._read(source) for source in self._listed}
+        layers = [layer for layer in self._good.values() if layer is not None]
+        return build([*layers, default_layer()], self._shape, self._check_host)
 
-    def _load(self) -> Settings:
-        return build([*read_layers(self._sources), default_layer()], self._shape)
+    def _read(self, source: Source) -> Layer | None:
+        try:
+            layer = source.read()
+            if layer is not None:
+                require_sound(layer, self._shape, self._check_host)
+        except PolicyError as error:
+            self._troubles.append(error)
+            return self._good.get(source.name)
+        return layer
 
     def _look(self) -> _Marks:
         try:
             paths = watched(self._sources)
-        except PolicyError:  # the managed directory cannot be listed: `_load` will say so
+        except PolicyError:  # the managed directory cannot be listed: `_renewed` will say so
             paths = (self._sources.managed, self._sources.managed_dir)
-        return tuple((path, _mark(path)) for path in paths)
-
-
-def _mark(path: str) -> tuple[int, ...] | None:
-    """What changes when a file does. The change time is among it: unlike the others it cannot be set back."""
-    try:
-        facts = os.stat(path)
-    except OSError as error:
-        return None if isinstance(error, FileNotFoundError) else (error.errno or 0,)
-    return (facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino, facts.st_dev, facts.st_mode)
+        return tuple((path, mark(path)) for path in paths)
