@@ -43,16 +43,53 @@ def test_a_broken_file_keeps_the_last_good(tmp_path: Path) -> None:
     live = Live(Sources(managed=path), shape, report=reports.append)
     good = live.current()
     write(tmp_path, "managed.toml", "[commands]\ndeny = [")
-    assert live.current() is good
-    assert live.current() is good
+    assert live.current() == good
+    assert live.current() is live.current()
     assert len(reports) == 1
-    assert live.trouble is reports[0]
+    assert list(live.troubles) == [str(reports[0])]
     write(tmp_path, "managed.toml", "[commands]\ndeny = ['rm', 'dd']")
     assert len(live.current().commands.deny) == 2
-    assert live.trouble is None
+    assert not live.troubles
 
 
 def test_a_broken_start_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, "managed.toml", "x")
     with pytest.raises(PolicyError):
         Live(Sources(managed=path), shape)
+
+
+def denied(live: Live) -> list[str]:
+    return [rule.text for rule in live.current().commands.deny]
+
+
+def test_a_broken_file_freezes_no_other(tmp_path: Path) -> None:
+    reports: list[PolicyError] = []
+    managed = write(tmp_path, "managed.toml", "[commands]\ndeny = ['rm']")
+    write(tmp_path, "root/.pinfold/settings.toml", "[commands]\ndeny = ['make']")
+    live = Live(Sources(managed=managed, projects=(f"{tmp_path}/root",)), shape, report=reports.append)
+    for broken in ("[commands", "[commands]\ndeny = ['a | b']", "[commands]\ndenny = []"):
+        reports.clear()
+        write(tmp_path, "root/.pinfold/settings.toml", broken)
+        write(tmp_path, "managed.toml", "[commands]\ndeny = ['dd']")
+        assert denied(live) == ["dd", "make"]
+        write(tmp_path, "managed.toml", "[commands]\ndeny = ['mkfs']")
+        assert denied(live) == ["mkfs", "make"]
+        assert [str(report) for report in reports] == list(live.troubles)
+        assert len(reports) == 1
+    # gone is gone; broken again, what it last said holds
+    os.unlink(tmp_path / "root/.pinfold/settings.toml")
+    assert denied(live) == ["mkfs"]
+    write(tmp_path, "root/.pinfold/settings.toml", "x")
+    assert denied(live) == ["mkfs", "make"]
+
+
+def test_a_managed_directory_that_cannot_be_listed(tmp_path: Path) -> None:
+    write(tmp_path, "d/10.toml", "[commands]\ndeny = ['rm']")
+    live = Live(Sources(managed_dir=f"{tmp_path}/d", user=f"{tmp_path}/user.toml"), shape)
+    os.rename(tmp_path / "d", tmp_path / "away")
+    (tmp_path / "d").write_text("")
+    write(tmp_path, "user.toml", "[commands]\ndeny = ['dd']")
+    assert denied(live) == ["rm", "dd"]
+    assert "cannot be listed" in live.troubles[0]
+    write(tmp_path, "user.toml", "[commands]\ndeny = ['dd', 'mkfs']")
+    assert denied(live) == ["rm", "dd", "mkfs"]

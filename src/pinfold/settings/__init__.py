@@ -1,7 +1,8 @@
 """Which settings are in force.
 
 `load` reads every layer, checks it, merges them by the key table (`keys`) and builds `model.Settings`.
-This package may import `model` and nothing else of ours; the shape of a rule's text is handed in.
+This package may import `model` and nothing else of ours; what the text of a rule means, and whether a text
+names hosts, is handed in.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,11 @@ from pinfold.settings.sources import Sources, read_layers
 __all__ = ["Live", "Sources", "cap_of", "load", "policy_of"]
 
 
-def load(sources: Sources, shape: Callable[[str], Shape]) -> Settings:
-    """The settings in force, or a `PolicyError`: a broken file is never read as an empty one."""
-    return build([*read_layers(sources), default_layer()], shape)
+def load(
+    sources: Sources, shape: Callable[[str], Shape], check_host: Callable[[str], None] | None = None
+) -> Settings:
+    """The settings in force, or a `PolicyError`: a broken file is never read as an empty one.
+
+    `shape` and `check_host` raise `ValueError` for a text that is no rule, or names no hosts.
+    """
+    return build([*read_layers(sources), default_layer()], shape, check_host)

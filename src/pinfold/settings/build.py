@@ -4,7 +4,7 @@ The only module that knows single keys by name. It decides nothing about layers.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
@@ -27,7 +27,7 @@ from pinfold.model.settings import (
 )
 from pinfold.model.text import Origin
 from pinfold.model.visible import visible
-from pinfold.settings.keys import BY_NAME
+from pinfold.settings.keys import BY_NAME, Kind
 from pinfold.settings.layers import Entry, Layer, told
 from pinfold.settings.merge import Merged, merge, shown
 
@@ -58,7 +58,15 @@ _GRANTS = {
 """A list that grants -> the field of the policy that a managed list of it caps."""
 
 
-def build(layers: Sequence[Layer], shape: Callable[[str], Shape]) -> Settings:
+def build(
+    layers: Sequence[Layer],
+    shape: Callable[[str], Shape],
+    check_host: Callable[[str], None] | None = None,
+) -> Settings:
+    """The settings of these layers, or a `PolicyError` where an entry of one is no rule or no host."""
+    shape = cache(shape)
+    for layer in layers:
+        require_sound(layer, shape, check_host)
     merged = merge(layers)
     managed = [layer for layer in layers if layer.document.layer == "managed"]
     _bind(merged, managed)
@@ -157,15 +165,32 @@ class _Values:
         entries = self._merged.lists.get(name, ())
         if entries and entries[0].layer == "default":
             return _shipped_rules(entries)
-        return tuple(self._rule(name, entry) for entry in entries)
+        return tuple(
+            Rule(str(entry.value), self._shape(str(entry.value)), entry.origin, entry.reason)
+            for entry in entries
+        )
 
-    def _rule(self, name: str, entry: Entry) -> Rule:
-        text = str(entry.value)
-        try:
-            return Rule(text, self._shape(text), entry.origin, entry.reason)
-        except ValueError as error:
-            message = f"`{visible(text[:80])}` in `{name}` is not a rule: {visible(str(error))}"
-            raise entry.document.error(entry.path, message) from None
+
+def require_sound(
+    layer: Layer, shape: Callable[[str], Shape], check_host: Callable[[str], None] | None
+) -> None:
+    """Raises `PolicyError` at the first entry that is no rule or no host, though it may not be in force."""
+    if layer.document.layer == "default":
+        return
+    checks: dict[Kind, tuple[Callable[[str], object], str]] = {Kind.RULES: (shape, "rule")}
+    if check_host is not None:
+        checks[Kind.HOSTS] = (check_host, "host")
+    for name, entries in layer.lists.items():
+        if BY_NAME[name].kind not in checks:
+            continue
+        check, noun = checks[BY_NAME[name].kind]
+        for entry in entries:
+            try:
+                check(str(entry.value))
+            except ValueError as error:
+                shown = visible(str(entry.value)[:80])
+                message = f"`{shown}` in `{name}` is not a {noun}: {visible(str(error))}"
+                raise entry.document.error(entry.path, message) from None
 
 
 @lru_cache(2)

@@ -109,6 +109,7 @@ def _read_key(layer: Layer, key: Key, value: object) -> None:
 def _entry(layer: Layer, key: Key, value: object, path: Path, reason: str = "") -> Entry:
     if isinstance(value, str):
         _look_for_invisible(layer, key, value, path)
+        _look_for_everything(layer, key, value, path)
         value = _anchored(layer.document, key, value)
     return Entry(value, layer.document, path, reason)
 
@@ -128,6 +129,13 @@ def _look_for_invisible(layer: Layer, key: Key, text: str, path: Path) -> None:
     if key.narrows is Direction.GRANT and key.kind in (Kind.RULES, Kind.HOSTS):
         raise layer.document.error(path, message, "remove the character, or write the entry anew")
     layer.notices.append(f"{told(layer.document.origin(path))}: {message}")
+
+
+def _look_for_everything(layer: Layer, key: Key, text: str, path: Path) -> None:
+    """Every host at once is `network.access`, which the administrator can cap."""
+    if key.narrows is Direction.GRANT and key.kind is Kind.HOSTS and text.partition(":")[0] == "*":
+        message = f"`{visible(text[:60])}` in `{key.name}` would be every host"
+        raise layer.document.error(path, message, 'name the hosts, or set `network.access` to "all"')
 
 
 def _anchored(document: Document, key: Key, text: str) -> str:

@@ -40,7 +40,9 @@ class Live:
         self._report = report
         self._troubles: list[PolicyError] = []
         self._listed: list[Source] = []
-        self._good: dict[str, Layer | None] = {}
+        self._good: dict[str, Layer] = {}
+        """The last good contents of each file, kept though it may be gone: it may come back broken."""
+        self._marks: _Marks = ()
         self._marks = self._look()
         self._settings = self._renewed()
         if self._troubles:
@@ -69,9 +71,7 @@ class Live:
             self._listed = list_sources(self._sources)
         except PolicyError as error:
             self._troubles.append(error)
-        # A file that is gone is forgotten: should it come back broken, there is no last good one of it.
-        self._good = {source.name: self._read(source) for source in self._listed}
-        layers = [layer for layer in self._good.values() if layer is not None]
+        layers = [layer for source in self._listed for layer in [self._read(source)] if layer is not None]
         return build([*layers, default_layer()], self._shape, self._check_host)
 
     def _read(self, source: Source) -> Layer | None:
@@ -79,6 +79,7 @@ class Live:
             layer = source.read()
             if layer is not None:
                 require_sound(layer, self._shape, self._check_host)
+                self._good[source.name] = layer
         except PolicyError as error:
             self._troubles.append(error)
             return self._good.get(source.name)
@@ -88,5 +89,5 @@ class Live:
         try:
             paths = watched(self._sources)
         except PolicyError:  # the managed directory cannot be listed: `_renewed` will say so
-            paths = (self._sources.managed, self._sources.managed_dir)
+            paths = tuple(path for path, _ in self._marks)
         return tuple((path, mark(path)) for path in paths)

@@ -1,17 +1,19 @@
 """Which files and flags count, and in which layer each stands.
 
-Reads them in order of trust. No environment variable moves the managed file: whoever sets the
+Names them in order of trust. No environment variable moves the managed file: whoever sets the
 environment of an agent would otherwise be the administrator.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.visible import visible
-from pinfold.settings.files import list_directory, read_text
+from pinfold.settings.files import is_own, list_directory, read_text
 from pinfold.settings.layers import Layer, read_layer
 from pinfold.settings.toml import Document, parse
 
@@ -36,6 +38,8 @@ class Sources(Struct, frozen=True):
     """Stands for the user layer instead of a file."""
     projects: tuple[str, ...] = ()
     """The roots whose `.pinfold/` is read."""
+    above: tuple[str, ...] = ()
+    """Directories around them whose `.pinfold/` is read too, if it is the user's own or root's."""
     overrides: Mapping[str, object] = {}
     """The command line's values, shaped as the file is; `section.key` is understood too."""
     environment: Mapping[str, str] = {}
@@ -53,13 +57,17 @@ class Sources(Struct, frozen=True):
     ) -> "Sources":
         """The layers of this machine; `user` is a file or values that stand for the user's own file."""
         environ = os.environ if environ is None else environ
+        projects = tuple(dict.fromkeys(os.path.abspath(root) for root in roots))
+        home = os.path.realpath(environ.get("HOME") or os.path.expanduser("~"))
+        above = dict.fromkeys(outer for root in projects for outer in [*upwards(root, home)][1:])
         return cls(
             managed=MANAGED,
             managed_dir=MANAGED_DIR,
             user=os.path.abspath(user) if isinstance(user, str) else user_file(environ),
             user_required=isinstance(user, str),
             user_values=None if isinstance(user, str) else user,
-            projects=tuple(dict.fromkeys(os.path.abspath(root) for root in roots)),
+            projects=projects,
+            above=tuple(outer for outer in above if outer not in projects),
             overrides=overrides or {},
             environment={name: environ[name] for name in FROM_ENVIRONMENT if name in environ},
             owned=True,
@@ -74,20 +82,22 @@ def user_file(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "pinfold", "settings.toml")
 
 
-def find_project(directory: str) -> str:
-    """The project around a directory, or the directory itself; never the home or the root.
+def upwards(directory: str, home: str) -> Iterator[str]:
+    """The directory and those around it, up to the home or the root, which are no projects."""
+    while directory not in ("/", home):
+        yield directory
+        directory = os.path.dirname(directory)
 
-    The outermost directory with settings of its own comes before the nearest repository: else an agent
-    could leave a project's rules behind by `git init` in a directory of it.
+
+def find_project(directory: str) -> str:
+    """The nearest repository around a directory, or the directory itself; never the home or the root.
+
+    A repository of somebody else is none, as for git: anybody can make a /tmp/.git. Settings further out do
+    not make the workspace larger, and an agent does not leave them behind by `git init` in a directory of the
+    project: they are read all the same (`Sources.above`).
     """
     home = os.path.realpath(os.path.expanduser("~"))
-    above: list[str] = []
-    while directory not in ("/", home):
-        above.append(directory)
-        directory = os.path.dirname(directory)
-    settled = [at for at in above if os.path.isdir(os.path.join(at, ".pinfold"))]
-    repositories = [at for at in above if os.path.exists(os.path.join(at, ".git"))]
-    return (settled[-1:] or repositories[:1] or above[:1] or [directory])[0]
+    return next((at for at in upwards(directory, home) if is_own(os.path.join(at, ".git"))), directory)
 
 
 def project_files(root: str) -> tuple[tuple[str, str], ...]:
@@ -103,7 +113,8 @@ def watched(sources: Sources) -> tuple[str, ...]:
     files = [sources.managed, sources.managed_dir, *managed_files(sources)]
     if sources.user_values is None:
         files.append(sources.user)
-    files += [path for root in sources.projects for _, path in project_files(root)]
+    roots = (*sources.projects, *sources.above)
+    files += [path for root in roots for _, path in project_files(root)]
     return tuple(dict.fromkeys(file for file in files if file))
 
 
@@ -113,36 +124,63 @@ def managed_files(sources: Sources) -> tuple[str, ...]:
     return ((sources.managed,) if sources.managed else ()) + extra
 
 
+class Source(NamedTuple):
+    """One place that may hold a layer."""
+
+    name: str
+    read: Callable[[], Layer | None]
+    """Raises `PolicyError` where it is broken; None where there is nothing."""
+
+
 def read_layers(sources: Sources) -> list[Layer]:
     """Every layer that is there, most trusted first."""
+    found = [source.read() for source in list_sources(sources)]
+    return [layer for layer in found if layer is not None]
+
+
+def list_sources(sources: Sources) -> list[Source]:
+    """Most trusted first; a `PolicyError` where the managed directory is not the administrator's."""
     owned = sources.owned or sources.managed == MANAGED
-    found = [_file("managed", path, owned=owned) for path in managed_files(sources)]
-    found += _command_line(sources)
-    found.append(_user(sources))
+    found = [Source(path, partial(_layer, "managed", path, owned=owned)) for path in managed_files(sources)]
+    documents = _command_line(sources)
+    found += [Source(f"flags {document.file}", partial(read_layer, document)) for document in documents]
+    found.append(Source("user", partial(_user, sources)))
     for root in sources.projects:
-        found += [_file(layer, path, root=root) for layer, path in project_files(root)]
-    return [read_layer(document) for document in found if document is not None]
+        found += [Source(path, partial(_layer, name, path, root)) for name, path in project_files(root)]
+    for root in sources.above:
+        found += [Source(path, partial(_outer_layer, name, path, root)) for name, path in project_files(root)]
+    return found
 
 
-def _file(layer: str, path: str, root: str = "", owned: bool = False) -> Document | None:
+def _layer(name: str, path: str, root: str = "", owned: bool = False) -> Layer | None:
     text = read_text(path, root=root, owned=owned)
-    return None if text is None else parse(layer, path, text, root)
+    return None if text is None else read_layer(parse(name, path, text, root))
 
 
-def _user(sources: Sources) -> Document | None:
+def _outer_layer(name: str, path: str, root: str) -> Layer | None:
+    """A file that others may have put there says nothing, and breaks nothing."""
+    if not os.path.lexists(path):
+        return None
+    if is_own(path):
+        return _layer(name, path, root)
+    notice = f"{visible(path)}: is not looked at: it belongs to another user"
+    return Layer(Document(name, path, "", {}, root), {}, {}, [], [notice])
+
+
+def _user(sources: Sources) -> Layer | None:
     if sources.user_values is not None:
-        return Document("user", "", "", _nested(sources.user_values))
+        return read_layer(Document("user", "", "", _nested(sources.user_values)))
     if not sources.user:
         return None
-    document = _file("user", sources.user)
-    if document is None and sources.user_required:
+    layer = _layer("user", sources.user)
+    if layer is None and sources.user_required:
         raise PolicyError("there is no such settings file", where=visible(sources.user))
-    return document
+    return layer
 
 
-def _command_line(sources: Sources) -> list[Document | None]:
+def _command_line(sources: Sources) -> list[Document]:
     """Flags first: they hold against the environment."""
-    documents: list[Document | None] = []
+    documents: list[Document] = []
     if sources.overrides:
         documents.append(Document("command line", "", "", _nested(sources.overrides)))
     for name, path in FROM_ENVIRONMENT.items():
