@@ -77,6 +77,9 @@ CASES: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("git $X", RULES, DENY, "denied"),
     ("rm $X", RULES, ASK, "ask_rules"),
     ("$X", {"commands": {"ask": ["npm publish"]}}, ASK, "ask_rules"),
+    ("sometool --quiet git push", RULES, ASK, "ask_rules"),
+    ("sometool /bin/rm -fr x", RULES, ASK, "ask_rules"),
+    ("sometool git status", RULES, ALLOW, "fenced"),
     # 8 nothing to run
     ("", {}, ALLOW, "nothing_to_run"),
     ("  # nothing", {}, ALLOW, "nothing_to_run"),

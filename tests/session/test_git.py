@@ -69,12 +69,58 @@ def test_a_bare_repository_in_the_open(tmp_path: Path) -> None:
     assert git_helpers(str(tmp_path)) == ("core.pager",)
 
 
-def test_parse_config() -> None:
-    text = '[core]\n\tpager = "a b"\n[Diff "Tool"] textconv = x\n'
-    text += "[alias]\n  x = one \\\n two\n# no = no\n[a]\nbare\n"
-    assert list(parse_config(text)) == [
-        ("core.pager", "a b"),
-        ("diff.Tool.textconv", "x"),
-        ("alias.x", "one  two"),
-        ("a.bare", "true"),
-    ]
+PARSED = [
+    ('[core]\n\tpager = "a b"\n', [("core.pager", "a b")]),
+    ('[Diff "Tool"] textconv = x\n', [("diff.Tool.textconv", "x")]),
+    ("[alias]\n  x = one \\\n two\n# no = no\n", [("alias.x", "one  two")]),
+    ("[a]\nbare\n", [("a.bare", "true")]),
+    ("[a]\nbare\nb=1 ; c\n", [("a.bare", "true"), ("a.b", "1")]),
+    # a comment does not go on; a value that ends with an escaped backslash does not either
+    ("[a]\n# no \\\nb = 1\n", [("a.b", "1")]),
+    ("[a]\nx = y\\\\\nb = 1\n", [("a.x", "y\\"), ("a.b", "1")]),
+    ('[filter\t"x"]\nclean = y\n', [("filter.x.clean", "y")]),
+    ('[diff "x\\\\"] textconv = y\n', [("diff.x\\.textconv", "y")]),
+    ('[a] b = "x # y" # z\n', [("a.b", "x # y")]),
+]
+
+
+@pytest.mark.parametrize(("text", "settings"), PARSED)
+def test_parse_config(tmp_path: Path, text: str, settings: list[tuple[str, str]]) -> None:
+    assert list(parse_config(text)) == settings
+    (tmp_path / "config").write_text(text)
+    told = subprocess.run(
+        ["git", "config", "-f", "config", "--list", "-z"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    by_git = [entry.partition("\n") for entry in told.stdout.rstrip("\0").split("\0")]
+    assert [(key, value if mark else "true") for key, mark, value in by_git] == settings
+
+
+@pytest.mark.parametrize("text", ["\ufeff[core]\npager = x\n", "[core\npager = x\n", "= x\n", "\xff"])
+def test_a_configuration_that_cannot_be_read_is_a_doubt(tmp_path: Path, text: str) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".git/config").write_text(text, encoding="latin-1" if text == "\xff" else "utf-8")
+    assert git_helpers(str(tmp_path))
+
+
+def test_a_repository_inside_counts_too(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    inner = tmp_path / "vendor/inner"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    assert git_helpers(str(tmp_path)) == ()
+    git(inner, "config", "core.fsmonitor", "./evil")
+    assert git_helpers(str(tmp_path)) == ("core.fsmonitor",)
+
+
+def test_git_climbs_past_what_is_no_repository(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", "diff.external", "./evil")
+    (tmp_path / "sub/.git").mkdir(parents=True)
+    assert git_helpers(str(tmp_path / "sub")) == ("diff.external",)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/link").symlink_to(tmp_path / "sub")
+    assert git_helpers(str(tmp_path / "elsewhere/link")) == ("diff.external",)

@@ -30,8 +30,30 @@ class Match(Enum):
 def restrictive_match(shape: Shape, command: Command) -> Match:
     """Whether a deny or ask rule speaks of this command."""
     if shape.program != command.program:
-        return Match.NO
+        return Match.MAYBE if _may_wrap(shape, command) else Match.NO
     return min(_flags_match(shape, command), _operands_match(shape, command), key=lambda match: match.value)
+
+
+def _may_wrap(shape: Shape, command: Command) -> bool:
+    """A program nothing is known of may start what it is given: `sometool git push`."""
+    if Trait.UNCHARTED not in command.traits:
+        return False
+    given = _literals(command)
+    return any(
+        word is not None
+        and word.rpartition("/")[2] == shape.program
+        and set(shape.flags) <= _spelled_flags(given[at + 1 :])
+        and _operands_among(shape.operands, command.words[at + 1 :]) is not Match.NO
+        for at, word in enumerate(given)
+        if at
+    )
+
+
+def _spelled_flags(words: tuple[str | None, ...]) -> set[str]:
+    """The options among these words, clusters also taken apart."""
+    options = [word for word in words if word and word.startswith("-")]
+    letters = {f"-{letter}" for word in options if not word.startswith("--") for letter in word[1:]}
+    return letters | {word.partition("=")[0] for word in options}
 
 
 def _flags_match(shape: Shape, command: Command) -> Match:

@@ -1,29 +1,36 @@
 """Which programs a repository's own configuration would make git run.
 
 An allowlist that says `git status` means git's own work. A repository can make git run something
-else on the way, and whoever wrote the repository is not who wrote the allowlist.
+else on the way, and whoever wrote the repository is not who wrote the allowlist. Any doubt counts as a
+program: a file that cannot be read, a line that is not understood.
 
-Facts about git (git-config(1), githooks(5)):
-- A repository is found by walking up to a `.git` directory, a `.git` file with `gitdir: PATH`, or a
-  directory that looks bare (HEAD, objects and refs); a linked worktree's `commondir` names the
-  directory that holds `config`.
-- Section and key names are case-insensitive; `include.path` pulls in any other file.
+Facts about git (git-config(1), githooks(5), setup.c, config.c):
+- git climbs from the working directory, links followed, to the first directory with a valid `.git`
+  (a directory, or a file with `gitdir: PATH`) or that is itself a valid repository. Valid: `HEAD` names a ref
+  or a commit, `objects` and `refs` are directories, the latter two looked for where `commondir` leads.
+- Section and key names are case-insensitive; a subsection is quoted, with backslash escapes; a value may
+  go on after a backslash at its line's end, a comment may not.
+- `git status` and `git diff` look into repositories inside the working tree that the index links to.
 - `post-index-change` runs when `git status` refreshes the index.
 """
 
 import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import NamedTuple
 
+from pinfold.model.errors import PolicyError
 from pinfold.settings.files import read_text
 
 RUNNING_KEYS = (
     "alias.*",
+    "blame.*",
     "browser.*.cmd",
     "browser.*.path",
     "core.alternaterefscommand",
     "core.askpass",
+    "core.attributesfile",
     "core.editor",
     "core.fsmonitor",
     "core.gitproxy",
@@ -34,6 +41,7 @@ RUNNING_KEYS = (
     "credential.helper",
     "credential.*.helper",
     "diff.external",
+    "diff.orderfile",
     "diff.*.command",
     "diff.*.textconv",
     "difftool.*",
@@ -47,6 +55,7 @@ RUNNING_KEYS = (
     "include.path",
     "includeif.*",
     "interactive.difffilter",
+    "mailmap.*",
     "man.*.cmd",
     "man.*.path",
     "merge.*.driver",
@@ -65,6 +74,7 @@ RUNNING_KEYS = (
     "url.*",
 )
 HARMLESS_VALUES = {"core.fsmonitor": ("true", "false", ""), "core.pager": ("cat", "less")}
+MOST_DIRECTORIES = 20_000
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
 
@@ -82,41 +92,86 @@ def git_helpers(directory: str) -> tuple[str, ...]:
     found = find_repository(directory)
     if found is None:
         return ()
-    places = dict.fromkeys((found.directory, found.common))
-    files = [os.path.join(place, name) for name in ("config", "config.worktree") for place in places]
-    keys = [key for file in files for key in _running_keys(file)]
-    hooks = os.path.join(found.common, "hooks")
-    keys += [f"hooks/{hook}" for hook in HOOKS_OF_READING if os.access(os.path.join(hooks, hook), os.X_OK)]
+    inner = [find_repository(place) for place in _inner_repositories(found.top)]
+    keys = [key for repository in (found, *inner) if repository for key in _helpers(repository)]
     return tuple(dict.fromkeys(keys))
+
+
+def _helpers(found: Repository) -> Iterator[str]:
+    for place in dict.fromkeys((found.directory, found.common)):
+        for name in ("config", "config.worktree"):
+            yield from _running_keys(os.path.join(place, name))
+    for hook in HOOKS_OF_READING:
+        if os.access(os.path.join(found.common, "hooks", hook), os.X_OK):
+            yield f"hooks/{hook}"
+
+
+def _inner_repositories(top: str) -> Iterator[str]:
+    """Directories below `top` that are repositories themselves, as far as is looked."""
+    waiting = [top]
+    for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
+        try:
+            with os.scandir(directory) as entries:
+                inside = [
+                    entry for entry in entries if entry.name == ".git" or entry.is_dir(follow_symlinks=False)
+                ]
+        except OSError:
+            continue
+        if directory != top and any(entry.name == ".git" for entry in inside):
+            yield directory
+        waiting += [entry.path for entry in inside if entry.name not in (".git", "node_modules")]
 
 
 def find_repository(directory: str) -> Repository | None:
     """The repository that git would use in `directory`."""
+    directory = os.path.realpath(directory)
     while True:
-        entry = os.path.join(directory, ".git")
-        if os.path.isdir(entry):
-            return _repository(directory, entry)
-        if os.path.isfile(entry):
-            text = (read_text(entry) or "").strip()
-            at = os.path.join(directory, text.removeprefix("gitdir:").strip())
-            return _repository(directory, at) if text.startswith("gitdir:") else None
-        if all(os.path.exists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs")):
-            return _repository(directory, directory)
+        for candidate in (_git_directory(os.path.join(directory, ".git")), directory):
+            repository = _repository(directory, candidate)
+            if candidate and _is_valid(repository):
+                return repository
         parent = os.path.dirname(directory)
         if parent == directory:
             return None
         directory = parent
 
 
-def _repository(top: str, directory: str) -> Repository:
-    common = (read_text(os.path.join(directory, "commondir")) or "").strip()
-    return Repository(
-        top, directory, os.path.normpath(os.path.join(directory, common)) if common else directory
+def _git_directory(entry: str) -> str:
+    """Where a `.git` leads, empty if nowhere."""
+    if os.path.isdir(entry):
+        return entry
+    text = _text(entry).strip()
+    at = text.removeprefix("gitdir:").strip()
+    return os.path.join(os.path.dirname(entry), at) if text.startswith("gitdir:") else ""
+
+
+def _is_valid(repository: Repository) -> bool:
+    head = os.path.join(repository.directory, "HEAD")
+    names_something = os.path.islink(head) or _text(head).startswith("ref:") or len(_text(head).strip()) >= 40
+    return names_something and all(
+        os.path.isdir(os.path.join(repository.common, n)) for n in ("objects", "refs")
     )
 
 
+def _repository(top: str, directory: str) -> Repository:
+    common = _text(os.path.join(directory, "commondir")).strip()
+    return Repository(top, directory, os.path.normpath(os.path.join(directory, common)))
+
+
+def _text(path: str) -> str:
+    try:
+        return read_text(path) or ""
+    except PolicyError:
+        return ""
+
+
 def _running_keys(path: str) -> Iterator[str]:
-    for key, value in parse_config(read_text(path) or ""):
+    try:
+        settings = list(parse_config(read_text(path) or ""))
+    except (PolicyError, ValueError):
+        yield f"what {os.path.basename(path)} says, which cannot be read"
+        return
+    for key, value in settings:
         if value in HARMLESS_VALUES.get(key, ()):
             continue
         if any(fnmatchcase(key, pattern) for pattern in RUNNING_KEYS):
@@ -124,34 +179,90 @@ def _running_keys(path: str) -> Iterator[str]:
 
 
 def parse_config(text: str) -> Iterator[tuple[str, str]]:
-    """(`section.subsection.key`, value) for each setting of a git configuration, names in lower case."""
+    """(`section.subsection.key`, value) for each setting; names in lower case. ValueError if it is none."""
+    reader = _Reader(text.replace("\r\n", "\n"))
     section = ""
-    lines = iter(text.replace("\r\n", "\n").split("\n"))
-    for line in lines:
-        stripped = line.strip()
-        while stripped.startswith("["):
-            head, _, stripped = _section_end(stripped)
-            section = _section_name(head)
-            stripped = stripped.strip()
-        if not stripped or stripped[0] in "#;":
-            continue
-        while stripped.endswith("\\"):
-            stripped = stripped[:-1] + next(lines, "")
-        key, equals, value = stripped.partition("=")
-        yield f"{section}.{key.strip().lower()}", value.strip().strip('"') if equals else "true"
+    while (character := reader.skip(" \t\n")) != "":
+        if character in "#;":
+            reader.until("\n")
+        elif character == "[":
+            section = reader.section()
+        elif character.isalpha():
+            name = reader.name()
+            yield f"{section}.{name}", reader.value()
+        else:
+            raise ValueError(f"no configuration: {character!r}")
 
 
-def _section_end(text: str) -> tuple[str, str, str]:
-    quoted = False
-    for position, character in enumerate(text):
-        if character == '"' and text[position - 1] != "\\":
-            quoted = not quoted
-        elif character == "]" and not quoted:
-            return text[1:position], "]", text[position + 1 :]
-    return text[1:], "", ""
+class _Reader:
+    """git's own reader of configuration (config.c), character by character."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
 
-def _section_name(head: str) -> str:
-    name, _, rest = head.partition(" ")
-    subsection = rest.strip().strip('"')
-    return f"{name.lower()}.{subsection}" if subsection else name.lower()
+    def peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def take(self) -> str:
+        character = self.peek()
+        self._at += 1
+        return character
+
+    def skip(self, characters: str) -> str:
+        """Passes over these; what comes next, empty at the end."""
+        while self.peek() and self.peek() in characters:
+            self._at += 1
+        return self.peek()
+
+    def until(self, end: str) -> str:
+        start = self._at
+        while self.peek() not in ("", *end):
+            self._at += 1
+        return self._text[start : self._at]
+
+    def section(self) -> str:
+        self.take()
+        name = self.until("] \t\n").lower()
+        if self.skip(" \t") == '"':
+            self.take()
+            name += "." + self._subsection()
+        if self.take() != "]":
+            raise ValueError("a section is not closed")
+        return name
+
+    def _subsection(self) -> str:
+        name = ""
+        while (character := self.take()) != '"':
+            if character in ("", "\n"):
+                raise ValueError("a subsection is not closed")
+            name += self.take() if character == "\\" else character
+        return name
+
+    def name(self) -> str:
+        start = self._at
+        while self.peek().isalnum() or self.peek() == "-":
+            self._at += 1
+        return self._text[start : self._at].lower()
+
+    def value(self) -> str:
+        if self.skip(" \t") in ("", "\n"):
+            return "true"
+        if self.take() != "=":
+            raise ValueError("a key without a value")
+        self.skip(" \t")
+        return self._value()
+
+    def _value(self) -> str:
+        value, quoted = "", False
+        while (character := self.take()) not in ("", "\n"):
+            if character == "\\":
+                value += {"n": "\n", "t": "\t", "b": "\b", "\n": ""}.get(self.peek(), self.peek())
+                self._at += 1
+            elif character == '"':
+                quoted = not quoted
+            elif character in "#;" and not quoted:
+                self.until("\n")
+            else:
+                value += character
+        return value.rstrip()
