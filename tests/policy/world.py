@@ -1,6 +1,7 @@
 """A world without a disk, for judging in tests: every path is where it says."""
 
 from collections.abc import Mapping
+from posixpath import normpath
 from typing import Any
 
 from pinfold import shell
@@ -28,7 +29,7 @@ class Paper:
         self.ignored: tuple[str, ...] = ()
 
     def real(self, path: str) -> str:
-        return self.links.get(path, path)
+        return self.links.get(normpath(path), normpath(path))
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         return ()

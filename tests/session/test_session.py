@@ -1,6 +1,7 @@
 """A session on a real disk: links, globs, ignore files, settings that change."""
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def test_settings_that_change_count_from_the_next_request_on(tmp_path: Path) -> 
 
 
 def test_git_ignored_files_ask(tmp_path: Path) -> None:
-    (tmp_path / ".git/info").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "sub").mkdir()
     (tmp_path / ".gitignore").write_text("*.o\n")
     (tmp_path / "sub/.gitignore").write_text("!keep.o\n/only\n")

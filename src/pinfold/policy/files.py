@@ -4,6 +4,8 @@ Hidden is denied, since for an agent such a path does not exist; what is merely 
 person's to decide.
 """
 
+from posixpath import normpath
+
 from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Reason, Verdict
@@ -63,7 +65,7 @@ def _malformed(path: str) -> Reason | None:
 
 def _hidden(written: str, path: str, facts: Facts) -> Reason | None:
     """Judged both as it is written and where it leads: a link must not take a path out of hiding."""
-    for place in (path, absolute(written, facts)):
+    for place in (path, normpath(absolute(written, facts))):
         if pattern := hidden_by(place, facts.policy, facts.roots):
             said, remedy = f"{place} is hidden by `{pattern}`", _unhide(pattern)
             return Reason("hidden", said, Verdict.DENY, rule=pattern, remedy=remedy)

@@ -1,18 +1,34 @@
 """Whether a path is one that does not exist for agents."""
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore
-from pinfold.policy.paths import contains
 
 IGNORE_FILES = "an ignore file"
+DEEPEST = 256
+"""Components; nobody keeps files deeper, and what is not looked at is hidden."""
+
+
+class _Entries(NamedTuple):
+    """A policy's hidden entries, made ready for many questions."""
+
+    paths: frozenset[str]
+    patterns: tuple[str, ...]
 
 
 def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str | None:
     """The pattern or path that hides `path` (absolute, links followed), or None."""
-    for entry in policy.hidden:
-        if any(_hides(entry, place, path) for place in (roots if is_pattern(entry) else ("/",))):
+    if path.count("/") > DEEPEST:
+        return "its depth"
+    entries = _entries(policy.hidden)
+    for place in _upwards(path):
+        if place in entries.paths:
+            return place
+    for entry in entries.patterns:
+        if any(_compiled(root, entry).is_ignored(path) for root in (roots if is_pattern(entry) else ("/",))):
             return entry
     if policy.ignore_mapping and _ignore(tuple(policy.ignore_mapping.items())).is_ignored(path):
         return IGNORE_FILES
@@ -24,10 +40,20 @@ def is_pattern(entry: str) -> bool:
     return not entry.startswith("/")
 
 
-def _hides(entry: str, place: str, path: str) -> bool:
-    if not is_pattern(entry) and not any(c in entry for c in "*?["):
-        return contains(entry, path)
-    return contains(place, path) and _compiled(place, (entry,)).is_ignored(path)
+def _upwards(path: str) -> Iterator[str]:
+    """The path, and every directory above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"
+
+
+@lru_cache(maxsize=16)
+def _entries(hidden: tuple[str, ...]) -> _Entries:
+    plain = frozenset(
+        entry for entry in hidden if not is_pattern(entry) and not any(c in entry for c in "*?[")
+    )
+    return _Entries(plain, tuple(entry for entry in hidden if entry not in plain))
 
 
 @lru_cache(maxsize=16)
@@ -36,5 +62,5 @@ def _ignore(mapping: tuple[tuple[str, tuple[str, ...]], ...]) -> Ignore:
 
 
 @lru_cache(maxsize=256)
-def _compiled(root: str, patterns: tuple[str, ...]) -> Ignore:
-    return Ignore({root: patterns})
+def _compiled(root: str, pattern: str) -> Ignore:
+    return Ignore({root: (pattern,)})

@@ -139,13 +139,14 @@ class _Layer:
         self._directories: dict[bytes, bool] = {}
 
     def is_ignored(self, path: str, is_directory: bool) -> bool:
-        return self._judge(_bytes(path), is_directory)
+        whole = _bytes(path)
+        ends = [at for at, byte in enumerate(whole) if byte == ord("/") and at]
+        # From the top: below an ignored directory nothing is asked any more.
+        return any(self._is_ignored_directory(whole[:end]) for end in ends) or self._says(whole, is_directory)
 
-    def _judge(self, path: bytes, is_directory: bool) -> bool:
-        parent = path.rpartition(b"/")[0]
-        if parent and self._is_ignored_directory(parent):
-            return True
-        above = parent
+    def _says(self, path: bytes, is_directory: bool) -> bool:
+        """What the patterns say of the path itself, the nearest file first."""
+        above = path.rpartition(b"/")[0]
         while True:
             for pattern in self._files.get(above, ()):
                 if pattern.matches(path[len(above) + 1 :], is_directory):
@@ -159,7 +160,7 @@ class _Layer:
         if known is None:
             if len(self._directories) >= _CACHED_DIRECTORIES:
                 self._directories.clear()
-            known = self._directories[path] = self._judge(path, True)
+            known = self._directories[path] = self._says(path, True)
         return known
 
 

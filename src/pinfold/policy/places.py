@@ -10,6 +10,8 @@ from pinfold.model.facts import Facts
 from pinfold.model.script import Command, Word
 from pinfold.policy.paths import contains
 
+OWN_PROCESS = ("self", "thread-self")
+
 
 def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
     """The directories the command may run in, or None if that cannot be known."""
@@ -32,14 +34,12 @@ def variables(base: str, facts: Facts) -> dict[str, str]:
     return {"HOME": facts.home, "PWD": base}
 
 
-def leads_to(word: Word, command: Command, facts: Facts) -> tuple[str, ...] | None:
-    """The real paths a word may stand for; None where that cannot be known."""
-    directories = bases(command, facts)
+def leads_to(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...] | None:
+    """The real paths a word may stand for in these directories; None where that cannot be known."""
     if directories is None:
-        # An absolute path means the same everywhere.
-        directories = (facts.cwd,) if word.start.startswith("/") else None
-    if directories is None:
-        return None
+        if not word.start.startswith("/"):
+            return None
+        directories = (facts.cwd,)  # an absolute path means the same everywhere
     found: list[str] = []
     for base in directories:
         paths = _paths(word, base, facts)
@@ -60,7 +60,12 @@ def _paths(word: Word, base: str, facts: Facts) -> tuple[str, ...] | None:
 
 def is_own_process(path: str) -> bool:
     """`/proc/self` and its kin mean whoever looks: from here they would lead somewhere else."""
-    return path.startswith("/proc/") and path.split("/")[2] not in ("sys", "net", "bus", "fs", "irq")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return (
+        parts[:1] == ["proc"]
+        and len(parts) > 1
+        and (parts[1].isdigit() or parts[1] in OWN_PROCESS or ".." in parts)
+    )
 
 
 def absolute(path: str, facts: Facts) -> str:
@@ -112,6 +117,8 @@ def _emptied_target(word: Word, base: str, facts: Facts) -> str:
     target = word.emptied(variables(base, facts))
     if not target:
         return ""
+    if is_own_process(target):
+        return base  # of all that `/proc/self` holds, the working directory is what can be lost
     steps = target.split("/")
     wild = next(
         (at for at, step in enumerate(steps) if word.has_glob and any(c in step for c in "*?[(")), None

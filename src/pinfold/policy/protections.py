@@ -19,6 +19,7 @@ from pinfold.policy.protected import protected_by
 from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"
+Places = tuple[str, ...] | None
 INSIDE = "run it inside the fence"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
@@ -26,17 +27,18 @@ WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 def file_protections(case: Case) -> Iterator[Reason]:
     """Every reason to ask about the files the line would touch."""
     for part in case.script.commands:
-        yield from _writes(part, case)
-        yield from _reads(part, case)
-        yield from _mentions(part, case.facts)
+        directories = bases(part, case.facts)
+        yield from _writes(part, directories, case)
+        yield from _reads(part, directories, case)
+        yield from _mentions(part, directories, case.facts)
 
 
-def _writes(part: Command, case: Case) -> Iterator[Reason]:
+def _writes(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
     redirected = [redirection.target for redirection in part.redirections if redirection.writes]
     for word in (*redirected, *part.writes, *part.deletes):
         if is_sink(word):
             continue
-        paths = leads_to(word, part, case.facts)
+        paths = leads_to(word, directories, case.facts)
         if paths is None:
             yield _ask(f"where `{word.source}` leads cannot be known, and it would be written", word.span)
             continue
@@ -59,11 +61,11 @@ def write_objection(path: str, settings: Settings, facts: Facts, span: Span | No
     return None
 
 
-def _reads(part: Command, case: Case) -> Iterator[Reason]:
+def _reads(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
     facts = case.facts
     redirected = [redirection.target for redirection in part.redirections if redirection.reads]
     for word in (*redirected, *part.reads):
-        paths = leads_to(word, part, facts)
+        paths = leads_to(word, directories, facts)
         if paths is None:
             yield _ask(f"what `{word.source}` reads cannot be known; it may be something hidden", word.span)
             continue
@@ -87,12 +89,15 @@ def _hides_something_below(path: str, facts: Facts) -> str | None:
     return None
 
 
-def _mentions(part: Command, facts: Facts) -> Iterator[Reason]:
+def _mentions(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:
     """A hidden path named anywhere in a command, in whatever option or form (`@f`, `--x=f`, `rev:f`)."""
-    directories = bases(part, facts)
     if Trait.TEXT_ONLY in part.traits or directories is None:
         return
+    seen: set[str] = set()
     for word in part.words[1:]:
+        if word.source in seen:
+            continue
+        seen.add(word.source)
         if word.source.startswith(WINDOWS_PATHS):
             yield _ask(f"`{word.source}` is a device or network path to Windows", word.span)
         for piece in _pieces(word):
