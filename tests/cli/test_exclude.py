@@ -26,3 +26,11 @@ def test_add_list_remove(
     assert json.loads(capsys.readouterr().out)[0]["command"] == "docker compose"
     assert main(["exclude", "remove", "docker compose"]) == 0
     assert file.read_text() == "[sandbox]\nexcluded_commands = []\n"
+    capsys.readouterr()
+    assert main(["exclude", "remove", "docker compose"]) == 1
+    assert "is not in `sandbox.excluded_commands`" in capsys.readouterr().err
+    main(["exclude", "add", "docker:*"])
+    assert main(["exclude", "remove", "docker"]) == 0
+    capsys.readouterr()
+    assert main(["exclude", "list"]) == 0
+    assert capsys.readouterr().out == "there are no exclusions: every command runs inside the fence\n"

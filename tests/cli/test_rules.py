@@ -46,8 +46,8 @@ def test_twice_is_once(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "add", "deny", "git push"]) == 0
     assert file.read_text().count("git push") == 1
     assert main(["rules", "remove", "deny", "git push"]) == 0
-    assert main(["rules", "remove", "deny", "git push"]) == 0
-    assert "not in" in capsys.readouterr().out
+    assert main(["rules", "remove", "deny", "git push"]) == 1
+    assert "is not in" in capsys.readouterr().err
     assert "git push" not in file.read_text()
 
 
@@ -102,3 +102,66 @@ def test_settings_flag_and_links(file: Path, tmp_path: Path) -> None:
     assert main(["rules", "add", "ask", "rm", "--settings", f"{tmp_path}/link.toml"]) == 0
     assert real.read_text() == '[commands]\nask = ["rm"]\n'
     assert not file.exists()
+
+
+def test_what_is_not_there_to_remove(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["rules", "add", "deny", "git push"])
+    (file.parents[2] / "project/.pinfold").mkdir()
+    (file.parents[2] / "project/.pinfold/settings.toml").write_text("[commands]\ndeny = ['rm']\n")
+    table = [
+        ("deny", "git psuh", "did you mean `git push`?"),
+        ("deny", "rm", "`rm` is in `commands.deny` of the project settings (.pinfold/settings.toml:2)"),
+        ("allow", "git push:*", "`git push` is in `commands.deny` of the user settings"),
+        ("ask", "quite another", ""),
+    ]
+    for decision, command, hint in table:
+        capsys.readouterr()
+        assert main(["rules", "remove", decision, command]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"`{command}` is not in `commands.{decision}` of {file}\n")
+        assert hint in err
+        assert err.count("\n") == (2 if hint else 1)
+    assert main(["rules", "remove", "deny", "rm", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["changed"] is False
+    assert "of the project settings" in answer["notices"][0]
+
+
+def test_two_spellings_are_one_rule(file: Path) -> None:
+    main(["rules", "add", "deny", "docker:*"])
+    main(["rules", "add", "deny", "docker"])
+    assert file.read_text().count("docker") == 1
+    assert main(["rules", "remove", "deny", "docker"]) == 0
+    assert "docker" not in file.read_text()
+    main(["rules", "add", "ask", "docker", "--reason", "mine"])
+    assert main(["rules", "remove", "ask", "docker *"]) == 0
+    assert "docker" not in file.read_text()
+
+
+def test_a_reason_that_is_not_kept_is_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["rules", "add", "deny", "git push"])
+    for reason, told in (("new", True), ("", False)):
+        capsys.readouterr()
+        assert main(["rules", "add", "deny", "git push", "--reason", reason]) == 0
+        assert ("the reason is not kept" in capsys.readouterr().out) is told
+    assert "new" not in file.read_text()
+
+
+def test_an_argument_that_is_no_text_is_blamed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = [
+        (["add", "deny", "rm \udcff"], "pinfold: COMMAND `rm \\udcff`: is not UTF-8\n"),
+        (["remove", "deny", "\udcff"], "pinfold: COMMAND `\\udcff`: is not UTF-8\n"),
+        (["add", "deny", "rm", "--reason", "\udcff"], "pinfold: --reason `\\udcff`: is not UTF-8\n"),
+    ]
+    for arguments, told in table:
+        assert main(["rules", *arguments]) == 2
+        assert capsys.readouterr().err == told
+    assert not file.exists()
+
+
+def test_no_rules(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "list"]) == 0
+    assert capsys.readouterr().out.startswith("there are no rules")
+    assert main(["rules", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []

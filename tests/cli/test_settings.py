@@ -79,6 +79,59 @@ def test_validate(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "validate", f"{home}/managed.toml"]) == 0
 
 
+def test_validate_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "s.toml").write_text("[sandbox]\nauto_alow = true\n")
+    (home / "bytes.toml").write_bytes(b"# a\n# \xff\n")
+    (home / "host.toml").write_text("[network]\ndeny = ['a..b']\n")
+    table: list[tuple[str, dict[str, object]]] = [
+        ("s.toml", {"line": 2, "column": 1, "message": "unknown key `sandbox.auto_alow`"}),
+        ("bytes.toml", {"line": 2, "message": "is not UTF-8", "help": "save it as UTF-8"}),
+        ("host.toml", {"line": 2, "column": 9}),
+        ("none.toml", {"message": "there is no such settings file", "help": ""}),
+    ]
+    for name, told in table:
+        assert main(["settings", "validate", "--json", f"{home}/{name}"]) == 2
+        out, err = capsys.readouterr()
+        assert err == ""
+        answer = json.loads(out)
+        assert answer["valid"] is False
+        (error,) = answer["errors"]
+        assert error.items() >= {"file": f"{home}/{name}", **told}.items()
+
+
+def test_validate_tells_of_every_broken_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "project/.pinfold/settings.toml").write_text("x")
+    (home / "project/.pinfold/settings.local.toml").write_text("mode = 'y'")
+    assert main(["settings", "validate", "--json"]) == 2
+    files = [error["file"] for error in json.loads(capsys.readouterr().out)["errors"]]
+    assert sorted(os.path.basename(file) for file in files) == ["settings.local.toml", "settings.toml"]
+    assert main(["settings", "validate"]) == 2
+    assert capsys.readouterr().err.count("pinfold: ") == 2
+
+
+def test_validate_names_an_empty_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "project/.pinfold/settings.toml").write_text("")
+    assert main(["settings", "validate"]) == 0
+    assert capsys.readouterr().out == "ok: .pinfold/settings.toml\n"
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_show_fits_the_terminal(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    file = home / "a-rather-long-directory/settings-with-a-long-name.toml"
+    file.parent.mkdir()
+    hosts = [f"host-{number}.example" for number in range(20)]
+    file.write_text(f"[network]\nallow = {hosts}\n")
+    assert main(["settings", "show", "--settings", str(file)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    row = next(line for line in lines if line.startswith("network.allow"))
+    assert '["host-' in row
+    assert row.endswith("name.toml:2")
+
+
 def test_a_broken_project_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "project/.pinfold/settings.toml").write_text("[commands]\ndeny = ['rm'")
     for verb in (["settings", "show"], ["settings", "validate"], ["rules", "list"], ["exclude", "list"]):

@@ -8,8 +8,6 @@ from argparse import ArgumentParser, Namespace
 from pinfold.cli.common import add_common, print_json, print_table, settings_from
 from pinfold.cli.rules import as_json, as_row, change
 
-HELP = "list, add or remove commands that run outside of the fence"
-
 
 def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="list|add|remove")
@@ -30,6 +28,8 @@ def run(args: Namespace) -> int:
     rules = settings_from(args).sandbox.excluded_commands
     if args.json:
         print_json([as_json(rule) for rule in rules])
-    else:
+    elif rules:
         print_table([as_row(rule) for rule in rules])
+    else:
+        print("there are no exclusions: every command runs inside the fence")
     return 0

@@ -1,15 +1,18 @@
 """`pinfold rules list | add | remove`: the allow, ask and deny rules, and the user's own among them."""
 
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 
 from pinfold.cli.common import add_common, place, print_json, print_table, settings_from, user_file_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.visible import visible
 
-HELP = "list, add or remove rules about commands"
 DECISIONS = ("deny", "ask", "allow")
 """In the order in which they are asked."""
+ABSENT = 1
+"""Exit code: there was nothing to remove."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -40,6 +43,8 @@ def _list(args: Namespace) -> int:
         print_json([{"decision": d, **as_json(rule)} for d, rule in rules])
         return 0
     print_table([(d, *as_row(rule)) for d, rule in rules])
+    if not rules:
+        print("there are no rules: what is not known to be safe is asked about")
     return 0
 
 
@@ -65,24 +70,81 @@ def as_row(rule: Rule) -> tuple[str, ...]:
 
 def change(args: Namespace, key: str) -> int:
     """Adds or removes one entry of the user's file, and says what that changed."""
-    from pinfold.settings.change import add_command, remove_command
+    for what, text in (("COMMAND", args.command), ("--reason", getattr(args, "reason", ""))):
+        _require_utf8(what, text)
+    return _add(args, key) if args.action == "add" else _remove(args, key)
+
+
+def _require_utf8(what: str, text: str) -> None:
+    """A settings file is UTF-8, so an argument that is to stand in one must be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PolicyError("is not UTF-8", where=f"{what} `{visible(text[:80])}`") from None
+
+
+def _add(args: Namespace, key: str) -> int:
+    from pinfold.settings.change import add_command, find_command
     from pinfold.shell.shape import shape
 
-    path, before = user_file_of(args), _notes(args)
-    if args.action == "add":
-        changed = add_command(path, key, args.command, shape, getattr(args, "reason", ""))
-        told = "added to" if changed else "already in"
-    else:
-        changed = remove_command(path, key, args.command)
-        told = "removed from" if changed else "not in"
-    notes = [note for note in _notes(args) if note not in before] if args.action == "add" else []
+    path, before, reason = user_file_of(args), _notes(args), getattr(args, "reason", "")
+    there = find_command(path, key, args.command, shape)
+    changed = add_command(path, key, args.command, shape, reason)
+    notes = [note for note in _notes(args) if note not in before]
+    if there is not None and reason not in ("", there.reason):
+        notes.append("the reason is not kept, since the rule is there already; remove it first to change it")
+    _tell(args, key, changed, "added to" if changed else "already in", notes)
+    return 0
+
+
+def _remove(args: Namespace, key: str) -> int:
+    from pinfold.settings.change import remove_command
+    from pinfold.shell.shape import shape
+
+    changed = remove_command(user_file_of(args), key, args.command, shape)
+    if changed:
+        _tell(args, key, changed, "removed from", [])
+        return 0
+    _tell(args, key, changed, "is not in", list(_elsewhere(args, key)))
+    return ABSENT
+
+
+def _tell(args: Namespace, key: str, changed: bool, told: str, notes: list[str]) -> None:
+    path = user_file_of(args)
     if args.json:
         print_json({"changed": changed, "key": key, "command": args.command, "file": path, "notices": notes})
-        return 0
-    print(f"`{visible(args.command)}` {told} `{key}` of {visible(path)}")
+        return
+    stream = sys.stderr if told == "is not in" else sys.stdout
+    print(f"`{visible(args.command)}` {told} `{key}` of {visible(path)}", file=stream)
     for note in notes:
-        print(f"note: {visible(note)}")
-    return 0
+        print(f"note: {visible(note)}", file=stream)
+
+
+def _elsewhere(args: Namespace, key: str) -> Iterator[str]:
+    """Where a rule stands that is not in the user's own list, or the one that may have been meant."""
+    from difflib import get_close_matches
+
+    from pinfold.settings.change import is_same_rule, list_commands
+    from pinfold.shell.shape import shape
+
+    try:
+        settings = settings_from(args)
+    except PolicyError:
+        return
+    lists = {f"commands.{d}": getattr(settings.commands, d) for d in DECISIONS}
+    lists["sandbox.excluded_commands"] = settings.sandbox.excluded_commands
+    same = [
+        (n, rule)
+        for n, rules in lists.items()
+        for rule in rules
+        if is_same_rule(rule.text, args.command, shape)
+    ]
+    for name, rule in same:
+        where = place(rule.origin) or rule.origin.layer
+        yield f"`{visible(rule.text)}` is in `{name}` of the {rule.origin.layer} settings ({where})"
+    near = get_close_matches(args.command, list_commands(user_file_of(args), key), 1)
+    if near and not same:
+        yield f"did you mean `{visible(near[0])}`?"
 
 
 def _notes(args: Namespace) -> list[str]:

@@ -3,10 +3,13 @@
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
+from functools import partial
 
 from pinfold.cli.common import (
+    INVALID,
     add_common,
     place,
+    print_error,
     print_json,
     print_table,
     settings_from,
@@ -19,9 +22,8 @@ from pinfold.model.settings import Settings
 from pinfold.model.visible import visible
 from pinfold.settings.layers import Layer
 
-HELP = "show, validate or describe the settings"
-WIDEST = 60
-"""Columns of a value in the table; `--json` has it whole."""
+NARROWEST = 12
+"""Columns that a value keeps in the table, however narrow the terminal; `--json` has it whole."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -53,7 +55,9 @@ def _show(args: Namespace) -> int:
     if args.json:
         print_json({"settings": _rows_as_json(settings), "notices": told})
         return 0
-    print_table(_rows(settings))
+    from shutil import get_terminal_size
+
+    print_table(_fitted(_rows(settings), get_terminal_size().columns))
     _print_notes(told)
     return 0
 
@@ -79,10 +83,25 @@ def _rows(settings: Settings) -> list[tuple[str, ...]]:
     for name, value in effective(settings).items():
         is_limit = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         shown = visible(limit_shown(name, value) if is_limit else written(value))
-        shown = shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."
         origin = settings.origin(name)
         rows.append((name, shown, origin.layer, place(origin)))
     return rows
+
+
+def _fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """The rows with values, and then places, cut so that no line is wider than the terminal."""
+    names, values, layers, places = (max(map(len, column)) for column in zip(*rows, strict=True))
+    left = width - names - layers - 3 * len("  ")
+    value = max(NARROWEST, min(values, left - places))
+    place = max(NARROWEST, left - value)
+    return [(name, _cut(shown, value), layer, _cut(at, -place)) for name, shown, layer, at in rows]
+
+
+def _cut(text: str, width: int) -> str:
+    """The text's beginning, or with a negative width its end."""
+    if len(text) <= abs(width):
+        return text
+    return text[: width - 3] + "..." if width > 0 else "..." + text[width + 3 :]
 
 
 def _print_notes(notes: Iterable[str]) -> None:
@@ -92,9 +111,14 @@ def _print_notes(notes: Iterable[str]) -> None:
 
 
 def _validate(args: Namespace) -> int:
-    notes, layers = _one_file(args) if args.file else _all_files(args)
-    _check_examples(layers)
-    files = [layer.document.file for layer in layers if layer.document.text]
+    layers, errors = _read(args)
+    if errors and args.json:
+        print_json({"valid": False, "errors": [_error_as_json(error) for error in errors]})
+    for error in errors if not args.json else ():
+        print_error(error)
+    if errors:
+        return INVALID
+    notes, files = _notes(layers), [layer.document.file for layer in layers if _is_file(layer)]
     if args.json:
         print_json({"valid": True, "files": files, "notices": notes})
         return 0
@@ -104,31 +128,69 @@ def _validate(args: Namespace) -> int:
     return 0
 
 
-def _all_files(args: Namespace) -> tuple[list[str], list[Layer]]:
-    from pinfold.settings.review import warnings
-    from pinfold.settings.sources import read_layers
-
-    settings = settings_from(args)
-    return [*settings.notices, *warnings(settings)], read_layers(sources_from(args))
-
-
-def _one_file(args: Namespace) -> tuple[list[str], list[Layer]]:
-    """The file as the layer its name says it is, with nothing but the defaults beside it."""
-    from pinfold.settings.build import build
-    from pinfold.settings.defaults import default_layer
-    from pinfold.settings.files import read_text
-    from pinfold.settings.layers import read_layer
-    from pinfold.settings.review import warnings
-    from pinfold.settings.toml import parse
+def _read(args: Namespace) -> tuple[list[Layer], list[PolicyError]]:
+    """The sound layers, and what is wrong with each of the others."""
+    from pinfold.policy.hosts import require_pattern
+    from pinfold.settings.build import require_sound
+    from pinfold.settings.sources import Source, list_sources
     from pinfold.shell.shape import shape
 
-    path = os.path.abspath(args.file)
+    layers: list[Layer] = []
+    errors: list[PolicyError] = []
+    try:
+        named = [Source(args.file, partial(_one_file, os.path.abspath(args.file)))] if args.file else []
+        sources = named or list_sources(sources_from(args))
+    except PolicyError as error:
+        return [], [error]
+    for source in sources:
+        try:
+            layer = source.read()
+            if layer is not None:
+                require_sound(layer, shape, require_pattern)
+                _check_examples(layer)
+                layers.append(layer)
+        except PolicyError as error:
+            errors.append(error)
+    return layers, errors
+
+
+def _one_file(path: str) -> Layer:
+    """The file as the layer its name says it is."""
+    from pinfold.settings.files import read_text
+    from pinfold.settings.layers import read_layer
+    from pinfold.settings.toml import parse
+
     text = read_text(path)
     if text is None:
         raise PolicyError("there is no such settings file", where=visible(path))
-    layer = read_layer(parse(layer_of(path), path, text))
-    settings = build([layer, default_layer()], shape)
-    return [*settings.notices, *warnings(settings)], [layer]
+    return read_layer(parse(layer_of(path), path, text))
+
+
+def _notes(layers: list[Layer]) -> list[str]:
+    from pinfold.settings.build import build
+    from pinfold.settings.defaults import default_layer
+    from pinfold.settings.review import warnings
+    from pinfold.shell.shape import shape
+
+    settings = build([*layers, default_layer()], shape)
+    return [*settings.notices, *warnings(settings)]
+
+
+def _is_file(layer: Layer) -> bool:
+    """A variable's name stands in the place of a file, too."""
+    return os.path.isabs(layer.document.file)
+
+
+def _error_as_json(error: PolicyError) -> dict[str, object]:
+    from pinfold.settings.toml import PlacedError
+
+    told: dict[str, object] = {"file": error.where}
+    if isinstance(error, PlacedError):
+        told = {"file": visible(error.file), "line": error.line, "column": error.column}
+    else:  # what is wrong with a file as a whole is said of its name, or of a line of it
+        file, _, line = error.where.rpartition(":")
+        told = {"file": file, "line": int(line)} if line.isdecimal() and file else told
+    return {**told, "message": error.message, "help": error.help}
 
 
 def layer_of(path: str) -> str:
@@ -141,16 +203,15 @@ def layer_of(path: str) -> str:
     return "user"
 
 
-def _check_examples(layers: list[Layer]) -> None:
+def _check_examples(layer: Layer) -> None:
     """Raises at the first example of a `[[rule]]` that is not as its author says."""
-    for layer in layers:
-        for example in layer.examples:
-            matches = _matches(example.decision, example.command, example.line)
-            if matches is not example.matches:
-                verb = "matches" if matches else "does not match"
-                message = f"the rule `{visible(example.command)}` {verb} this example"
-                advice = "correct the rule, or move the example to `match` or `not_match`"
-                raise example.document.error(example.path, message, advice)
+    for example in layer.examples:
+        matches = _matches(example.decision, example.command, example.line)
+        if matches is not example.matches:
+            verb = "matches" if matches else "does not match"
+            message = f"the rule `{visible(example.command)}` {verb} this example"
+            advice = "correct the rule, or move the example to `match` or `not_match`"
+            raise example.document.error(example.path, message, advice)
 
 
 def _matches(decision: str, command: str, line: str) -> bool:

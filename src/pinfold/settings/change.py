@@ -11,7 +11,7 @@ from pinfold.model.visible import visible
 from pinfold.settings import edit
 from pinfold.settings.files import locked, read_text, write_text
 from pinfold.settings.keys import BY_NAME, Kind
-from pinfold.settings.layers import read_layer
+from pinfold.settings.layers import Entry, read_layer
 from pinfold.settings.toml import parse
 
 
@@ -21,7 +21,7 @@ def add_command(path: str, key: str, text: str, shape: Callable[[str], Shape], r
     require_rule(text, key, shape)
 
     def edited(before: str) -> str:
-        if _is_listed(before, section, name, text):
+        if _same(before, key, text, shape):
             return before
         if reason and section == "commands":
             return edit.add_rule(before, name, text, reason)
@@ -30,15 +30,31 @@ def add_command(path: str, key: str, text: str, shape: Callable[[str], Shape], r
     return _change(path, edited)
 
 
-def remove_command(path: str, key: str, text: str) -> bool:
+def remove_command(path: str, key: str, text: str, shape: Callable[[str], Shape]) -> bool:
     """Removes a command from the list `key`, and `[[rule]]` tables of it; False where there was none."""
     section, name = key.split(".")
 
     def edited(before: str) -> str:
-        after = edit.remove_entry(before, section, name, text)
-        return edit.remove_rules(after, name, text) if section == "commands" else after
+        for entry in _same(before, key, text, shape):
+            before = edit.remove_entry(before, section, name, str(entry.value))
+            if section == "commands":
+                before = edit.remove_rules(before, name, str(entry.value))
+        return before
 
     return _change(path, edited)
+
+
+def list_commands(path: str, key: str) -> list[str]:
+    """What the file has in the list `key`, in force or not."""
+    return [
+        str(entry.value)
+        for entry in read_layer(parse("user", path, read_text(path) or "")).lists.get(key, [])
+    ]
+
+
+def find_command(path: str, key: str, text: str, shape: Callable[[str], Shape]) -> Entry | None:
+    """The entry that says the same as `text`."""
+    return next(iter(_same(read_text(path) or "", key, text, shape, path)), None)
 
 
 def require_rule(text: str, key: str, shape: Callable[[str], Shape]) -> None:
@@ -52,9 +68,17 @@ def require_rule(text: str, key: str, shape: Callable[[str], Shape]) -> None:
         raise PolicyError(f"`{visible(text[:80])}` is not a rule: {visible(str(error))}") from None
 
 
-def _is_listed(text: str, section: str, name: str, command: str) -> bool:
-    layer = read_layer(parse("user", "", text))
-    return any(entry.value == command for entry in layer.lists.get(f"{section}.{name}", []))
+def _same(before: str, key: str, text: str, shape: Callable[[str], Shape], path: str = "") -> list[Entry]:
+    """The entries that mean what `text` does: `docker` and `docker:*` are two spellings of one rule."""
+    entries = read_layer(parse("user", path, before)).lists.get(key, [])
+    return [entry for entry in entries if is_same_rule(str(entry.value), text, shape)]
+
+
+def is_same_rule(one: str, other: str, shape: Callable[[str], Shape]) -> bool:
+    try:
+        return one == other or shape(one).words == shape(other).words
+    except ValueError:
+        return False
 
 
 def _change(path: str, edited: Callable[[str], str]) -> bool:

@@ -164,7 +164,7 @@ def _outer_layer(name: str, path: str, root: str) -> Layer | None:
     if is_own(path):
         return _layer(name, path, root)
     notice = f"{visible(path)}: is not looked at: it belongs to another user"
-    return Layer(Document(name, path, "", {}, root), {}, {}, [], [notice])
+    return Layer(Document(name, "", "", {}, root), {}, {}, [], [notice])
 
 
 def _user(sources: Sources) -> Layer | None:

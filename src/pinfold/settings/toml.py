@@ -15,6 +15,17 @@ _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
 
 
+class PlacedError(PolicyError):
+    """A `PolicyError` that knows where in which file it is, for programs."""
+
+    def __init__(self, message: str, file: str, text: str, place: Place, help: str = "") -> None:
+        where = f"{visible(file)}:{place.line}"
+        super().__init__(message, where=where, excerpt=excerpt(text, place), help=help)
+        self.file = file
+        self.line = place.line
+        self.column = place.column
+
+
 class Document:
     """One file, or values that came from elsewhere (then `file` and `text` are empty)."""
 
@@ -55,8 +66,7 @@ class Document:
             told = ".".join(map(str, path))
             where = self.file or self.layer
             return PolicyError(message, where=where if told in message else f"{where}: {told}", help=help)
-        where = f"{visible(self.file)}:{place.line}"
-        return PolicyError(message, where=where, excerpt=excerpt(self.text, place), help=help)
+        return PlacedError(message, self.file, self.text, place, help)
 
 
 def parse(layer: str, file: str, text: str, root: str = "") -> Document:
@@ -79,9 +89,8 @@ def _syntax_error(file: str, text: str, told: str) -> PolicyError:
     if match and match[1]:
         line, column = int(match[1]), int(match[2])
     start = sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
-    drawn = excerpt(text, Place(line, column, 1, start))
-    return PolicyError(
-        message, where=f"{visible(file)}:{line}", excerpt=drawn, help=_syntax_help(message, text[start:])
+    return PlacedError(
+        message, file, text, Place(line, column, 1, start), _syntax_help(message, text[start:])
     )
 
 
