@@ -1,0 +1,30 @@
+"""Lines with carets below them."""
+
+from pinfold.cli.draw import draw
+from pinfold.model.text import Span
+
+
+def test_carets_stand_below_their_part() -> None:
+    assert draw("ls && rm x", [Span(0, 2), Span(6, 10)]) == ["  ls && rm x", "  ^^    ^^^^"]
+
+
+def test_only_the_marked_lines() -> None:
+    text = "ls\ngit push\nls"
+    assert draw(text, [Span(3, 11)], only_marked=True) == ["  git push", "  ^^^^^^^^"]
+    assert draw(text, [Span(3, 11)]) == ["  ls", "  git push", "  ^^^^^^^^", "  ls"]
+
+
+def test_what_cannot_be_seen_is_spelled_out_and_counted() -> None:
+    assert draw("a\x1bb\u202ec", [Span(4, 5)]) == ["  a\\x1bb\\u202ec", "              ^"]
+
+
+def test_wide_characters() -> None:
+    assert draw("日本 x", [Span(3, 4)]) == ["  日本 x", "       ^"]
+
+
+def test_a_long_line_is_shown_around_its_mark() -> None:
+    text = "x" * 500 + " rm " + "y" * 500
+    line, carets = draw(text, [Span(501, 503)])
+    assert "rm" in line
+    assert len(line) < 120
+    assert line[carets.index("^") :].startswith("rm")
