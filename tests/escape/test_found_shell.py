@@ -418,7 +418,6 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("curl -s x \\\n  -H 'A: #1' \\\n  -d '{}'", "a quoted # is no comment"),
     ('python -c "\n# note \\\nprint(1)\n"', "a quoted # is no comment"),
     ("gh pr create --body \"$(cat <<'E'\n- # a \\\nE\n)\"", "a # in a here-document is no comment"),
-    ("# just a comment", "runs nothing"),
     ("source ~/.nvm/nvm.sh && nvm use 18", "as well known as `source venv/bin/activate`"),
 ]
 
@@ -447,12 +446,13 @@ ODD: list[Row] = [
 
 @pytest.mark.parametrize("settings", [{}, READ_ONLY], ids=["default", "read only"])
 @lines(ODD)
-def test_odd_lines_are_judged_within_a_second(
+def test_odd_lines_are_judged_in_bounded_time(
     line: str, settings: Mapping[str, object], workspace: Path
 ) -> None:
+    """A second on a quiet machine; the bound only tells linear from worse on a busy one."""
     started = monotonic()
     check(line, workspace, settings)
-    assert monotonic() - started < 1
+    assert monotonic() - started < 8
 
 
 def test_a_line_that_is_no_unicode_is_judged_though_there_are_hooks(workspace: Path) -> None:

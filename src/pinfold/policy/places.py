@@ -53,7 +53,7 @@ def _paths(word: Word, base: str, facts: Facts) -> tuple[str, ...] | None:
     known = variables(base, facts)
     if word.has_glob:
         pattern = word.pattern(known)
-        return None if pattern is None else facts.files.expand(join(base, pattern))
+        return None if pattern is None or is_own_process(pattern) else facts.files.expand(join(base, pattern))
     value = word.known(known)
     return None if value is None or is_own_process(value) else (facts.files.real(join(base, value)),)
 

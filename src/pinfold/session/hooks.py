@@ -14,7 +14,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import DecodeError, Struct, ValidationError, json
-from msgspec.structs import replace
 
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
@@ -53,9 +52,12 @@ def ask_hooks(question: Question, settings: HookSettings) -> tuple[HookAnswer, .
     """What each hook says, those without an opinion left out."""
     if not settings.before_command:
         return ()
-    # Bytes that were not UTF-8 stand in the line as lone surrogates, which JSON cannot carry.
-    line = question.command.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    text = json.encode(replace(question, command=line))
+    try:
+        text = json.encode(question)
+    except UnicodeEncodeError:
+        # Bytes that were not UTF-8 stand in the line as lone surrogates, which JSON cannot carry.
+        why = "the line is not valid UTF-8, so it could not be asked"
+        return tuple(_denial(hook, why) for hook in settings.before_command)
     deadline = monotonic() + settings.timeout
     asked = [(hook, _start(hook, text)) for hook in settings.before_command]
     answers = [_answer(hook, started, deadline, settings.timeout) for hook, started in asked]
@@ -154,16 +156,25 @@ def _answer(
 ) -> HookAnswer | None:
     from subprocess import TimeoutExpired
 
-    name = " ".join(hook.command)
     try:
         answer = _understood(started(deadline))
     except (TimeoutError, TimeoutExpired):
-        return HookAnswer(name, Verdict.DENY, hook.origin, f"it did not answer within {timeout:g} s")
+        return _denial(hook, f"it did not answer within {timeout:g} s")
     except _Trouble as trouble:
-        return HookAnswer(name, Verdict.DENY, hook.origin, str(trouble))
+        return _denial(hook, str(trouble))
     if answer.permission is None:
         return None
-    return HookAnswer(name, answer.permission, hook.origin, answer.user_message or answer.agent_message)
+    return HookAnswer(
+        _name(hook), answer.permission, hook.origin, answer.user_message or answer.agent_message
+    )
+
+
+def _denial(hook: Hook, why: str) -> HookAnswer:
+    return HookAnswer(_name(hook), Verdict.DENY, hook.origin, why)
+
+
+def _name(hook: Hook) -> str:
+    return " ".join(hook.command)
 
 
 def _understood(output: bytes) -> _Answer:
