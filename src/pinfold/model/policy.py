@@ -97,5 +97,5 @@ class Cap(Struct, frozen=True):
 
     policy: SandboxPolicy = SandboxPolicy()
     grants: tuple[str, ...] = ()
-    """The fields that add something (`additional_readwrite_paths`, `additional_readonly_paths`, `unix_sockets`,
-    `published_ports`, `environment`) and are limited to what `policy` has there, be it nothing."""
+    """The fields that add something and are limited to what `policy` has there, be it nothing:
+    `additional_readwrite_paths`, `additional_readonly_paths`, `unix_sockets`, `published_ports`, `environment`."""
