@@ -98,4 +98,4 @@ class Cap(Struct, frozen=True):
     policy: SandboxPolicy = SandboxPolicy()
     grants: tuple[str, ...] = ()
     """The fields that add something and are limited to what `policy` has there, be it nothing:
-    `additional_readwrite_paths`, `additional_readonly_paths`, `unix_sockets`, `published_ports`, `environment`."""
+    additional paths of both kinds, `unix_sockets`, `published_ports` and, for its `keep`, `environment`."""
