@@ -49,10 +49,11 @@ def sources_from(args: Namespace) -> "Sources":
 
 
 def settings_from(args: Namespace) -> "Settings":
+    from pinfold.policy.hosts import require_pattern
     from pinfold.settings import load
     from pinfold.shell.shape import shape
 
-    return load(sources_from(args), shape)
+    return load(sources_from(args), shape, require_pattern)
 
 
 def user_file_of(args: Namespace) -> str:

@@ -17,6 +17,7 @@ from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
+from pinfold.policy.hosts import require_pattern
 from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.hooks import Question, ask_hooks
 from pinfold.session.probe import is_inside_fence
@@ -62,7 +63,9 @@ class Session:
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
-            Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ), shape
+            Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ),
+            shape,
+            require_pattern,
         )
 
     @property
@@ -77,7 +80,7 @@ class Session:
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
-        return (*self.settings.notices, *self._ignore_files.notices)
+        return (*self.settings.notices, *self._live.troubles, *self._ignore_files.notices)
 
     @property
     def policy(self) -> SandboxPolicy:
