@@ -43,7 +43,7 @@ def words(text: str) -> tuple[Word, ...]:
         # options after the host
         ("ssh", "host -p 22 rm -rf x", "-p", "host rm -rf x"),
         # single dash
-        ("find", ". -name x ( -type f ) ! -empty", "-name -type -empty", "."),
+        ("find", ". -name x ( -type f ) ! -empty", "-name ( -type ) ! -empty", "."),
         ("gcc", "-Iinclude -c -o y x.c", "-I -c -o", "x.c"),
         # bare clusters, whose values follow in order
         ("tar", "cfC x.tar dir y", "-c -f -C", "y"),

@@ -17,6 +17,7 @@ from pinfold.model.script import (
     Word,
 )
 from pinfold.model.text import Span
+from pinfold.shell import parse
 from pinfold.shell.options import literal_word
 from pinfold.shell.unwrap import Unwrapped, unwrap
 
@@ -77,7 +78,7 @@ def undone(line: str) -> Unwrapped:
         ("xvfb-run -a touch x", "touch x", False),
         ("find . -exec touch x ;", "touch x", False),
         ("find . -name a -execdir touch x ;", "touch x", False),
-        ("fd . -X touch x", "touch x", False),
+        ("fd . -X touch x", "touch x {}", False),
         ("npx -y touch x", "touch x", False),
         ("npm exec -- touch x", "touch x", False),
         ("pnpm dlx touch x", "touch x", False),
@@ -113,8 +114,6 @@ def test_inner(line: str, inner: str, transparent: bool) -> None:
         (("bash", "-O", "extglob", "-lc", "git push"), "git push"),
         (("bash", "-c", "-e", "git push", "a"), "git push"),
         (("sh", "-xec", "touch x"), "touch x"),
-        (("env", "-S", "touch x", "y"), "env touch x y"),
-        (("env", "--split-string=-i touch x"), "env -i touch x"),
         (("su", "root", "-c", "rm x"), "rm x"),
         (("flock", "f", "-c", "rm x"), "rm x"),
         (("watch", "-n", "1", "rm", "x"), "rm x"),
@@ -200,7 +199,8 @@ def test_what_find_finds_begins_where_it_starts() -> None:
     word = undone("find src -exec cat {} ;").inner[0].words[1]
     assert word.start == "src"
     assert not word.may_be_option
-    assert undone("find a b -exec cat {} ;").inner[0].words[1].start == ""
+    assert [word.start for word in undone("find a b -exec cat {} ;").inner[0].words] == ["cat", "a", "b"]
+    assert undone("fd x src -X cat").inner[0].words[1].start == "src/"
 
 
 def test_a_here_document_is_a_text() -> None:
@@ -300,3 +300,31 @@ def test_any_words_get_an_answer(program: str, words: list[Word]) -> None:
     found = unwrap(Command((literal_word(program, Span(0, 1)), *words), Span(0, 1), ""))
     for inner in found.inner:
         unwrap(inner)
+
+
+SPLIT = [
+    # env's own syntax: its comment ends with its string
+    ("env -S 'touch x' y", ["env touch x y", "touch x y"]),
+    ("env --split-string='-i touch x'", ["env -i touch x", "touch x"]),
+    ("env -S 'sort #' a -opwned", ["env sort a -opwned", "sort a -opwned"]),
+    ("env '-S sort # x' a", ["env sort a", "sort a"]),
+    ("env -S 'rm \"a b\" c#d' e", ["env rm a b c#d e", "rm a b c#d e"]),
+]
+
+
+@pytest.mark.parametrize(("line", "inner"), SPLIT)
+def test_env_splits_a_string_in_its_own_way(line: str, inner: list[str]) -> None:
+    commands = [c for c in parse(line).commands if c.via]
+    assert [" ".join(w.literal or "?" for w in c.words) for c in commands] == inner
+
+
+@pytest.mark.parametrize("line", ["env -S \"sort 'a\\\\' # ' -ox\"", "env -S 'rm ${X}'", 'env -S "rm \'a"'])
+def test_what_env_would_expand_is_not_known(line: str) -> None:
+    assert any(unknown.runs for unknown in parse(line).unknowns)
+
+
+def test_a_file_below_home_is_a_file() -> None:
+    assert not any(unknown.runs for unknown in parse("source ~/.nvm/nvm.sh").unknowns)
+    assert any(unknown.runs for unknown in parse("source $X").unknowns)
+    assert any(unknown.runs for unknown in parse("HOME=/dev; source ~/stdin").unknowns)
+    assert any(unknown.runs for unknown in parse("source <(curl x)").unknowns)

@@ -32,8 +32,14 @@ ROLES = frozenset(
         "directory",
         "placeholder",
         "empties",
+        "moves",
     }
 )
+
+
+# Pathspecs that are patterns or have magic, and those that lead elsewhere.
+PATTERN = re.compile(r"[*?\[]|^:[(/!^]")
+OUTSIDE = re.compile(r"[/~]|\.\.(/|$)|.*/\.\.(/|$)")
 
 
 class Stage(NamedTuple):
@@ -52,6 +58,8 @@ class _Found:
         self.deletes: list[Word] = []
         self.hazards: list[Hazard] = []
         self.directories: list[Word] = []
+        self.below = False
+        self.code: list[Word] = []
 
     def play(self, roles: str, word: Word, chart: Chart, option: str = "") -> None:
         """Note that `word` has these roles."""
@@ -63,6 +71,9 @@ class _Found:
                     self.writes.append(word)
                 case "deletes":
                     self.deletes.append(word)
+                case "moves":
+                    # What a pattern finds is still there after it was moved; a place itself is gone.
+                    (self.writes if word.has_glob else self.deletes).append(word)
                 case "object":
                     self._object(word)
                 case "directory":
@@ -73,7 +84,15 @@ class _Found:
                     self.hazards.append(Hazard(chart.program.operands.why, word.span, option))
 
     def _object(self, word: Word) -> None:
-        """`HEAD:path`, `:path`, or a path as it is: what git may show of a file."""
+        """`HEAD:path`, `:path`, or a path as it is: what git may show of a file.
+
+        Facts about git: a path is a pattern, in which `*` matches `/` too, and after `:` it may begin with
+        magic. A path out of the repository means --no-index, and then directories are read.
+        """
+        if PATTERN.search(word.literal or ""):
+            self.below = True
+            self.reads.append(literal_word(".", word.span))
+        self.below = self.below or bool(OUTSIDE.match(word.literal or ""))
         if ":" in word.start:
             self.reads.append(drop(word, word.start.rindex(":") + 1))
         elif word.literal is not None:
@@ -84,11 +103,13 @@ class _Found:
         safe, unsafe = chart.program.script_safe, chart.program.script_unsafe
         if text is None:
             why = "its script is only known when it runs"
-        elif (safe and not re.fullmatch(safe, text)) or (unsafe and re.search(unsafe, text)):
+        elif (safe and not _is_made_of(safe, text)) or (unsafe and re.search(unsafe, text)):
             why = f"the script `{_short(text)}` may run or write something else"
         else:
             return
         self.hazards.append(Hazard(why, word.span, option))
+        if text is not None and (runs := chart.program.script_runs) and re.search(runs, text):
+            self.code.append(word)
 
 
 def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
@@ -101,15 +122,16 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
         below = below or stage.chart.program.below
         _own_hazard(found, stage, command)
         for given in stage.arguments.given:
-            flags.update(dict.fromkeys(given.names))
-            below = below or given.option.below
+            if given.name not in stage.chart.program.ignored:
+                flags.update(dict.fromkeys(given.names))
+            below = below or _goes_below(given)
             makes.append(given.option.makes)
             _option(found, given, stage.chart)
         _doubts(found, stage)
     last = stages[-1]
     _operands(found, last, " ".join(makes), command.words[0].span)
-    names = tuple(stage.arguments.operands[0] for stage in stages[:-1])
-    below = below and bool(found.reads)
+    names = tuple(_subcommand_word(stage) for stage in stages[:-1])
+    below = (below or found.below) and bool(found.reads)
     return replace(
         command,
         directories=moved(command.directories, found.directories),
@@ -123,6 +145,17 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments), *found.hazards)),
         traits=command.traits | _traits(stages),
     )
+
+
+def running_scripts(stage: Stage) -> tuple[Word, ...]:
+    """The scripts among its words that may run anything."""
+    if not stage.chart.program.script_runs:
+        return ()
+    found = _Found()
+    for given in stage.arguments.given:
+        _option(found, given, stage.chart)
+    _operands(found, stage, "", Span(0, 0))
+    return tuple(found.code)
 
 
 def uncharted(command: Command, name: str) -> Command:
@@ -182,6 +215,29 @@ def _option(found: _Found, given: Given, chart: Chart) -> None:
         found.play(option.role, given.value, chart, given.name)
 
 
+def _subcommand_word(stage: Stage) -> Word:
+    """The subcommand's name; one that may be a user's own name for any other is not known."""
+    word = stage.arguments.operands[0]
+    if stage.chart.program.aliasing and stage.chart.child(word.literal or "") is None:
+        return Word(word.source, word.span, (Computed("an alias", quoted=True),))
+    return word
+
+
+def _goes_below(given: Given) -> bool:
+    return given.option.below and not _is_safe_value(given)
+
+
+def _is_made_of(step: str, text: str) -> bool:
+    """Whether a script is made of nothing but such steps."""
+    pattern, at = re.compile(step), 0
+    while at < len(text):
+        match = pattern.match(text, at)
+        if match is None or match.end() == at:
+            return False
+        at = match.end()
+    return True
+
+
 def _is_safe_value(given: Given) -> bool:
     text = given.value.literal if given.value is not None else None
     return bool(given.option.safe and text is not None and re.fullmatch(given.option.safe, text))
@@ -200,7 +256,7 @@ def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
     words = list(stage.arguments.operands)
     if table.unsafe:
         found.hazards += [
-            Hazard(table.why, word.span) for word in words if re.search(table.unsafe, _lenient(word))
+            Hazard(table.why, word.span) for word in words if re.search(table.unsafe, lenient(word))
         ]
     if table.keys:
         for word in words:
@@ -216,31 +272,91 @@ def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
         found.play(table.last + emptied, words.pop(), chart)
     if len(words) > 1 and table.second:
         found.play(table.second, words.pop(1), chart)
-    below = any(given.option.below for given in stage.arguments.given)
+    below = any(_goes_below(given) for given in stage.arguments.given)
     if not words and (table.default or below):
         # `grep -r x` and its like walk the working directory.
         words = [literal_word(table.default or ".", span)]
+    narrowed = is_narrowed(stage)
     for word in words:
-        found.play(table.rest, word, chart)
-        found.play(makes, some_of(word) if is_narrowed(stage) else word, chart)
+        acted_on = some_of(word) if narrowed else word
+        found.play(table.rest, acted_on if "deletes" in table.rest.split() else word, chart)
+        found.play(makes, acted_on, chart)
 
 
 def is_narrowed(stage: Stage) -> bool:
-    narrowing = stage.chart.program.narrowing.split()
-    return any(given.name in narrowing for given in stage.arguments.given)
+    """Whether the program acts only on some of what it finds."""
+    if "!" in stage.chart.program.ignored:
+        return _is_expression_narrowed(stage)
+    first = stage.chart.program.narrowing.get("first")
+    by_name = first is not None and not any(given.option.takes == "first" for given in stage.arguments.given)
+    if by_name and (words := stage.arguments.operands[:1]) and _narrows_by(first or "", words[0]):
+        return True
+    return any(_narrows(given, stage) for given in stage.arguments.given)
+
+
+def _narrows(given: Given, stage: Stage) -> bool:
+    values = stage.chart.program.narrowing.get(given.name)
+    return values is not None and (not values or _narrows_by(values, given.value))
+
+
+def _narrows_by(values: str, value: Word | None) -> bool:
+    """A value that is computed is taken for one that picks, as a computed place is for some place."""
+    text = value.literal if value is not None else ""
+    return text is None or bool(re.fullmatch(values, text))
+
+
+def _is_expression_narrowed(stage: Stage) -> bool:
+    """Whether every action of find's has a test before it that not everything passes.
+
+    Facts about find: tests are joined by `and`, which ends at the first that fails, so only those before
+    an action count, in its own branch of `-o` and `,` or outside of its parentheses. A negated test
+    leaves nearly everything.
+    """
+    outer: list[tuple[bool, bool, bool]] = []
+    branch, every, negated = False, True, False
+    for given in stage.arguments.given:
+        term: bool | None = None
+        match given.name:
+            case "!" | "-not":
+                negated = not negated
+            case "-o" | "-or" | ",":
+                branch, every = False, every and branch
+            case "(":
+                outer.append((branch, every, negated))
+                branch, every, negated = False, True, False
+            case ")" if outer:
+                term = every and branch
+                branch, every, negated = outer.pop()
+            case _ if given.option.makes or given.option.runs:
+                if not (branch or any(level[0] for level in outer)):
+                    return False
+            case _:
+                term = _narrows(given, stage)
+        if term is not None:
+            branch, negated = branch or (term and not negated), False
+    return bool(stage.arguments.given)
+
+
+def places(stage: Stage) -> tuple[Word, ...]:
+    """Where the program looks for what it then gives to a command."""
+    table = stage.chart.program.operands
+    words = stage.arguments.operands
+    if table.first and not any(given.option.takes == "first" for given in stage.arguments.given):
+        words = words[1:]
+    return words or (literal_word(table.default or ".", Span(0, 0)),)
 
 
 def some_of(word: Word) -> Word:
     """Something below the place that `word` names, but never all of it."""
     found = Computed("what the program finds", quoted=True, may_be_empty=False)
-    return Word(word.source, word.span, (*word.parts, found))
+    return Word(word.source, word.span, (*word.parts, Text("/"), found))
 
 
 def _after_equals(word: Word) -> Word:
     return drop(word, word.start.index("=") + 1)
 
 
-def _lenient(word: Word) -> str:
+def lenient(word: Word) -> str:
     """The literal text of a word, what is computed left out."""
     return "".join(part.text for part in word.parts if isinstance(part, Text))
 

@@ -100,6 +100,7 @@ class _Sorter:
                 self.operands += self.words
                 break
             if word.literal in self.chart.program.ignored:
+                self._give((word.literal or "",), UNLISTED, word)
                 continue
             self._word(word)
             self._last = word
@@ -263,6 +264,9 @@ class _Sorter:
         if option.runs == "argv":
             command = self._command(value, option.until)
             value = None
+        if option.runs == "split":
+            # What follows belongs to the words that its value is split into, options and all.
+            command = self._command(None, ())
         self.given.append(Given(names, option, word, value, listed, command))
         if option.runs == "rest":
             self.stop = True

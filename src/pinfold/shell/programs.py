@@ -20,8 +20,25 @@ DATA = os.path.join(os.path.dirname(__file__), "data")
 
 # Names that cannot be file names everywhere, or that carry their version in the middle.
 SPELLED = {"[": "test", ":": "true", ".": "source"}
+DASHED = frozenset({"git"})
 LOADERS = ("ld-linux", "ld-musl", "ld.so", "ld64.so")
+# Homebrew and MacPorts put a `g` before the names of the GNU programs.
+# fmt: off
+GNU = frozenset({
+    "[", "awk", "b2sum", "base32", "base64", "basename", "basenc", "cat", "chcon", "chgrp", "chmod", "chown",
+    "chroot", "cksum", "comm", "cp", "csplit", "cut", "date", "dd", "df", "dir", "dircolors", "dirname", "du",
+    "echo", "egrep", "env", "expand", "expr", "factor", "false", "fgrep", "find", "fmt", "fold", "grep",
+    "groups", "head", "hostid", "id", "install", "join", "kill", "link", "ln", "locate", "logname", "ls",
+    "make", "md5sum", "mkdir", "mkfifo", "mknod", "mktemp", "mv", "nice", "nl", "nohup", "nproc", "numfmt",
+    "od", "paste", "pathchk", "pinky", "pr", "printenv", "printf", "ptx", "pwd", "readlink", "realpath", "rm",
+    "rmdir", "runcon", "sed", "seq", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "shred",
+    "shuf", "sleep", "sort", "split", "stat", "stdbuf", "stty", "sum", "sync", "tac", "tail", "tar", "tee",
+    "test", "time", "timeout", "touch", "tr", "true", "truncate", "tsort", "tty", "uname", "unexpand", "uniq",
+    "unlink", "updatedb", "uptime", "users", "vdir", "wc", "which", "who", "whoami", "xargs", "yes",
+})
+# fmt: on
 VERSION = re.compile(r"(?<=[A-Za-z+])-?[0-9][0-9.]*$")
+CAPITAL = re.compile(r"[A-Z]")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -46,20 +63,26 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """Directories are read with all that is in them."""
     takes: Literal["", "first", "last"] = ""
     """It says itself what otherwise the first or the last operand says."""
-    runs: Literal["", "shell", "argv", "rest", "first", "self", "stdin", "foreign", "none"] = ""
+    runs: Literal["", "shell", "argv", "rest", "first", "split", "stdin", "foreign", "none"] = ""
     """`shell`: its value is shell text; `argv`: the words after it, up to one of `until`, are a command;
-    `rest`: the operands are a command; `first`: the first operand is shell text; `self`: its value
-    and the operands are the program's own command line; `stdin`: standard input is shell text;
-    `foreign`: code in a language that is not bash's; `none`: with it, nothing is run."""
+    `rest`: the operands are a command; `first`: the first operand is shell text; `split`: its value,
+    split as `env -S` does, and the operands are the program's own command line; `stdin`: standard input is
+    shell text; `foreign`: code in a language that is not bash's; `none`: with it, nothing is run."""
     until: tuple[str, ...] = ()
     strip: str = ""
     """What stands before the shell text in its value."""
     safe: str = ""
     """The values that are no hazard, as a regular expression."""
+    code: str = ""
+    """The values by which code is run that is not known, as a regular expression."""
     anywhere: bool = False
     """What it runs starts in a directory that is not known."""
+    variable: bool = False
+    """Its value names a variable that the program sets."""
     alias: str = ""
     """Its value may define a subcommand: what stands before the name."""
+    settings: str = ""
+    """Its value is `key=value`: the keys whose value is shell text, as a regular expression."""
     changes_pinfold: bool = False
 
 
@@ -84,9 +107,11 @@ class Operands(Struct, frozen=True, forbid_unknown_fields=True):
 class Runs(Struct, frozen=True, forbid_unknown_fields=True):
     """How a program starts another one that its operands name."""
 
-    operands: Literal["", "argv", "shell", "first", "each", "foreign"] = ""
+    operands: Literal["", "argv", "shell", "first", "each", "stdin", "foreign"] = ""
     """`argv`: they are a command; `shell`: joined, they are shell text; `first`: the first one is; `each`:
-    every one is."""
+    every one is; `stdin`: whatever they are, standard input is run."""
+    program: str = ""
+    """The words that stand before the operands: `minikube kubectl -- get pods` is `kubectl get pods`."""
     skip: int = 0
     """How many operands stand before the command."""
     again: bool = False
@@ -136,8 +161,11 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     """Words that are neither option nor operand, such as find's parentheses."""
     slashes: bool = False
     """`/s` is an option, as Windows programs have it."""
-    narrowing: str = ""
-    """Options that pick some of what it finds, such as find's `-name`: then it never acts on the whole."""
+    narrowing: dict[str, str] = {}
+    """Options that pick some of what it finds, such as find's `-name`: then it never acts on the whole. A
+    regular expression says which values do, for the name `first` it is about the first operand."""
+    foreign: str = ""
+    """A word, or text on standard input, in which this is found holds code: anything may be run by it."""
     operands: Operands = Operands()
     below: bool = False
     runs: Runs | None = None
@@ -145,14 +173,22 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     """Why this program or subcommand is a hazard by itself; a rule that names it accepts that."""
     changes_pinfold: bool = False
     script_safe: str = ""
-    """A script (role `script`) that does not match this wholly is a hazard."""
+    """One step of a harmless script; a script (role `script`) not wholly made of such steps is a hazard."""
     script_unsafe: str = ""
     """A script in which this is found is a hazard."""
+    script_runs: str = ""
+    """A hazardous script in which this is found may run anything."""
     subcommands: dict[str, "Program"] = {}
     known: str = ""
     """Subcommands of which nothing more is to be said; one that has a file of its own is known as well."""
     unknown_subcommand: str = ""
     """Why a subcommand that is not listed is a hazard."""
+    aliasing: bool = False
+    """A subcommand that is not listed may be a user's name for any of those listed."""
+    abbreviates: bool = False
+    """A beginning of a subcommand's name means it, where it fits no other."""
+    aliases: dict[str, str] = {}
+    """Other names of subcommands, each with the one that stands for them all."""
     inherit: bool = False
     """Options may also stand after the subcommand."""
 
@@ -183,6 +219,20 @@ class Chart:
     @property
     def has_subcommands(self) -> bool:
         return bool(self.program.subcommands or self.program.known)
+
+    def canonical(self, name: str) -> str:
+        """The one name of a subcommand that has several."""
+        program = self.program
+        if program.abbreviates:
+            name = CAPITAL.sub(lambda capital: "-" + capital[0].lower(), name)  # as npm reads `runScript`
+        if program.abbreviates and name not in program.aliases and not self._is_listed(name):
+            names = {*program.aliases, *program.subcommands, *program.known.split()}
+            meant = {program.aliases.get(long, long) for long in names if long.startswith(name)}
+            name = meant.pop() if len(meant) == 1 else name
+        return program.aliases.get(name, name)
+
+    def _is_listed(self, name: str) -> bool:
+        return name in self.program.subcommands or name in self.program.known.split()
 
     def child(self, name: str) -> "Chart | None":
         """The chart of a subcommand, if there is one: a table here, or a file `program.subcommand.toml`."""
@@ -223,8 +273,16 @@ def program_name(word: str) -> str:
         return "ld.so"
     if _file(name):
         return name
+    if name.startswith("g") and name[1:] in GNU:
+        return name[1:]
     shorter = VERSION.sub("", name)
     return shorter if shorter != name and _file(shorter) else name
+
+
+def spelled_out(name: str) -> tuple[str, ...]:
+    """The program and subcommand that a program of its own stands for: `git-push` is `git push`."""
+    program, dash, subcommand = name.partition("-")
+    return (program, subcommand) if dash and program in DASHED and subcommand else ()
 
 
 def chart(name: str) -> Chart | None:
@@ -261,13 +319,25 @@ def _read(file: str) -> dict[str, Any]:
         return tomllib.load(stream)
 
 
+class Environment(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of variables."""
+
+    harmless: frozenset[str]
+    harmless_prefixes: tuple[str, ...]
+    shell_text: frozenset[str]
+
+
 @lru_cache(maxsize=1)
-def _environment() -> tuple[frozenset[str], tuple[str, ...]]:
-    names = _read(os.path.join(DATA, "environment.toml"))
-    return frozenset(names["harmless"]), tuple(names["harmless_prefixes"])
+def _environment() -> Environment:
+    return msgspec.convert(_read(os.path.join(DATA, "environment.toml")), Environment)
 
 
 def harmless_variable(name: str) -> bool:
     """Whether a variable of this name cannot change what is run, what is loaded or who is talked to."""
-    names, prefixes = _environment()
-    return name in names or name.startswith(prefixes)
+    known = _environment()
+    return name in known.harmless or name.startswith(known.harmless_prefixes)
+
+
+def is_shell_text(name: str) -> bool:
+    """Whether programs give what a variable of this name holds to a shell."""
+    return name in _environment().shell_text

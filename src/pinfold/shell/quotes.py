@@ -93,3 +93,31 @@ def _digits(text: str, at: int, alphabet: frozenset[str], longest: int) -> str:
     while end < len(text) and end - at < longest and text[end] in alphabet:
         end += 1
     return text[at:end]
+
+
+def split_like_env(text: str) -> list[str] | None:
+    """The words that `env -S` makes of a string; None where it holds an escape, a variable or an open quote.
+
+    Facts about GNU env: blanks part words, both quotes join them, and a `#` that begins a word begins a
+    comment: of this string, never of the operands that follow it. `\\'` is known inside of single quotes too.
+    """
+    if set(text) & set("\\$"):
+        return None
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    for c in text:
+        if quote:
+            word, quote = (word or "", "") if c == quote else ((word or "") + c, quote)
+        elif c in "'\"":
+            word, quote = word or "", c
+        elif c in " \t\n\v\f\r":
+            words += [] if word is None else [word]
+            word = None
+        elif c == "#" and word is None:
+            break
+        else:
+            word = (word or "") + c
+    if quote:
+        return None
+    return words if word is None else [*words, word]

@@ -8,15 +8,27 @@ what is started, an `Unknown` says so; nothing is ever left out silently.
 No program is known by name here; `data/` says how each one starts others.
 """
 
+import re
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Computed, Hazard, Text, Trait, Unknown, Word
+from pinfold.model.script import Assignment, Command, Computed, Hazard, Part, Text, Trait, Unknown, Word
 from pinfold.model.text import Span
-from pinfold.shell.effects import Stage, complete, here_text, is_narrowed, uncharted
+from pinfold.shell.effects import (
+    Stage,
+    complete,
+    here_text,
+    is_narrowed,
+    lenient,
+    places,
+    running_scripts,
+    some_of,
+    uncharted,
+)
 from pinfold.shell.options import Given, computed_word, drop, literal_word, sort_words
-from pinfold.shell.programs import Chart, Runs, chart, program_name
+from pinfold.shell.programs import Chart, Runs, chart, is_shell_text, program_name, spelled_out
+from pinfold.shell.quotes import split_like_env
 from pinfold.shell.variables import assignment_hazards, declaration_hazards
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
@@ -42,7 +54,8 @@ def unwrap(command: Command) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer."""
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
-        return Unwrapped(replace(command, hazards=tuple(dict.fromkeys(hazards))))
+        texts = _assigned(command.assignments, command.via)
+        return Unwrapped(replace(command, hazards=tuple(dict.fromkeys(hazards))), texts=texts)
     first = command.words[0]
     if first.literal is None:
         why = f"`{first.source}` is only known to be a program when it runs"
@@ -50,9 +63,25 @@ def unwrap(command: Command) -> Unwrapped:
     name = program_name(first.literal)
     known = chart(name)
     if known is None:
-        return Unwrapped(uncharted(command, name))
+        return _uncharted(command, name)
     stages = resolve(known, command.words[1:])
     return _Unwrapping(command, name, stages).unwrapped()
+
+
+def _uncharted(command: Command, name: str) -> Unwrapped:
+    words = tuple(literal_word(word, command.words[0].span) for word in spelled_out(name))
+    inner = replace(command, words=words + command.words[1:], via=(*command.via, name))
+    texts = () if command.via else _assigned(command.assignments, command.via)
+    return Unwrapped(uncharted(command, name), inner=(inner,) if words else (), texts=texts)
+
+
+def _assigned(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> tuple[ShellText, ...]:
+    """What variables such as EDITOR hold is run as shell text."""
+    return tuple(
+        ShellText(assigned.value.literal, assigned.span, (*via, assigned.name))
+        for assigned in assignments
+        if assigned.value is not None and assigned.value.literal and is_shell_text(assigned.name)
+    )
 
 
 def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
@@ -65,6 +94,10 @@ def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
             return tuple(stages)
         words = arguments.operands[1:]
+        if (canonical := here.canonical(name)) != name:
+            named = literal_word(canonical, arguments.operands[0].span)
+            stages[-1] = Stage(here, arguments._replace(operands=(named, *words)))
+            name = canonical
         child = here.child(name)
         here = child if child is not None else here.stranger(name)
     stages.append(Stage(here, sort_words(here, words)))
@@ -87,8 +120,14 @@ class _Unwrapping:
 
     def unwrapped(self) -> Unwrapped:
         self._subcommand()
+        self._code()
+        # What a wrapper was given reaches what it wraps, but is told once.
+        if not self.command.via:
+            self.texts += _assigned(self.command.assignments, ())
         for given in self.given:
             self._option(given)
+            if given.option.variable and given.value is not None:
+                self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
         self.hazards += declaration_hazards(self.name, self.operands)
@@ -143,6 +182,10 @@ class _Unwrapping:
     # Options
 
     def _option(self, given: Given) -> None:
+        if given.option.settings:
+            self._setting(given)
+        if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
+            self._foreign(given.word.span)
         match given.option.runs:
             case "shell" if given.value is not None:
                 value = given.value
@@ -151,13 +194,41 @@ class _Unwrapping:
                         return
                     value = drop(value, len(given.option.strip))
                 self._text_of((value,), given.word.span)
-            case "self" if given.value is not None:
-                own = literal_word(self.name, given.word.span)
-                self._text_of((own, given.value, *self.operands), given.word.span)
+            case "split" if given.value is not None:
+                self._split(given.value, given.command)
             case "argv":
-                self._start(self._filled(given.command, self._placeholder()), anywhere=given.option.anywhere)
+                self._start(self._with_found(given.command), anywhere=given.option.anywhere)
             case "foreign":
                 self._foreign(given.word.span)
+
+    def _setting(self, given: Given) -> None:
+        """`git -c core.pager='less -S'`: shell text, for the keys that are known to hold it."""
+        text = given.value.start if given.value is not None else ""
+        key, equals, _ = text.partition("=")
+        if equals and given.value is not None and re.fullmatch(given.option.settings, key):
+            value = drop(given.value, len(key) + 1)
+            self._text_of((drop(value, 1) if value.start.startswith("!") else value,), given.word.span)
+
+    def _code(self) -> None:
+        """Words and texts that hold code which is not the shell's."""
+        body = here_text(self.command.redirections)
+        words = (*self.command.words[1:], *((body,) if body is not None else ()))
+        for stage in self.stages:
+            if pattern := stage.chart.program.foreign:
+                for word in words:
+                    if re.search(pattern, lenient(word)):
+                        self._foreign(word.span)
+            for word in running_scripts(stage):
+                self._foreign(word.span)
+
+    def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
+        texts = split_like_env(value.literal) if value.literal is not None else None
+        if texts is None:
+            why = f"how `{self.name}` splits `{value.source}` is only known when it runs"
+            self.unknowns.append(Unknown(why, value.span, True))
+            return
+        words = tuple(literal_word(text, value.span) for text in texts)
+        self._start((self.command.words[0], *words, *rest))
 
     def _placeholder(self) -> str:
         chosen = [
@@ -174,7 +245,7 @@ class _Unwrapping:
 
     def _operands(self) -> None:
         kind = self._kind()
-        if kind == "self":
+        if kind == "split":
             return
         words = self.operands[self.runs.skip :] if kind in ("argv", "shell", "first") else self.operands
         assignments, words = self._assignments(words)
@@ -191,6 +262,7 @@ class _Unwrapping:
             return
         match kind:
             case "argv":
+                words = (*(literal_word(n, words[0].span) for n in self.runs.program.split()), *words)
                 self._start(self._filled(words, self._placeholder(), self._extra()), assignments)
             case "shell":
                 self._text_of(words, words[0].span)
@@ -201,13 +273,13 @@ class _Unwrapping:
                 self._text_of(words[:1], words[0].span)
             case "foreign":
                 self._foreign(words[0].span)
-            case _ if self.runs.stdin and words[0].literal is None:
+            case _ if self.runs.stdin and words[0].known({"HOME": "~"}) is None:
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
 
     def _kind(self) -> str:
         """What the operands are to this command: an option may have changed it."""
-        kinds = {"rest": "argv", "first": "first", "stdin": "stdin", "self": "self"}
+        kinds = {"rest": "argv", "first": "first", "stdin": "stdin", "split": "split"}
         for given in self.given:
             if given.option.runs in kinds:
                 return kinds[given.option.runs]
@@ -249,25 +321,38 @@ class _Unwrapping:
             filled += (computed_word(extra, self.command.words[0].span, quoted=False),)
         return filled
 
+    def _with_found(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """The words after `-exec` and its like: what is found begins with a place where it is looked for."""
+        marks = self.runs.placeholder.split()
+        if self.runs.extra and not any(mark in lenient(word) for mark in marks for word in words):
+            words = (*words, literal_word(marks[0], self.command.words[0].span))
+        filled: list[Word] = []
+        for word in words:
+            mark = next((mark for mark in marks if mark in lenient(word)), "")
+            if word.literal == mark:
+                filled += [self._found_in(place, word) for place in places(self.stages[-1])]
+            else:
+                filled.append(self._fill(word, mark) if mark else word)
+        return tuple(filled)
+
+    def _found_in(self, place: Word, mark: Word) -> Word:
+        if is_narrowed(self.stages[-1]):
+            parts = some_of(place).parts
+        else:
+            parts = (*place.parts, Computed("what the program fills in", quoted=True))
+        return Word(mark.source, mark.span, parts)
+
     def _fill(self, word: Word, placeholder: str) -> Word:
         """The word with every placeholder in it computed."""
-        parts = []
+        parts: list[Part] = []
         for part in word.parts:
             if not isinstance(part, Text) or placeholder not in part.text:
                 parts.append(part)
                 continue
             for index, text in enumerate(part.text.split(placeholder)):
-                parts += self._operand() if index else []
+                parts += [Computed("what the program fills in", quoted=True)] if index else []
                 parts += [Text(text)] if text else []
         return Word(word.source, word.span, tuple(parts))
-
-    def _operand(self) -> list[Text | Computed]:
-        """What a placeholder becomes. find's results begin with the one place where it starts."""
-        starts = self.operands if not self.runs.operands else ()
-        start = starts[0].literal if len(starts) == 1 else None
-        known = [Text(start)] if start and not self.runs.operands else []
-        whole = not is_narrowed(self.stages[-1])
-        return [*known, Computed("what the program fills in", quoted=True, may_be_empty=whole)]
 
     def _start(
         self, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = (), *, anywhere: bool = False
@@ -277,6 +362,7 @@ class _Unwrapping:
         span = Span(min(w.span.start for w in words), max(w.span.end for w in words))
         outer = tuple(replace(a, exported=True) for a in self.command.assignments)
         lost = anywhere or self.runs.remote
+        self.texts += _assigned(assignments, self.via)
         self.inner.append(
             Command(
                 words=words,
@@ -298,3 +384,11 @@ class _Unwrapping:
         else:
             why = f"what `{self.name}` is told to run is only known when it runs"
             self.unknowns.append(Unknown(why, span, True))
+
+
+def _is_code(pattern: str, value: Word) -> bool:
+    return value.literal is None or re.fullmatch(pattern, value.literal) is not None
+
+
+def _assignment(name: Word) -> Assignment:
+    return Assignment(name.literal or "", name.span, exported=True)
