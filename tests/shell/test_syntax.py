@@ -121,7 +121,7 @@ def test_a_parser_that_cannot_be_started_is_an_error_of_this_machine(
     monkeypatch.setattr(shfmt, "_binary", [str(tmp_path / "nothing")])
     with Parser(warm=True) as parser, pytest.raises(PinfoldError, match=r"cannot be started.*; check"):
         parser.load_tree("ls")
-    assert descriptors() == before
+    assert descriptors() <= before  # a parser of another test may have ended meanwhile
 
 
 def test_no_descriptor_left_is_an_error_of_this_machine() -> None:

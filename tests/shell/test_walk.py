@@ -231,3 +231,101 @@ ASSIGNMENTS = [
 def test_assignments(text: str, expected: list[tuple[str, bool]]) -> None:
     found = [a for command in parse(text).commands for a in command.assignments]
     assert [(a.name, a.exported) for a in found] == expected
+
+
+SETS = [
+    "for PATH in .; do ls; done",
+    "select PATH in .; do ls; done",
+    "printf -v PATH .",
+    "printf 'a%n' PATH",
+    "read PATH",
+    "mapfile PATH",
+    "getopts a PATH",
+    ": ${PATH:=.}",
+    "(( PATH = 3 ))",
+    "wait -p PATH",
+    "exec {PATH}>a",
+    "coproc PATH { ls; }",
+    "for RANDOM in 'a[$(p)]'; do ls; done",
+]
+
+
+@pytest.mark.parametrize("line", SETS)
+def test_whatever_sets_a_variable_says_so(line: str) -> None:
+    assert parse(line).unknowns
+
+
+@pytest.mark.parametrize("line", ["for f in a b; do ls; done", "read line", "printf '%s' a", "printf -v x y"])
+def test_a_line_may_have_variables_of_its_own(line: str) -> None:
+    assert not parse(line).unknowns
+
+
+@pytest.mark.parametrize(
+    "line", ["for HOME in /; do rm ~/a; done", "HOME=/; rm ~/a", "printf -v HOME /; rm ~/a"]
+)
+def test_a_tilde_follows_home(line: str) -> None:
+    removes = [c for c in parse(line).commands if c.program == "rm"]
+    assert [w.emptied({"HOME": "/home/me"}) for c in removes for w in c.deletes] == ["/a"]
+
+
+JOINED = ["\\\nE\np\nE", "x\n\\\n\\\nE\np\nE", "E\\\n\np\nE", "x\\\nE\np\nE"]
+
+
+@pytest.mark.parametrize("body", JOINED)
+@pytest.mark.parametrize("operator", ["<<", "<<-"])
+def test_a_here_document_that_bash_ends_elsewhere_is_not_read(operator: str, body: str) -> None:
+    assert parse(f"cat {operator}E\n{body}").problem
+
+
+@pytest.mark.parametrize("text", ["cat <<E\na \\\nb\nE", "cat <<'E'\n\\\nE", "cat <<E\nx\\\\\nE"])
+def test_continued_lines_elsewhere_are_fine(text: str) -> None:
+    assert not parse(text).problem
+
+
+EMPTIED = [
+    # inside of a loop over words, its variable is never empty
+    ('for d in a b; do rm "$d/x"; done', ["\ufffd/x"]),
+    ('for d in packages/*; do rm "$d/x"; done', ["\ufffd/x"]),
+    # unless something else may have emptied it, or it stands outside
+    ('for d in a ""; do rm "$d/x"; done', ["/x"]),
+    ('for d in a $X; do rm "$d/x"; done', ["/x"]),
+    ('for d in a; do d=; rm "$d/x"; done', ["/x"]),
+    ('for d in a; do read d; rm "$d/x"; done', ["/x"]),
+    ('for d in a; do :; done; rm "$d/x"', ["/x"]),
+    ('for d in a; do f() { rm "$d/x"; }; unset d; done', ["/x"]),
+    ('for d; do rm "$d/x"; done', ["/x"]),
+    # the shell gives up where it is empty
+    ('rm "${OUT:?}/x"', ["\ufffd/x"]),
+    ('rm "${OUT:?}"/*', ["\ufffd/*"]),
+    ('rm "${OUT?}/x"', ["/x"]),
+    ("rm ${HOME:?}/x", ["/home/me/x"]),
+    # the working directory by other names
+    ('rm "$(pwd)"', ["."]),
+    ("rm ~+", ["."]),
+    ('pwd() { p; }; rm "$(pwd)"', [""]),
+    ("PWD=/; rm ~+", [""]),
+]
+
+
+@pytest.mark.parametrize(("line", "emptied"), EMPTIED)
+def test_what_is_left_of_a_word_that_may_be_empty(line: str, emptied: list[str]) -> None:
+    removes = [c for c in parse(line).commands if c.program == "rm"]
+    assert [w.emptied({"HOME": "/home/me"}) for c in removes for w in c.deletes] == emptied
+
+
+QUOTED_NUMBER_SIGNS = [
+    "curl x \\\n -H 'A: #1' \\\n -d '{}'",
+    'python -c "\n# note \\\nprint(1)\n"',
+    "echo \"$(cat <<'E'\n- # a \\\nE\n)\"",
+]
+
+
+@pytest.mark.parametrize("line", QUOTED_NUMBER_SIGNS)
+def test_a_number_sign_in_quotes_begins_no_comment(line: str) -> None:
+    assert not parse(line).problem
+
+
+@pytest.mark.parametrize("line", ["ls # a\\\np", "echo $(ls # a\\\np\n)", "eval 'ls # a\\\np'"])
+def test_a_comment_that_ends_with_a_backslash_is_not_read(line: str) -> None:
+    script = parse(line)
+    assert script.problem or any(unknown.runs for unknown in script.unknowns)

@@ -9,8 +9,9 @@ that only adds caution.
 from pinfold.model.script import Command
 from pinfold.shell.directories import MOVERS, without_prefix
 from pinfold.shell.findings import Findings, Nested
-from pinfold.shell.name_builtins import RUN_LATER, TAKES_NAMES
+from pinfold.shell.name_builtins import TAKES_NAMES
 from pinfold.shell.text_builtins import RUNS_TEXT
+from pinfold.shell.variables import RUN_LATER
 
 
 def examine(command: Command, findings: Findings) -> list[Nested]:

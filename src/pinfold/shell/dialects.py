@@ -7,6 +7,8 @@ Facts about dash: `$'a\\'b'` ends at the second quote, `{a,b}` is one word, `&>`
 truncated file, `[[`, `((`, `<(` and `<<<` do not exist.
 """
 
+from typing import Any
+
 _READ_DIFFERENTLY = {
     # shfmt reads CR LF as one newline, also after a backslash. bash does not.
     "\r\n": "a carriage return before a newline",
@@ -16,35 +18,37 @@ _READ_DIFFERENTLY = {
     ">\\\n": "a line continuation inside of a redirection",
 }
 """Texts that bash and shfmt are known to read differently, and what is wrong with them."""
-_BEFORE_A_COMMENT = frozenset(" \t;&|()<>`")
 _SHELLS = frozenset(("bash", "rbash"))
 _OTHER_SHELLS = frozenset(("sh", "dash", "ash", "ksh", "mksh", "ksh93", "yash", "busybox"))
 _BASH_ONLY = (
     "$'", '$"', "&>", ">&", "<(", ">(", "[[", "<<<", ";&", ";;&", "|&", "$[", "@(", "+(", "!(", "?(", "*(",
-    "coproc", "select", "function",
+    "coproc", "select", "function", "+=", "]=",
 )  # fmt: skip
 
 
-def find_divergence(text: str) -> tuple[str, int] | None:
+def find_divergence(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
     """What in `text` bash and shfmt read differently, and where; found by tests/shell/test_bash_agrees.py."""
     for odd, problem in _READ_DIFFERENTLY.items():
         if odd in text:
             return problem, text.index(odd)
-    if "#" in text and "\\\n" in text:
-        return _continued_comment(text)
+    at = _continued_comment(tree) if "#" in text and "\\\n" in text else None
+    if at is not None:
+        return "a comment that ends with a backslash", len(text.encode()[:at].decode(errors="ignore"))
     return None
 
 
-def _continued_comment(text: str) -> tuple[str, int] | None:
+def _continued_comment(node: Any) -> int | None:
     """shfmt 3.14 takes a comment that ends with a backslash for continued: `ls # a\\` joins the line below
-    to the command above. To bash that line is a command of its own. Quotes are not looked at: caution."""
-    start = 0
-    for line in text.split("\n"):
-        backslashes = len(line) - len(line.rstrip("\\"))
-        for at, character in enumerate(line if backslashes % 2 else ""):
-            if character == "#" and (at == 0 or line[at - 1] in _BEFORE_A_COMMENT):
-                return "a comment that ends with a backslash", start + at
-        start += len(line) + 1
+    to the command above. To bash that line is a command of its own."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "Hash" in node and node.get("Text", "").rstrip("\n").endswith("\\"):
+                return int(node["Hash"]["Offset"])
+            waiting.extend(value for value in node.values() if isinstance(value, dict | list))
+        elif isinstance(node, list):
+            waiting.extend(node)
     return None
 
 

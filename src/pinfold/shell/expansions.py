@@ -14,6 +14,7 @@ from pinfold.model.visible import first_invisible
 from pinfold.shell.arithmetic import COMPARES_NUMBERS, is_constant, is_number, is_plain_subscript, leaves
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.source import Source
+from pinfold.shell.variables import note_assigned
 from pinfold.shell.words import Scope, UnknownNode, read_word
 
 Node = dict[str, Any]
@@ -36,7 +37,12 @@ class ExpansionVisitor(ABC):
     def __init__(self, source: Source, findings: Findings) -> None:
         self.source = source
         self.findings = findings
-        self.scope = Scope(source, findings.facts.is_assigned)
+        self.loops: list[str] = []
+        """The variables of the loops around what is visited, where they are never empty there."""
+        self.scope = Scope(source, findings.facts.is_assigned, self.is_filled, findings.facts.defined)
+
+    def is_filled(self, name: str) -> bool:
+        return name in self.loops and self.findings.facts.is_filled_by_its_loop(name)
 
     @abstractmethod
     def statements(self, stmts: Sequence[Node] | None, places: Places) -> Places: ...
@@ -107,7 +113,7 @@ class ExpansionVisitor(ABC):
             if letter not in ("Q", "U", "u", "L", "E", "k", "K", "a", "A"):
                 self.findings.unknown("`${name@P}` expands the value again", span, runs=True)
         if operation.get("Op") in ("=", ":="):
-            self.assign_name(part["Param"]["Value"])
+            self.assign_name(part["Param"]["Value"], span)
 
     def subscript(self, index: Node, where: Node, places: Places) -> None:
         if is_plain_subscript(index):
@@ -146,14 +152,15 @@ class ExpansionVisitor(ABC):
 
     # Names the line gives values to
 
-    def assign_name(self, name: str) -> None:
+    def assign_name(self, name: str, span: Span) -> None:
         if not name.isidentifier():
             self.findings.assigns_any = True
-        self.findings.assigned.add(name)
+        note_assigned(name, span, self.findings)
 
     def assign_word(self, word: Word) -> None:
         """A word that may name a variable: in arithmetic, `x` may stand left of a `=`."""
         if word.literal is None:
             self.findings.assigns_any = True
         elif word.literal:
-            self.assign_name(word.literal)
+            self.findings.assigns_any |= not word.literal.isidentifier()
+            note_assigned(word.literal, word.span, self.findings)

@@ -17,17 +17,28 @@ class LineFacts(NamedTuple):
     """True of the line as a whole, wherever in it they come from."""
 
     assigned: frozenset[str] = frozenset()
+    """By any way but a loop over words."""
+    looped: frozenset[str] = frozenset()
+    """By a loop over words that are surely not empty."""
     exported: frozenset[str] = frozenset()
     defined: frozenset[str] = frozenset()
     """Names of functions and aliases."""
     assigns_any: bool = False
     """Some assignment's name is not known."""
+    sources: bool = False
+    """A file of settings is read, which may assign anything. Accepted: that it leaves HOME alone."""
     exports_all: bool = False
     moves: bool = False
     """Something may change the directory."""
 
     def is_assigned(self, name: str) -> bool:
-        return self.assigns_any or name in self.assigned
+        known = name in self.assigned or name in self.looped
+        return known or self.assigns_any or (self.sources and name != "HOME")
+
+    def is_filled_by_its_loop(self, name: str) -> bool:
+        """Whether, inside of such a loop, nothing else can have emptied its variable."""
+        unsure = self.assigns_any or self.sources or name in self.assigned
+        return name in self.looped and not unsure
 
 
 class Nested(NamedTuple):
@@ -57,9 +68,11 @@ class Findings:
         self.problem: Problem | None = None
         """The first one."""
         self.assigned: set[str] = set()
+        self.looped: set[str] = set()
         self.exported: set[str] = set()
         self.defined: set[str] = set()
         self.assigns_any = False
+        self.sources = False
         self.exports_all = False
         self.moves = False
 
@@ -76,9 +89,11 @@ class Findings:
         facts = self.facts
         return LineFacts(
             facts.assigned | self.assigned,
+            facts.looped | self.looped,
             facts.exported | self.exported,
             facts.defined | self.defined,
             facts.assigns_any or self.assigns_any,
+            facts.sources or self.sources,
             facts.exports_all or self.exports_all,
             facts.moves or self.moves,
         )

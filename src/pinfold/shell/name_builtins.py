@@ -6,17 +6,17 @@ Facts about bash: every builtin that takes a variable's name also takes `a[expre
 expression.
 """
 
+import re
 from collections.abc import Callable
+from itertools import zip_longest
 
 from pinfold.model.script import Command, Computed, Word
 from pinfold.shell.findings import Findings
+from pinfold.shell.variables import RUN_LATER, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
 
-RUN_LATER = frozenset(
-    ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "BASH_ENV", "ENV", "BASH_ALIASES", "BASH_CMDS")
-)
-"""Variables whose value the shell runs, expands or takes for the meaning of a name."""
+_COUNTS = re.compile(r"%[-+ #0'*.0-9]*[hlLjzt]*n")
 
 
 def _takes_names(*value_options: str) -> Judge:
@@ -45,9 +45,16 @@ def _assign(word: Word, findings: Findings) -> None:
         if name or word.literal is None:
             findings.unknown("a variable's name may hold a subscript, which is evaluated", word.span)
         return
-    findings.assigned.add(name)
-    if name in RUN_LATER:
-        findings.unknown(f"the shell may run what `{name}` holds", word.span, runs=True)
+    note_assigned(name, word.span, findings)
+
+
+def _declare_name(word: Word, findings: Findings) -> None:
+    """As `_assign`, but the command itself carries the assignment (`Command.assignments`)."""
+    name = word.start.partition("=")[0].removesuffix("+")
+    if name.isidentifier() and name not in RUN_LATER and (word.literal is not None or "=" in word.start):
+        findings.assigned.add(name)
+    else:
+        _assign(word, findings)
 
 
 def _declare(command: Command, words: list[Word], findings: Findings) -> None:
@@ -57,7 +64,7 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
             findings.unknown("values of such a variable are evaluated again", word.span)
     for word in words:
         if word not in options:
-            _assign(word, findings)
+            _declare_name(word, findings)
             exports = command.words[0].literal == "export" or any("x" in o.start for o in options)
             if exports and word.start:
                 findings.exported.add(word.start.partition("=")[0].removesuffix("+"))
@@ -65,6 +72,13 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
 
 def _printf(_: Command, words: list[Word], findings: Findings) -> None:
     _option_names_variable(words, "v", findings)
+    for word in words:
+        if _COUNTS.search(word.literal or "") or (
+            word.literal is None and word is words[0] and _is_set(word)
+        ):
+            # `%n` gives the variable that its operand names the number of characters so far.
+            findings.unknown("`printf` may give a variable a value", word.span)
+            findings.assigns_any = True
 
 
 def _wait(_: Command, words: list[Word], findings: Findings) -> None:
@@ -75,7 +89,7 @@ def _option_names_variable(words: list[Word], letter: str, findings: Findings) -
     for index, word in enumerate(words[:2] if letter == "v" else words):
         if word.literal is None:
             # Only a value of this very line can hold both the option and a payload.
-            if any(isinstance(part, Computed) for part in word.parts) and word.may_be_option:
+            if _is_set(word) and word.may_be_option:
                 findings.unknown(f"`{word.source}` may be an option that names a variable", word.span)
             continue
         if word.literal == f"-{letter}" and index + 1 < len(words):
@@ -90,14 +104,45 @@ def _getopts(_: Command, words: list[Word], findings: Findings) -> None:
         _assign(word, findings)
 
 
+_AFTER_AN_OPERAND = frozenset(
+    (
+        "=",
+        "==",
+        "!=",
+        "<",
+        ">",
+        "-eq",
+        "-ne",
+        "-lt",
+        "-le",
+        "-gt",
+        "-ge",
+        "-nt",
+        "-ot",
+        "-ef",
+        "-a",
+        "-o",
+        ")",
+    )
+)
+
+
 def _test(_: Command, words: list[Word], findings: Findings) -> None:
+    """`-v a[x]` evaluates x. A word that may turn out to be `-v` stands before something other than an
+    operator: `[ "$x" = y ]` is a comparison whatever x holds."""
     operands = words[:-1] if words and words[-1].literal == "]" else words
-    for word in operands:
-        splits = word.splits and any(isinstance(part, Computed) for part in word.parts)
-        if word.literal in ("-v", "-R") or splits:
+    for word, after in zip_longest(operands, operands[1:]):
+        computed = _is_set(word)
+        may_be_operator = word.may_be_option and after is not None and after.literal not in _AFTER_AN_OPERAND
+        if word.literal in ("-v", "-R") or (computed and (word.splits or may_be_operator)):
             findings.unknown("a test may evaluate a subscript", word.span)
     if len(operands) == 2 and operands[0].literal is None:
         findings.unknown("a test may evaluate a subscript", operands[0].span)
+
+
+def _is_set(word: Word) -> bool:
+    """Whether a value that the line itself made is in it."""
+    return any(isinstance(part, Computed) for part in word.parts)
 
 
 def _set(_: Command, words: list[Word], findings: Findings) -> None:

@@ -23,7 +23,7 @@ from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
 from pinfold.shell.findings import Findings, LineFacts, Nested, Places
 from pinfold.shell.prefix import Reading, Tree, read_lines
-from pinfold.shell.shfmt import ParserTrouble, Trouble
+from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
 from pinfold.shell.source import Source
 from pinfold.shell.syntax import MAX_CHARACTERS, load_tree
 from pinfold.shell.unwrap import unwrap
@@ -119,6 +119,8 @@ class _Line:
         try:
             return self.load(text)
         except ParserTrouble:
+            if self.lasts:  # the lines before the one it failed at get a time of their own, once
+                self.deadline = time.monotonic() + SECONDS
             self.lasts = False
             raise
 
@@ -155,10 +157,6 @@ class _Pass:
 
     def whole(self) -> None:
         text = self.line.text
-        divergence = find_divergence(text)
-        if divergence is not None:
-            why, at = divergence
-            self.findings.unreadable(why, Span(at, at + 1))
         trouble = self.read(text, None, ((),), ())
         if trouble is not None:
             start = trouble.offset
@@ -186,7 +184,8 @@ class _Pass:
         # What a text starts stands where the command stood that holds the text.
         self.waiting.extendleft(reversed(self.findings.commands))
         self.findings.commands = []
-        return trouble
+        divergence = find_divergence(text, tree)
+        return SyntaxTrouble(*divergence) if divergence is not None else trouble
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)
@@ -208,10 +207,7 @@ class _Pass:
         if key in self.seen:
             return
         self.seen.add(key)
-        unread = "\0" in nested.text or find_divergence(nested.text) is not None
         if self.read(nested.text, nested.span, nested.directories, nested.via, is_alias=nested.is_alias):
-            unread = True
-        if unread:
             self.findings.unknown("a text inside of the line cannot be parsed", nested.span, runs=True)
         elif runs_in_another_shell(nested.via) and has_bash_only_syntax(nested.text):
             self.findings.unknown("`sh` may read this otherwise than bash does", nested.span, runs=True)

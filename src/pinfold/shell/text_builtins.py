@@ -36,8 +36,8 @@ def _eval(command: Command, words: list[Word], findings: Findings) -> list[Neste
 
 def _source(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
     operands = words[1:] if words and words[0].literal == "--" else words
-    file = operands[0].literal if operands else ""
-    findings.assigns_any = True
+    file = operands[0].known({"HOME": "~"}) if operands else ""
+    findings.sources = True
     if file is None or file.startswith(("/dev/", "/proc/")):
         findings.unknown("what is sourced is only known when it runs", command.span, runs=True)
     else:

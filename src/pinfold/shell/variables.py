@@ -1,7 +1,8 @@
 """Which assignments may redirect a program.
 
 This module decides about names of variables, in all the ways a line can set or unset one: before
-a command, alone, by `export` and its kin, by `env`. It knows no values; a harmless name is
+a command, alone, by `export` and its kin, by `env`, and by whatever else names a variable (`for`, `read`,
+`printf -v`, `${x:=y}`). It knows no values; a harmless name is
 harmless whatever it holds. The list of harmless names is `data/environment.toml`.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 from pinfold.model.script import Assignment, Hazard, Word
 from pinfold.model.text import Span
+from pinfold.shell.findings import Findings
 from pinfold.shell.programs import harmless_variable
 
 DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
@@ -25,6 +27,25 @@ def assignment_hazards(assignments: tuple[Assignment, ...]) -> tuple[Hazard, ...
         for a in assignments
         if not (harmless_variable(a.name) or (not a.exported and is_local(a.name)))
     )
+
+
+RUN_LATER = frozenset(
+    ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "BASH_ENV", "ENV", "BASH_ALIASES", "BASH_CMDS")
+)
+"""Variables whose value the shell runs, expands or takes for the meaning of a name."""
+
+
+def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = False) -> None:
+    """A variable that gets a value by another way than `NAME=value`: no command carries the assignment.
+
+    Facts about bash: what is given to `RANDOM`, `SECONDS` and their like is evaluated as arithmetic. Such
+    names are not among the harmless ones.
+    """
+    (findings.looped if looped else findings.assigned).add(name)
+    if name in RUN_LATER:
+        findings.unknown(f"the shell may run what `{name}` holds", span, runs=True)
+    elif not (harmless_variable(name) or is_local(name)):
+        findings.unknown(f"sets `{name}`, which can redirect a program", span)
 
 
 def is_local(name: str) -> bool:

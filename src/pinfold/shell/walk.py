@@ -16,6 +16,7 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.source import Source
+from pinfold.shell.variables import note_assigned
 from pinfold.shell.words import UnknownNode, read_here_document, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
@@ -85,8 +86,11 @@ class _Walker(ExpansionVisitor):
             case "WhileClause":
                 return stays(self.loop([*node.get("Cond", ()), *node.get("Do", ())], places))
             case "ForClause":
-                self.loop_head(node["Loop"], places)
-                return stays(self.loop(node.get("Do", ()), places))
+                filled = self.loop_head(node["Loop"], places)
+                self.loops += filled
+                after = stays(self.loop(node.get("Do", ()), places))
+                del self.loops[len(self.loops) - len(filled) :]
+                return after
             case "CaseClause":
                 return stays(self.case(node, places))
             case "Block":
@@ -151,15 +155,22 @@ class _Walker(ExpansionVisitor):
         self.statements(stmts, None)
         return None
 
-    def loop_head(self, loop: Node, places: Places) -> None:
+    def loop_head(self, loop: Node, places: Places) -> list[str]:
+        """The variable of the loop, if it is never empty inside of it."""
         match loop["Type"]:
             case "WordIter":
-                self.assign_name(loop["Name"]["Value"])
-                for item in loop.get("Items", ()):
+                items = loop.get("Items", ())
+                for item in items:
                     self.visit_word(item, places)
+                words = [word for item in items for word in read_words(item, self.scope)]
+                filled = bool(words) and all(word.emptied({}) for word in words)
+                name = loop["Name"]["Value"]
+                note_assigned(name, self.source.span(loop["Name"]), self.findings, looped=filled)
+                return [name] if filled else []
             case "CStyleLoop":
                 for field in ("Init", "Cond", "Post"):
                     self.arithmetic(loop.get(field), loop, places)
+                return []
             case kind:
                 raise UnknownNode(f"an unknown kind of loop: {kind}")
 
@@ -232,7 +243,8 @@ class _Walker(ExpansionVisitor):
     def assignment(self, node: Node, places: Places, exported: bool) -> Assignment:
         name = node["Name"]["Value"]
         span = self.source.span(node)
-        self.assign_name(name)
+        self.findings.assigned.add(name)
+        self.findings.assigns_any |= not name.isidentifier()
         if exported:
             self.findings.exported.add(name)
         exported = (
@@ -303,7 +315,7 @@ class _Walker(ExpansionVisitor):
         op = node["Op"]
         span = self.source.span(node["Word"])
         if "N" in node and node["N"]["Value"].startswith("{"):
-            self.assign_name(node["N"]["Value"][1:-1])
+            self.assign_name(node["N"]["Value"][1:-1], span)
         if op in _HERE:
             return [Redirection(op, self.here_text(node, places), span, writes=False, reads=False)]
         if op not in _WRITES and op not in _READS and op != "<&":

@@ -39,6 +39,10 @@ class Scope(NamedTuple):
     source: Source
     is_assigned: Callable[[str], bool]
     """Whether the line may give this variable a value."""
+    is_filled: Callable[[str], bool]
+    """Whether a variable that the line gives a value is surely not empty in this place."""
+    defined: frozenset[str]
+    """The functions and aliases of the line."""
 
 
 class _Break:
@@ -46,6 +50,7 @@ class _Break:
 
 
 _BREAK = _Break()
+_STACK = Computed("directory stack", True)
 _EMPTY = Quoted("")
 """Empty quotes: nothing to read, but the word exists."""
 
@@ -62,7 +67,7 @@ def read_words(node: dict[str, Any], scope: Scope) -> list[Word]:
         return [Word(source, span, (Computed("brace expansion", False),))]
     # A word that braces leave empty is no word; one that quotes leave empty is.
     pieces = [piece for word in words for piece in _split(word) if piece]
-    return [_finish(piece, source, span) for piece in pieces]
+    return [_finish(piece, scope, source, span) for piece in pieces]
 
 
 def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = False) -> Word:
@@ -73,7 +78,7 @@ def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = Fals
     atoms = _atoms(node["Parts"], scope)
     if atoms is None:
         return Word(source, span, (Text(node["Parts"][0]["Value"]),))
-    return _finish([a for a in atoms if a is not _BREAK], source, span, assigns=assigns)
+    return _finish([a for a in atoms if a is not _BREAK], scope, source, span, assigns=assigns)
 
 
 def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
@@ -83,6 +88,8 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
         return Word("", scope.source.span(redirect["Word"]), ())
     quoted = _delimiter_is_quoted(redirect["Word"])
     strip = redirect["Op"] == "<<-"
+    if not quoted:
+        _require_plain_end(_body_as_bash_reads(body, scope.source))
     parts: list[Part] = []
     at_line_start = True
     for part in body["Parts"]:
@@ -99,6 +106,32 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
     if scope.source.within is None:
         span = Span(span.start, span.end - len(written) + kept)
     return Word(written[:kept], span, tuple(parts))
+
+
+def _body_as_bash_reads(body: dict[str, Any], source: Source) -> str:
+    """shfmt lets a body begin after the continued lines at its start."""
+    place = source.place(body)
+    start = place.start
+    while source.text[:start].endswith("\\\n"):
+        start -= 2
+    return source.text[start : place.end]
+
+
+def _require_plain_end(written: str) -> None:
+    """Facts about bash: it joins continued lines before it looks for the delimiter, and shfmt does not. So
+    the two may end a body at different lines, where a joined line is, or holds, the delimiter."""
+    if "\\\n" not in written:
+        return
+    delimiter = written.rpartition("\n")[2].strip("\t")
+    joined: list[str] = []
+    for line in written.split("\n"):
+        joined.append(line)
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            continue
+        whole = "".join(piece[:-1] for piece in joined[:-1]) + line
+        if len(joined) > 1 and delimiter in (whole.strip("\t"), line.strip("\t")):
+            raise UnknownNode("a here-document whose end is joined from several lines")
+        joined = []
 
 
 def _without_tabs(text: str, at_line_start: bool) -> str:
@@ -206,6 +239,8 @@ def _expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
     match part["Type"]:
         case "ParamExp":
             return _parameter(part, scope, quoted=quoted)
+        case "CmdSubst" if quoted and _is_working_directory(part, scope):
+            return Text(".")
         case "CmdSubst":
             return Computed("command substitution", quoted)
         case "ProcSubst":
@@ -221,13 +256,41 @@ def _parameter(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
     if not name:
         index = part.get("Index") or {}
         is_list = part.get("Names") or any(p.get("Value") == "@" for p in index.get("Parts", ()))
+        if _requires_a_value(part):
+            return _required(part["Param"]["Value"], scope, quoted=quoted)
         takes_list = (part.get("Param") or {}).get("Value") in ("@", "*")
         return Computed("parameter expansion", quoted and not is_list and not takes_list)
     if name[0] in _PARAMETERS:
         return Computed("shell parameter", quoted and name != "@")
     if name in SHELL_KEPT or scope.is_assigned(name):
-        return Computed("variable set in this line", quoted)
+        return Computed("variable set in this line", quoted, may_be_empty=not scope.is_filled(name))
     return Variable(name, quoted)
+
+
+def _requires_a_value(part: dict[str, Any]) -> bool:
+    """`${NAME:?}`: the shell gives up where it is empty."""
+    extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param", "Exp"}
+    return not extra and (part.get("Exp") or {}).get("Op") == ":?"
+
+
+def _required(name: str, scope: Scope, *, quoted: bool) -> Part:
+    if name == "HOME" and not scope.is_assigned(name):
+        return Variable(name, quoted)
+    return Computed("parameter expansion", quoted and name != "@", may_be_empty=False)
+
+
+def _is_working_directory(part: dict[str, Any], scope: Scope) -> bool:
+    """`$(pwd)`, where nothing in the line gives that name or the directory another meaning."""
+    stmts = part.get("Stmts") or [{}]
+    arguments = (stmts[0].get("Cmd") or {}).get("Args") or [{}]
+    parts = arguments[0].get("Parts") or [{}]
+    plain = len(stmts) == len(arguments) == len(parts) == 1 and parts[0].get("Value") == "pwd"
+    plain = (
+        plain
+        and not (stmts[0].keys() & {"Redirs", "Background", "Negated"})
+        and "Assigns" not in stmts[0]["Cmd"]
+    )
+    return plain and not scope.is_assigned("PWD") and "pwd" not in scope.defined
 
 
 def _with_braces(atoms: list[Atom]) -> list[list[Atom]]:
@@ -253,7 +316,7 @@ def _split(atoms: list[Atom]) -> list[list[Atom]]:
     return [piece for piece in pieces if piece]
 
 
-def _finish(atoms: list[Atom], source: str, span: Span, *, assigns: bool = False) -> Word:
+def _finish(atoms: list[Atom], scope: Scope, source: str, span: Span, *, assigns: bool = False) -> Word:
     starts = _tilde_starts(atoms, assigns)
     parts: list[Part] = []
     text: list[str] = []
@@ -267,6 +330,10 @@ def _finish(atoms: list[Atom], source: str, span: Span, *, assigns: bool = False
         if text:
             parts.append(Text("".join(text)))
             text = []
+        if special == Home() and scope.is_assigned("HOME"):
+            special = Computed("home set in this line", True)
+        if special == _STACK and source == "~+" and not scope.is_assigned("PWD"):
+            special = Text(".")
         parts.append(special)
         at = end
     if any(text):
@@ -335,7 +402,7 @@ def _tilde(atoms: list[Atom], at: int) -> tuple[Part | None, int]:
         end += 1
     user = "".join(str(a) for a in atoms[at + 1 : end])
     if user[:1] in ("+", "-") or user.isdigit():
-        return Computed("directory stack", True), end
+        return _STACK, end
     if user and not all(c.isalnum() or c in "_-." for c in user):
         return None, at
     return Home(user), end
