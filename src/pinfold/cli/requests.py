@@ -5,11 +5,9 @@ from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.common import add_common, here
 from pinfold.model.errors import PolicyError
-from pinfold.model.policy import SandboxPolicy
+from pinfold.model.policy import POLICY_WORDS, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
 from pinfold.session import Session
-
-POLICIES = ("read-only", "workspace-write", "danger-full-access")
 
 
 def add_request(parser: ArgumentParser) -> None:
@@ -26,7 +24,7 @@ def add_request(parser: ArgumentParser) -> None:
     parser.add_argument("--host", metavar="HOST:PORT", help="judge a connection")
     parser.add_argument("--mcp", metavar="SERVER:TOOL", help="judge a call of an MCP tool")
     parser.add_argument("--browser", metavar="ACTION", help="judge the use of a browser")
-    parser.add_argument("--policy", choices=POLICIES, help="the policy of this run")
+    parser.add_argument("--policy", choices=POLICY_WORDS, help="the policy of this run")
     parser.add_argument("--network", choices=("none", "ask", "rules", "all"), help="the network of this run")
     parser.add_argument(
         "--mode", choices=("ask_every_time", "use_allowlist", "run_everything"), help="the mode of this run"

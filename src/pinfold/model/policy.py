@@ -23,6 +23,14 @@ class PolicyType(IntEnum):
     WORKSPACE_READONLY = 3
 
 
+POLICY_WORDS = {
+    "read-only": PolicyType.WORKSPACE_READONLY,
+    "workspace-write": PolicyType.WORKSPACE_READWRITE,
+    "danger-full-access": PolicyType.INSECURE_NONE,
+}
+"""What people write for a type, the strictest first."""
+
+
 class Level(IntEnum):
     """How much a policy lets through; a lower level is the stricter one."""
 

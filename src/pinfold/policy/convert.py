@@ -13,7 +13,14 @@ import msgspec
 from msgspec.structs import fields
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.policy import EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.policy import (
+    POLICY_WORDS,
+    EnvironmentRules,
+    Limits,
+    NetworkRules,
+    PolicyType,
+    SandboxPolicy,
+)
 from pinfold.policy.level import require_type
 from pinfold.policy.paths import require_text
 
@@ -31,11 +38,6 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "network": NetworkRules,
     "environment": EnvironmentRules,
     "limits": Limits,
-}
-_WORDS = {
-    "workspace-write": PolicyType.WORKSPACE_READWRITE,
-    "read-only": PolicyType.WORKSPACE_READONLY,
-    "danger-full-access": PolicyType.INSECURE_NONE,
 }
 _PATHS = ("additionalReadwritePaths", "additionalReadonlyPaths", "hidden", "unixSockets")
 LARGEST_INTEGER = 2**63 - 1
@@ -157,8 +159,8 @@ def _type_word(word: object) -> str | None:
         return require_type(word).name
     if not isinstance(word, str):
         return None
-    if word in _WORDS:
-        return _WORDS[word].name
+    if word in POLICY_WORDS:
+        return POLICY_WORDS[word].name
     name = word.removeprefix("TYPE_")
     return name if name in PolicyType.__members__ else None
 

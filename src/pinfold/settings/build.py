@@ -8,7 +8,15 @@ from functools import cache, lru_cache
 from typing import Any
 
 from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
-from pinfold.model.policy import Cap, EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.policy import (
+    POLICY_WORDS,
+    Cap,
+    EnvironmentRules,
+    Limits,
+    NetworkRules,
+    PolicyType,
+    SandboxPolicy,
+)
 from pinfold.model.script import Shape
 from pinfold.model.settings import (
     CommandRules,
@@ -31,11 +39,6 @@ from pinfold.settings.keys import BY_NAME, Kind
 from pinfold.settings.layers import Entry, Layer, told
 from pinfold.settings.merge import Merged, merge, shown
 
-POLICY_TYPES = {
-    "read-only": PolicyType.WORKSPACE_READONLY,
-    "workspace-write": PolicyType.WORKSPACE_READWRITE,
-    "danger-full-access": PolicyType.INSECURE_NONE,
-}
 _SANDBOXING = {
     "user": SandboxingMode.UNSPECIFIED,
     "enabled": SandboxingMode.ENABLED,
@@ -75,7 +78,7 @@ def build(
         mode=AutoRunMode(values.word("mode")),
         sandbox=SandboxSettings(
             enabled=values.flag("sandbox.enabled"),
-            policy=POLICY_TYPES[values.word("sandbox.policy")],
+            policy=POLICY_WORDS[values.word("sandbox.policy")],
             auto_allow=values.flag("sandbox.auto_allow"),
             allow_unsandboxed=values.flag("sandbox.allow_unsandboxed"),
             excluded_commands=values.rules("sandbox.excluded_commands"),
@@ -284,7 +287,7 @@ def _cap(managed: list[Layer]) -> Cap:
     hosts = {"none": (), "rules": listed("network.allow") or ()}
     no_git = said.get("filesystem.git_writes") is False or said.get("admin.git") == "disabled"
     policy = SandboxPolicy(
-        type=POLICY_TYPES.get(widest, PolicyType.UNSPECIFIED),
+        type=POLICY_WORDS.get(widest, PolicyType.UNSPECIFIED),
         network_access=False if access in ("none", "rules", "ask") else None,
         additional_readwrite_paths=listed("filesystem.write") or (),
         additional_readonly_paths=listed("filesystem.read") or (),

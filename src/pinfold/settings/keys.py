@@ -13,6 +13,8 @@ from math import inf
 
 from msgspec import Struct
 
+from pinfold.model.policy import POLICY_WORDS
+
 
 class Kind(Enum):
     """What a value is; `values` says what is accepted for each."""
@@ -117,7 +119,7 @@ TABLE: tuple[Key, ...] = (
     _list("projects", Kind.PATHS, _GRANT, "Directories that a client may add to a session without asking."),
 
     _switch("sandbox.enabled", _OR, True, "Run commands inside the fence."),
-    _word("sandbox.policy", "read-only workspace-write danger-full-access", "workspace-write", "How far the fence reaches."),
+    _word("sandbox.policy", " ".join(POLICY_WORDS), "workspace-write", "How far the fence reaches."),
     _switch("sandbox.auto_allow", _AND, True, "Commands inside the fence run without a question."),
     _switch("sandbox.allow_unsandboxed", _AND, True, "Running a command outside the fence may be asked for."),
     _list("sandbox.excluded_commands", Kind.RULES, _GRANT, "Commands that run outside the fence; they still need approval. Where `allow_unsandboxed` is false, only entries of the layer that closed it, or of a more trusted one, count."),

@@ -6,8 +6,8 @@ The reverse of `build`; a test checks that no key is forgotten.
 from typing import Any
 
 from pinfold.model.approval import Control, SandboxingMode
+from pinfold.model.policy import POLICY_WORDS
 from pinfold.model.settings import Hook, Rule, Settings
-from pinfold.settings.build import POLICY_TYPES
 from pinfold.settings.keys import TABLE
 
 _TIMES = (("h", 3600), ("m", 60), ("s", 1))
@@ -37,7 +37,7 @@ def _value(settings: Settings, name: str) -> Any:
     if name.startswith("admin."):
         return _controls(settings)[name]
     if name == "sandbox.policy":
-        return next(word for word, policy in POLICY_TYPES.items() if policy is settings.sandbox.policy)
+        return next(word for word, policy in POLICY_WORDS.items() if policy is settings.sandbox.policy)
     found: Any = settings
     for part in _ELSEWHERE.get(name, name).split("."):
         found = getattr(found, part)
