@@ -31,7 +31,8 @@ CASES: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("rm --force --recursive x", RULES, DENY, "denied"),
     ("rm -r x", RULES, DENY, "denied"),
     ("rm x", RULES, ALLOW, "fenced"),
-    ("git pushx", RULES, ALLOW, "fenced"),
+    ("git pushx", RULES, ASK, "ask_rules"),  # may be an alias
+    ("git fetch", RULES, ALLOW, "fenced"),
     ("git log push", RULES, ALLOW, "covered"),
     ("$X", RULES, DENY, "denied"),
     ("eval \"$X\"", RULES, DENY, "denied"),

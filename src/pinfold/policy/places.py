@@ -3,13 +3,16 @@
 Lexical reasoning is done here; what only the disk can tell comes from `Facts.files`.
 """
 
+import re
 from collections.abc import Iterator
 from posixpath import join
 
 from pinfold.model.facts import Facts
-from pinfold.model.script import Command, Word
+from pinfold.model.script import Command, Computed, Variable, Word
 from pinfold.policy.paths import contains
 
+BARE = re.compile(r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])")
+"""The root or the home as a word of its own, wherever in a line."""
 OWN_PROCESS = ("self", "thread-self")
 
 
@@ -103,10 +106,18 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
     # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.
     directories = bases(command, facts) or (facts.cwd, facts.home)
     for word in command.deletes:
+        if _is_wholly_unknown(word) and (named := BARE.search(facts.script.text)):
+            # Values are not followed; a line that names the root or the home beside such a word may mean it.
+            yield word, "/" if named[0] == "/" else facts.home
+            continue
         for target in (_emptied_target(word, base, facts) for base in directories):
             if target and is_ruinous(target, facts):
                 yield word, target
                 break
+
+
+def _is_wholly_unknown(word: Word) -> bool:
+    return all(isinstance(part, Computed | Variable) for part in word.parts)
 
 
 def _emptied_target(word: Word, base: str, facts: Facts) -> str:
