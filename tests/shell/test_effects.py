@@ -293,3 +293,66 @@ def test_scripts_are_judged_in_good_time() -> None:
     for script in ("\n" * 5000 + "X", "s/" * 5000, "p;" * 5000 + "w", "1,2" * 3000):
         assert unwrap(command("sed", script, "f")).command.hazards
     assert not unwrap(command("awk", "print " * 1600)).command.hazards
+
+
+@pytest.mark.parametrize(
+    ("tests", "narrowed"),
+    [
+        # a test before the action, in its own branch
+        ("-name *.pyc -delete", True),
+        ("-type f -name x -delete", True),
+        ("( -name a -o -name b ) -delete", True),
+        ("-name a -o -name b -delete", True),
+        ("! -path ./x/* -name *.pyc -delete", True),
+        ("-name a ( -type f -delete )", True),
+        ("-mtime +7 -delete", True),
+        ("-empty -delete", True),
+        # after it, in another branch, negated, or passed by everything
+        ("-delete", False),
+        ("-delete -name x", False),
+        ("-name x -o -delete", False),
+        ("-name x , -delete", False),
+        ("( -name x -o -true ) -delete", False),
+        ("! ( -name x ) -delete", False),
+        ("-not -name x -delete", False),
+        ("-name * -delete", False),
+        ("-name [!x]* -delete", False),
+        ("-regex .* -delete", False),
+        ("-size +0 -delete", False),
+        ("-mtime -9999 -delete", False),
+        ("-type f -delete", False),
+    ],
+)
+def test_what_narrows_a_deletion(tests: str, narrowed: bool) -> None:
+    (deleted,) = unwrap(command("find", "d", *tests.split())).command.deletes
+    assert (deleted.literal is None) is narrowed
+    assert deleted.start == ("d/" if narrowed else "d")
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [
+        ("grep -d recurse x d", True),
+        ("grep -d rec x d", True),
+        ("grep -d skip x d", False),
+        ("diff d e", True),
+        ("git diff -- *.py", True),
+        ("git show :(top).env", True),
+        ("git diff ../other .", True),
+        ("git diff HEAD~1 -- src", False),
+    ],
+)
+def test_directories_are_read_with_what_is_in_them(line: str, below: bool) -> None:
+    assert unwrap(command(*line.split())).command.reads_below is below
+
+
+def test_what_a_pattern_finds_is_moved_and_not_lost() -> None:
+    every = Word("*", Span(3, 4), (Glob("*"),))
+    moved = Command((literal_word("mv", Span(0, 2)), every, literal_word("d", Span(5, 6))), Span(0, 6), "")
+    assert unwrap(moved).command.deletes == ()
+    assert every in unwrap(moved).command.writes
+
+
+def test_a_subcommand_that_may_be_an_alias_is_not_known() -> None:
+    assert unwrap(command("git", "p")).command.operands[0].literal is None
+    assert unwrap(command("git", "push")).command.operands[0].literal == "push"

@@ -104,6 +104,20 @@ SAFE_OPEN = [
 ]
 
 
+SAFE_GIT = [
+    "status",
+    "log",
+    "diff",
+    "show",
+    "blame",
+    "shortlog",
+    "rev-list",
+    "describe",
+    "ls-files",
+    "ls-tree",
+]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_file_says_only_what_it_may(name: str) -> None:
     loaded = chart(name)
@@ -142,7 +156,7 @@ def _check_operands(operands: Operands) -> None:
         assert operands.why
 
 
-@pytest.mark.parametrize("name", SAFE)
+@pytest.mark.parametrize("name", [*SAFE, *(f"git.{verb}" for verb in SAFE_GIT)])
 def test_safe_program_is_closed(name: str) -> None:
     loaded = chart(name)
     assert loaded is not None
@@ -171,6 +185,10 @@ def test_safe_program_is_charted(name: str) -> None:
         ("bzip2", "bzip2"),
         ("md5sum", "md5sum"),
         ("foo2", "foo2"),
+        # GNU programs under the names of Homebrew
+        ("grm", "rm"),
+        ("/opt/homebrew/bin/gtimeout", "gtimeout"),
+        ("go", "go"),
         # loaders, other systems
         ("/lib64/ld-linux-x86-64.so.2", "ld.so"),
         ("git.exe", "git"),
@@ -222,3 +240,7 @@ def test_harmless_variables() -> None:
         "BASH_FUNC_ls%%",
     ):
         assert not harmless_variable(name), name
+
+
+def test_variables_that_redirect_are_not_harmless() -> None:
+    assert not any(harmless_variable(name) for name in ("POSIXLY_CORRECT", "EXECIGNORE", "LANGUAGE", "PATH"))

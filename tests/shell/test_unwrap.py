@@ -328,3 +328,79 @@ def test_a_file_below_home_is_a_file() -> None:
     assert any(unknown.runs for unknown in parse("source $X").unknowns)
     assert any(unknown.runs for unknown in parse("HOME=/dev; source ~/stdin").unknowns)
     assert any(unknown.runs for unknown in parse("source <(curl x)").unknowns)
+
+
+@pytest.mark.parametrize(
+    ("line", "inner"),
+    [
+        ("git-push origin", "git push origin"),
+        ("/usr/lib/git-core/git-push origin", "git push origin"),
+        ("git subtree -q push -P a origin b", "git push origin b"),
+        ("minikube kubectl -- delete pod x", "kubectl delete pod x"),
+        ("microk8s.kubectl delete x", "kubectl delete x"),
+        ("capsh -- -c x", "bash -c x"),
+        ("genv rm -rf x", "rm -rf x"),
+        ("dotenv run rm x", "rm x"),
+        ("env -S rm -rf x", "env rm -rf x"),
+    ],
+)
+def test_a_program_by_another_name(line: str, inner: str) -> None:
+    assert [" ".join(word.source for word in one.words) for one in undone(line).inner] == [inner]
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ("EDITOR='rm x' git commit", ["git", "rm"]),
+        ("timeout 5 env GIT_PAGER='rm x' git log", ["timeout", "env", "rm", "git"]),
+        ("git -c core.pager='rm x' log", ["git", "rm"]),
+        ("git -c submodule.a.update='!rm x' log", ["git", "rm"]),
+        ("git -c user.name='rm x' log", ["git"]),
+    ],
+)
+def test_settings_that_are_shell_text(line: str, texts: list[str]) -> None:
+    assert [one.program for one in parse(line).commands] == texts
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("git clone ext::x y", True),
+        ("git clone https://h/x y", False),
+        ("vim '+!rm x'", True),
+        ("vim +12 a", False),
+        ("sqlite3 x '.shell rm x'", True),
+        ("sqlite3 x <<< '.shell rm x'", True),
+        ("sqlite3 x .tables", False),
+        ("make -f - all", True),
+        ("make -f m all", False),
+        ("make SHELL=./x", True),
+        ("make CFLAGS='-O2 -g'", False),
+        ("sed '1e rm x' a", True),
+        ("sed 's/a/b/e' a", True),
+        ("sed -i 's/code/the/w x' a", False),
+        ("awk 'BEGIN{system(1)}'", True),
+        ("awk '$1 || $2 > 3'", False),
+        ("crontab <<< x", True),
+        ("crontab -l", False),
+    ],
+)
+def test_code_of_other_languages(line: str, runs: bool) -> None:
+    assert any(unknown.runs for unknown in parse(line).unknowns) is runs
+
+
+@pytest.mark.parametrize(
+    ("given_name", "meant"),
+    [
+        ("publ", "publish"),
+        ("publish", "publish"),
+        ("run-script", "run"),
+        ("runScript", "run"),
+        ("urn", "run"),
+        ("t", "test"),
+        # fits several
+        ("p", None),
+    ],
+)
+def test_subcommands_by_other_names(given_name: str, meant: str | None) -> None:
+    assert undone(f"npm {given_name} x").command.operands[0].literal == meant
