@@ -22,6 +22,8 @@ RESTRICTIVE = [
     ("git push", "git -C x push origin", YES),
     ("git push", "git log push", NO),
     ("git push", "gitpush", NO),
+    ("git yolo", "git yolo", YES),
+    ("git push", "git yolo", MAYBE),
     ("sometool run", "sometool -v run", YES),
     ("sometool run", "sometool -o x run", YES),
     ("sometool run", "sometool stop run", NO),

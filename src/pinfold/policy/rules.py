@@ -29,6 +29,8 @@ class Match(Enum):
 
 def restrictive_match(shape: Shape, command: Command) -> Match:
     """Whether a deny or ask rule speaks of this command."""
+    if _begins(_literals(command), shape.words):
+        return Match.YES  # word by word, whatever else may be known of them
     if shape.program != command.program:
         return Match.MAYBE if _may_wrap(shape, command) else Match.NO
     return min(_flags_match(shape, command), _operands_match(shape, command), key=lambda match: match.value)
