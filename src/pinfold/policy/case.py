@@ -14,7 +14,6 @@ from pinfold.model.script import Command, Script, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.places import bases
 from pinfold.policy.rules import covering_rule, names, writes_somewhere
-from pinfold.policy.widen import narrowed
 
 # Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
 NEUTRAL = frozenset({"cd", "true", ":"})
@@ -43,10 +42,18 @@ class Case:
     @cached_property
     def effective(self) -> Effective:
         """The user's policy with what the request narrows, and what it would widen."""
-        policy, widening = narrowed(self.facts.policy, self.request.policy, self.settings.cap)
+        policy, widening = self._narrowed()
         if self.request.timeout is not None:
             policy = replace(policy, limits=_within(policy.limits, self.request.timeout))
         return Effective(policy, tuple(wish for wish in widening if not _is_bypass(wish)))
+
+    def _narrowed(self) -> tuple[SandboxPolicy, tuple[Widening, ...]]:
+        if self.request.policy is None:
+            return self.facts.policy, ()
+        # Imported here: few requests have a policy of their own, and every start would pay for it.
+        from pinfold.policy.widen import narrowed
+
+        return narrowed(self.facts.policy, self.request.policy, self.settings.cap)
 
     @cached_property
     def asks_bypass(self) -> bool:
@@ -117,9 +124,19 @@ class Case:
         """The allow or safe rule that covers this part, if there is one."""
         if self.git_helpers(part):
             return None
-        return covering_rule(part, self.settings.commands.allow) or covering_rule(
-            part, self.settings.commands.safe
-        )
+        program = part.words[0].literal if part.words else None
+        if program is None:
+            return None
+        names = dict.fromkeys((program, program.rpartition("/")[2]))
+        return covering_rule(part, tuple(rule for name in names for rule in self._permissive.get(name, ())))
+
+    @cached_property
+    def _permissive(self) -> dict[str, list[Rule]]:
+        """Allow and safe rules by their first word: there are many, and few of them speak of a program."""
+        rules: dict[str, list[Rule]] = {}
+        for rule in (*self.settings.commands.allow, *self.settings.commands.safe):
+            rules.setdefault(rule.shape.words[0], []).append(rule)
+        return rules
 
     def git_helpers(self, part: Command) -> tuple[str, ...]:
         """What the repository would make git run on the way; inside the fence that is the kernel's matter."""

@@ -3,8 +3,6 @@
 from msgspec.structs import replace
 
 from pinfold.model.policy import IgnoreMapping, PolicyType, SandboxPolicy
-from pinfold.policy.ignore import united
-from pinfold.policy.paths import require_text
 
 
 def enrich(policy: SandboxPolicy, roots: tuple[str, ...], mapping: IgnoreMapping) -> SandboxPolicy:
@@ -24,6 +22,10 @@ def with_ignore_mapping(policy: SandboxPolicy, mapping: IgnoreMapping) -> Sandbo
     """What the ignore files name is hidden, except where there is no fence to hide it."""
     if policy.type is PolicyType.INSECURE_NONE or not mapping:
         return policy
+    # Imported here: most workspaces have no ignore files, and every start would pay for the matcher.
+    from pinfold.policy.ignore import united
+    from pinfold.policy.paths import require_text
+
     for text in (text for directory, patterns in mapping.items() for text in (directory, *patterns)):
         require_text(text, "an ignore file's name or pattern")
     return replace(policy, ignore_mapping=united(policy.ignore_mapping, mapping))

@@ -11,7 +11,6 @@ from time import monotonic
 from typing import NamedTuple
 
 from pinfold.model.policy import IgnoreMapping
-from pinfold.policy.ignore import Ignore, mapping_of
 from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
@@ -50,6 +49,7 @@ class Disk:
         return os.path.isdir(path)
 
     def is_git_ignored(self, path: str) -> bool:
+        from pinfold.policy.ignore import Ignore, mapping_of
         from pinfold.session.git import find_repository
 
         found = find_repository(os.path.dirname(path))
@@ -126,16 +126,24 @@ class IgnoreFiles:
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
         paths |= {root: [os.path.join(root, name) for name in names] for root in self._roots}
         self._files = {path: mark(path) for group in paths.values() for path in group}
-        texts = {
-            directory: [(os.path.basename(path), _read(path)) for path in group]
-            for directory, group in paths.items()
-        }
-        mapping = mapping_of(texts)
+        mapping = _mapping(paths)
         # The same value stays the same object, so that whoever remembers what it made of it may go on.
         self._mapping = self._mapping if mapping == self._mapping else mapping
         self._names, self._walked = names, monotonic()
         # A large tree is walked less often: never more than a fiftieth of the time.
         self._patience = max(self.REFRESH_SECONDS, 50 * (self._walked - started))
+
+
+def _mapping(paths: dict[str, list[str]]) -> IgnoreMapping:
+    texts = {
+        directory: [(os.path.basename(path), _read(path)) for path in group]
+        for directory, group in paths.items()
+    }
+    if not any(text for group in texts.values() for _, text in group):
+        return {}
+    from pinfold.policy.ignore import mapping_of
+
+    return mapping_of(texts)
 
 
 class _Walk(NamedTuple):

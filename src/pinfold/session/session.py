@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Self
 
 from msgspec.structs import replace
@@ -17,9 +18,7 @@ from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
-from pinfold.policy.hosts import require_pattern
 from pinfold.session.disk import Disk, IgnoreFiles
-from pinfold.session.hooks import Question, ask_hooks
 from pinfold.session.probe import is_inside_fence
 from pinfold.settings import Live, Sources, cap_of, policy_of
 from pinfold.settings.sources import find_project
@@ -65,7 +64,7 @@ class Session:
         self._live = Live(
             Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ),
             shape,
-            require_pattern,
+            _require_host,
         )
 
     @property
@@ -152,6 +151,8 @@ class Session:
         return os.path.realpath(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
 
     def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
+        from pinfold.session.hooks import Question, ask_hooks
+
         question = Question(
             conversation_id=self.conversation,
             generation_id=self.generation,
@@ -175,8 +176,23 @@ def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
 
 
 def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
-    targets = (os.path.realpath(entry) for entry in entries if entry.startswith("/") and "*" not in entry)
-    return tuple(dict.fromkeys((*entries, *targets)))
+    # Most of these lie side by side: their directories are resolved once, not once for each.
+    resolved = lru_cache(maxsize=None)(os.path.realpath)
+
+    def target(entry: str) -> str:
+        directory, name = os.path.split(entry)
+        place = os.path.join(resolved(directory), name)
+        return os.path.realpath(place) if os.path.islink(place) else place
+
+    paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
+    return tuple(dict.fromkeys((*entries, *map(target, paths))))
+
+
+def _require_host(pattern: str) -> None:
+    # Imported here: most settings name no hosts.
+    from pinfold.policy.hosts import require_pattern
+
+    require_pattern(pattern)
 
 
 def _directory(path: str) -> str:

@@ -9,6 +9,7 @@ A NUL is refused here: shfmt takes it for a character of the text, where bash dr
 import _thread
 import os
 import sys
+import time
 from _weakrefset import WeakSet
 from collections.abc import Callable
 from typing import Self
@@ -19,6 +20,10 @@ from pinfold.model.errors import PinfoldError
 from pinfold.shell.prefix import Tree
 from pinfold.shell.shfmt import NoAnswer, ParserTrouble, Process, SyntaxTrouble, ask, end, leave, start
 
+SPARE = 3
+"""Processes kept waiting: enough for the texts inside of a line, and for a line that follows at once."""
+PATIENCE = 0.004
+"""Seconds in which whoever asked may finish, before new processes are started beside it."""
 MAX_CHARACTERS = 10_000
 
 
@@ -37,14 +42,15 @@ def load_tree(text: str) -> Tree:
 
 
 class Parser:
-    """Asks shfmt; with `warm`, keeps one of it started and waiting for the next text.
+    """Asks shfmt; with `warm`, keeps a few of it started and waiting for the next texts.
 
     Any number of threads may share one. After a fork the child starts its own.
     """
 
     def __init__(self, *, warm: bool = False) -> None:
         self._lock = _thread.allocate_lock()
-        self._waiting: Process | None = None
+        self._waiting: list[Process] = []
+        self._is_refilling = False
         self._ended: list[Process] = []
         self._warm = warm
         if warm:
@@ -67,10 +73,9 @@ class Parser:
             self._refill_soon()
 
     def close(self) -> None:
-        """Lets the waiting process go; the parser stays usable, without one waiting."""
+        """Lets the waiting processes go; the parser stays usable, without any waiting."""
         self._warm = False
-        process = self._take()
-        if process:
+        while process := self._take():
             end(process)
         self._reap()
 
@@ -82,19 +87,18 @@ class Parser:
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         # When the interpreter ends, modules are half gone; the process ends with its stdin.
-        if not is_finalizing() and getattr(self, "_waiting", None) is not None:
+        if not is_finalizing() and getattr(self, "_waiting", None):
             self.close()
 
     def _take(self) -> Process | None:
         with self._lock:
-            process, self._waiting = self._waiting, None
-        return process
+            return self._waiting.pop(0) if self._waiting else None
 
     def _forget(self) -> None:
         """In a forked copy: these processes are the parent's, not ours to use or to wait for."""
         self._lock = _thread.allocate_lock()  # another thread may have held it when we were forked
-        inherited = [*self._ended, *([self._waiting] if self._waiting else [])]
-        self._ended, self._waiting = [], None
+        inherited = [*self._ended, *self._waiting]
+        self._ended, self._waiting, self._is_refilling = [], [], False
         for process in inherited:
             leave(process)
 
@@ -108,22 +112,31 @@ class Parser:
 
     def _refill(self) -> None:
         self._reap()
-        try:
-            process = start()
-        except PinfoldError:
-            return  # the next text will meet the same trouble, and say so
-        with self._lock:
-            if self._warm and self._waiting is None:
-                self._waiting = process
-                return
-        end(process)
+        while self._warm and len(self._waiting) < SPARE:
+            try:
+                process = start()
+            except PinfoldError:
+                break  # the next text will meet the same trouble, and say so
+            with self._lock:
+                if self._warm:
+                    self._waiting.append(process)
+                    continue
+            end(process)
+        self._is_refilling = False
+
+    def _refill_later(self) -> None:
+        time.sleep(PATIENCE)
+        self._refill()
 
     def _refill_soon(self) -> None:
-        # On a thread: starting a process costs the caller as much as the whole parse does.
+        # On a thread, and not at once: starting a process costs the caller as much as the whole parse does.
+        if self._is_refilling:
+            return
+        self._is_refilling = True
         try:
-            _thread.start_new_thread(self._refill, ())
+            _thread.start_new_thread(self._refill_later, ())
         except RuntimeError:
-            return  # no thread to be had, or the interpreter is ending: the next text starts its own
+            self._is_refilling = False  # no thread to be had, or the interpreter is ending
 
 
 _warm_parsers: WeakSet[Parser] = WeakSet()
