@@ -47,7 +47,13 @@ VERBS = {
 def entry() -> NoReturn:
     """The program `pinfold`."""
     gc.disable()
-    code = main()
+    try:
+        code = main()
+        _flush()
+        sys.stderr.flush()
+    except OSError as error:
+        _complain(f"cannot write the answer: {error.strerror}")
+        code = FAILED
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
 
