@@ -1,0 +1,179 @@
+"""The keeper: makes sessions and pens on request, and is what they all end with.
+
+The host starts it once, as `python -I -S`, with a socket as its standard input. It has one thread and imports
+the standard library alone, so it may fork; the host, which has threads, may not.
+
+Facts that shape it:
+- PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the host
+  is watched by a pidfd.
+- A session's init and a pen's spawner are made by a helper with CLONE_PARENT, so that they are our own children
+  and die with us.
+- The init of a pid namespace cannot finish dying before every process of it is reaped, and spawners are reaped
+  by their parent, us, outside of it. We ignore SIGCHLD: the kernel then reaps for us, at once.
+- A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
+  namespaces itself, before, and sends them.
+"""
+
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from pinfold.kernel import namespaces
+from pinfold.kernel.process import pidfd_open, pidfd_send_signal, set_name
+from pinfold.sandbox.linux import channel, init, spawner
+
+NEW = (
+    namespaces.CLONE_NEWUSER
+    | namespaces.CLONE_NEWNS
+    | namespaces.CLONE_NEWPID
+    | namespaces.CLONE_NEWNET
+    | namespaces.CLONE_NEWIPC
+    | namespaces.CLONE_NEWUTS
+    | namespaces.CLONE_NEWCGROUP
+)
+PATIENCE = 30.0
+
+
+class Failed(Exception):  # noqa: N818
+    """What was asked for could not be made; the text says why."""
+
+
+def main() -> None:
+    """Serves the host whose end of the socket is our standard input."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_name("pinfold-keeper")
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    host = os.pidfd_open(os.getppid())
+    os.chdir("/")
+    os.umask(0o022)
+    keeper = Keeper(control)
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(host, select.POLLIN)
+    try:
+        while not any(descriptor == host for descriptor, _ in poll.poll()):
+            keeper.answer()
+    except channel.Closed:
+        sys.exit(0)
+
+
+class Keeper:
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.sessions: dict[int, list[int]] = {}
+        """Each session's init, by pidfd, and the namespaces that its pens join."""
+        self.pens: dict[int, int] = {}
+        """Each pen's spawner, by pidfd."""
+        self.last = 0
+
+    def answer(self) -> None:
+        request, _ = channel.receive(self.control)
+        try:
+            reply, descriptors = self.do(request)
+        except (Failed, OSError) as error:
+            reply, descriptors = ("failed", str(error)), ()
+        channel.send(self.control, reply, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
+        match request:
+            case ("session",):
+                pid, ours, held = make(lambda: namespaces_of_a_session(), init.serve)
+                self.last += 1
+                self.sessions[self.last] = [pidfd_open(pid), *held]
+                return ("made", self.last, pid), (ours,)
+            case ("pen", int(session), operations, filters):
+                held = self.sessions[session][1:]
+                pid, ours, _ = make(
+                    lambda: join(held), lambda theirs: spawner.serve(theirs, operations, filters)
+                )
+                self.last += 1
+                self.pens[self.last] = pidfd_open(pid)
+                return ("made", self.last, pid), (ours,)
+            case ("close", int(number)):
+                self.close(number)
+                return ("closed",), ()
+        raise Failed("unknown request")
+
+    def close(self, number: int) -> None:
+        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number)]
+        try:
+            pidfd_send_signal(descriptors[0], signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it was quicker
+        wait_ended(descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def wait_ended(process: int) -> None:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    poll.poll(PATIENCE * 1000)
+
+
+def namespaces_of_a_session() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    namespaces.unshare(NEW)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+
+
+def join(held: list[int]) -> None:
+    """Into the session's namespaces, then into a mount namespace of our own."""
+    for descriptor in held:
+        namespaces.setns(descriptor)
+    namespaces.unshare(namespaces.CLONE_NEWNS)
+
+
+def make(
+    enter: Callable[[], None], serve: Callable[[socket.socket], None]
+) -> tuple[int, int, list[int]]:
+    """A child of ours inside other namespaces, once it says it is ready: its pid, our end of its socket, what it sent."""
+    ours, theirs = channel.pair()
+    helper_out, helper_in = os.pipe2(os.O_CLOEXEC)
+    if os.fork() == 0:
+        _guarded(theirs, lambda: _helper(enter, serve, theirs, helper_in))
+    theirs.close()
+    os.close(helper_in)
+    with open(helper_out, "rb") as file:
+        pid = int(file.read() or 0)
+    ours.settimeout(PATIENCE)
+    try:
+        message, held = channel.receive(ours)
+    except (channel.Closed, TimeoutError):
+        raise Failed("the process that builds the pen ended without a word") from None
+    if message != ("ready",) or not pid:
+        raise Failed(str(message[1]) if isinstance(message, tuple) and len(message) > 1 else "no pid")
+    ours.settimeout(None)
+    return pid, ours.detach(), held
+
+
+def _helper(
+    enter: Callable[[], None], serve: Callable[[socket.socket], None], theirs: socket.socket, told: int
+) -> None:
+    enter()
+    pid = namespaces.fork(namespaces.CLONE_PARENT)
+    if pid == 0:
+        serve(theirs)
+    os.write(told, str(pid).encode())
+
+
+def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:
+    """Runs the work and ends this process; a failure is told before."""
+    try:
+        work()
+    except channel.Closed:
+        pass
+    except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
+        try:
+            channel.send(theirs, ("failed", f"{type(error).__name__}: {error}"))
+        except (channel.Closed, OSError):
+            pass
+    finally:
+        os._exit(0)
