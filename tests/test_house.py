@@ -17,11 +17,13 @@ MAY_IMPORT = {
     "shell": {"model"},
     "policy": {"model"},
     "settings": {"model"},
+    "kernel": {"model"},
+    "sandbox": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings"},
     "cli": {"model", "shell", "policy", "settings", "session"},
 }
-# Who may start a process: the shell parser's own, and the hook runner.
-STARTS_PROCESSES = {"shell/syntax.py", "session/hooks.py"}
+# Who may start a process: the shell parser's own, the hook runner, and what the kernel is asked in a child.
+STARTS_PROCESSES = {"shell/syntax.py", "session/hooks.py", "kernel/namespaces.py", "kernel/probe.py"}
 
 
 def imports(path: Path) -> set[str]:
