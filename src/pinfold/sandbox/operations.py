@@ -36,82 +36,82 @@ class Operation(Struct, frozen=True, array_like=True, tag=str.lower):
         return " ".join((str(name), *(repr(each) if isinstance(each, str) else str(each) for each in rest)))
 
 
-class ReadOnlyRoot(Operation):
+class ReadOnlyRoot(Operation, frozen=True):
     """The machine's whole tree, every mount of it read-only."""
 
 
-class Show(Operation):
+class Show(Operation, frozen=True):
     """A piece that the session's pens share: its /proc, its /dev, its /tmp."""
 
     piece: str
     path: str
 
 
-class Cover(Operation):
+class Cover(Operation, frozen=True):
     """A fresh, empty file system over a directory; `Seal` ends what may be put into it."""
 
     path: str
 
 
-class Point(Operation):
+class Point(Operation, frozen=True):
     """Something to mount on, made inside a cover or a shared piece, never in the user's tree."""
 
     path: str
     kind: Kind
 
 
-class Bind(Operation):
+class Bind(Operation, frozen=True):
     """The machine's own tree at this path, with every mount below it."""
 
     path: str
     writable: bool
 
 
-class Pin(Operation):
+class Pin(Operation, frozen=True):
     """A directory bound onto itself, so that it cannot be renamed."""
 
     path: str
 
 
-class Protect(Operation):
+class Protect(Operation, frozen=True):
     """Read-only, inside a writable root."""
 
     path: str
 
 
-class Hide(Operation):
+class Hide(Operation, frozen=True):
     """Something empty in its place."""
 
     path: str
     kind: Kind
 
 
-class Seal(Operation):
+class Seal(Operation, frozen=True):
     """A cover becomes read-only."""
 
     path: str
 
 
-class EnterRoot(Operation):
+class EnterRoot(Operation, frozen=True):
     """The tree built so far becomes the root, and the old one is gone."""
 
 
-class Limit(Operation):
+class Limit(Operation, frozen=True):
     """A resource limit, by the name of its RLIMIT."""
 
     resource: str
     value: int
 
 
-class DropPowers(Operation):
+class DropPowers(Operation, frozen=True):
     """No capability, now or after any exec; no new privileges."""
 
 
-class Landlock(Operation):
+class Landlock(Operation, frozen=True):
     rules: tuple[Rule, ...]
 
 
-class Seccomp(Operation):
+class Seccomp(Operation, frozen=True):
     profile: str
 
 

@@ -29,7 +29,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 def send(channel: socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
     """Sends a value of plain types, with copies of descriptors."""
-    data = marshal.dumps(value)
+    data = marshal.dumps(value)  # type: ignore[arg-type]  # plain by contract
     if len(data) < LARGE:
         _send(channel, _INLINE + data, descriptors)
         return
