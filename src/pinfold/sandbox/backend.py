@@ -1,10 +1,10 @@
 """What every way of running commands offers, whether it fences them or not.
 
-A backend opens sessions; a session runs commands, each under its own policy. `tests/sandbox/contract.py` is what
-all of them are checked by. Nothing here decides whether a command may run.
+A backend opens sessions; a session runs commands, each under its own policy. `tests/sandbox/contract.py` is
+what all of them are checked by. Nothing here decides whether a command may run.
 
-A command's failure is a `Result`; a `ConfinementError` means that nothing was run, or that the pen broke under
-it, and never looks like the command's own output.
+A command's failure is a `Result`; a `ConfinementError` means that nothing was run, or that the pen broke
+under it, and never looks like the command's own output.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """A plan fitted to a machine: what cannot be done there is taken out, and named. Pure.
 
-Nothing is taken out silently: each loss is a `Gap` of the answer's `Enforcement`, and whoever runs the plan asks
-`require_accepted` first. A machine without user namespaces has no pen of this kind at all.
+Nothing is taken out silently: each loss is a `Gap` of the answer's `Enforcement`, and whoever runs the plan
+asks `require_accepted` first. A machine without user namespaces has no pen of this kind at all.
 """
 
 from collections.abc import Collection, Iterator
@@ -47,12 +47,16 @@ def fit(plan: Plan, machine: Machine, policy: SandboxPolicy) -> tuple[Plan, Enfo
         and not (isinstance(operation, Seccomp) and not machine.seccomp)
     )
     missing = tuple(_gaps(plan, machine, policy))
-    return replace(plan, operations=operations), Enforcement(Level.PARTIAL if missing else Level.FULL, missing)
+    return replace(plan, operations=operations), Enforcement(
+        Level.PARTIAL if missing else Level.FULL, missing
+    )
 
 
 def _gaps(plan: Plan, machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
     if machine.landlock < LANDLOCK_WITH_REFER:
-        yield Gap(Layer.LANDLOCK, "this kernel has no Landlock, or only its first version", "Linux 5.19 or newer")
+        yield Gap(
+            Layer.LANDLOCK, "this kernel has no Landlock, or only its first version", "Linux 5.19 or newer"
+        )
     if not machine.seccomp:
         yield Gap(Layer.SECCOMP, "this kernel filters no system calls")
     if machine.landlock < LANDLOCK_WITH_UNIX:

@@ -1,8 +1,8 @@
 """From a policy to the ordered operations that build its pen. Pure: whoever plans touches nothing.
 
 `plan_pen` is told what lies around (`Places`: real paths, and whether each is a file or a directory) and
-answers a `Plan`, a value that prints, compares and travels. `sandbox.linux` carries it out in this very order;
-it decides nothing more.
+answers a `Plan`, a value that prints, compares and travels. `sandbox.linux` carries it out in this very
+order; it decides nothing more.
 
 The order is the meaning: the whole machine read-only; our own /proc, /dev and /tmp over it; then the writable
 roots; then, in them, what is protected; last what is hidden, so that no grant ever uncovers it.
@@ -110,7 +110,9 @@ def require_fence(policy: SandboxPolicy) -> None:
 def require_possible(writable: Iterable[Place]) -> None:
     for place in writable:
         if place.path == "/":
-            raise ConfinementError("the root of the file system cannot be writable in a pen; name a directory")
+            raise ConfinementError(
+                "the root of the file system cannot be writable in a pen; name a directory"
+            )
         inside = place.path == SHARED_MEMORY or _within(place.path, (SHARED_MEMORY,))
         if (place.path in OURS or _within(place.path, OURS)) and not inside:
             raise ConfinementError(f"{place.path} cannot be writable: a pen has a {OURS} of its own")
@@ -158,7 +160,7 @@ def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: b
 
 
 def _pins(path: str, tops: set[str]) -> Iterator[str]:
-    """The directories that lead to a protected path: all that are part of its name, which starts with a dot."""
+    """The directories that lead to a protected path and are part of its name, which starts with a dot."""
     root = max((top for top in tops if _within(path, (top,))), key=len, default=path)
     parts = path[len(root) + 1 :].split("/")[:-1]
     first = next((index for index, part in enumerate(parts) if part.startswith(".")), 0)

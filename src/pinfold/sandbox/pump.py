@@ -4,9 +4,9 @@ It knows descriptors and a clock, not what is behind them: where output comes fr
 descriptor tells the end (`read_end` says how), and how to `kill`.
 
 Facts that shape it:
-- Processes that a command left behind hold its pipes open. The command is over when its first process is; what
-  still comes within `GRACE` belongs to it (`>(tee log)`), the rest is given to `leave`, which keeps reading so
-  that what was left behind is not ended by SIGPIPE.
+- Processes that a command left behind hold its pipes open. The command is over when its first process is;
+  what still comes within `GRACE` belongs to it (`>(tee log)`), the rest is given to `leave`, which keeps
+  reading so that what was left behind is not ended by SIGPIPE.
 - A terminal whose other side is closed reads as EIO.
 """
 
@@ -16,6 +16,7 @@ import select
 import time
 from collections.abc import Callable, Iterator
 
+from pinfold.model.errors import InternalError
 from pinfold.sandbox.backend import Event, Exited, Output, Result, Stream
 from pinfold.sandbox.enforcement import Enforcement
 
@@ -67,8 +68,8 @@ class Pump:
                     break
         finally:
             self._close()
-        assert self.exited is not None
-        yield self.exited
+        if self.exited:
+            yield self.exited
 
     def wait(self, cap: int | None, enforcement: Enforcement) -> Result:
         kept: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
@@ -79,8 +80,8 @@ class Pump:
                 room = len(event.data) if cap is None else max(0, cap - len(store))
                 truncated |= room < len(event.data)
                 store += event.data[:room]
-        end = self.exited
-        assert end is not None
+        if (end := self.exited) is None:
+            raise InternalError("a command's events ended before the command")
         return Result(
             end.exit_code,
             end.signal,
@@ -94,7 +95,7 @@ class Pump:
 
     def _moved(self, descriptor: int) -> Iterator[Event]:
         if self.feed and descriptor == self.feed[0]:
-            self._fed()
+            self._fed(*self.feed)
         elif descriptor in self.streams:
             try:
                 data = os.read(descriptor, CHUNK)
@@ -109,9 +110,7 @@ class Pump:
             else:
                 self._forget(descriptor)
 
-    def _fed(self) -> None:
-        assert self.feed
-        descriptor, rest = self.feed
+    def _fed(self, descriptor: int, rest: memoryview) -> None:
         try:
             rest = rest[os.write(descriptor, rest[:CHUNK]) :]
         except BlockingIOError:

@@ -5,15 +5,17 @@ Facts about SOCK_SEQPACKET unix sockets:
 - One message is bounded by the send buffer (some 200 kB), so what is larger goes by a memfd, as a descriptor.
 - recvmsg marks descriptors close-on-exec only when told MSG_CMSG_CLOEXEC.
 
-Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be fed
-by an enemy. So it goes inward only (host to keeper, host to spawner) and from the keeper, which no command can
-reach. A spawner shares its uid with hostile commands: what comes from one is a fixed `struct`, or refused.
+Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be
+fed by an enemy. So it goes inward only (host to keeper, host to spawner) and from the keeper, which no
+command can reach. A spawner shares its uid with hostile commands: what comes from one is a fixed `struct`,
+or refused.
 """
 
 import array
 import marshal
 import os
 import socket
+from typing import Any
 
 LARGE = 1 << 16
 _INLINE, _IN_MEMORY = b"i", b"m"
@@ -68,7 +70,7 @@ def receive_bytes(channel: socket.socket, size: int, most: int = 8) -> tuple[byt
     return data, list(found)
 
 
-def receive(channel: socket.socket) -> tuple[object, list[int]]:
+def receive(channel: socket.socket) -> tuple[Any, list[int]]:
     """The next value, and its descriptors. Only from a sender that we trust."""
     data, descriptors = receive_bytes(channel, LARGE + 64)
     if data[:1] == _IN_MEMORY:

@@ -28,11 +28,13 @@ class PennedCommand:
         status: int,
         feed: tuple[int, bytes] | None,
         kill: Callable[[], None],
+        is_closed: Callable[[], bool],
         drain: Drain,
     ) -> None:
         self.request = request
         self.enforcement = enforcement
         self.kill = kill
+        self.is_closed = is_closed
         self.status = status
         self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
@@ -62,7 +64,7 @@ class PennedCommand:
     def _read_end(self) -> Exited | None:
         data = os.read(self.status, STATUS.size)
         if len(data) != STATUS.size:
-            if self.cancelled:
+            if self.cancelled or self.is_closed():
                 return Exited(None, signal.SIGKILL, cancelled=True)
             raise ConfinementError("the pen ended while the command ran; how it ended is not known")
         kind, value = STATUS.unpack(data)

@@ -4,16 +4,17 @@ The host starts it once, as `python -I -S`, with a socket as its standard input.
 the standard library alone, so it may fork; the host, which has threads, may not.
 
 Facts that shape it:
-- PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the host
-  is watched by a pidfd.
-- A session's init and a pen's spawner are made by a helper with CLONE_PARENT, so that they are our own children
-  and die with us.
-- The init of a pid namespace cannot finish dying before every process of it is reaped, and spawners are reaped
-  by their parent, us, outside of it. We ignore SIGCHLD: the kernel then reaps for us, at once.
+- PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the
+  host is watched by a pidfd.
+- A session's init and a pen's spawner are made by a helper with CLONE_PARENT, so that they are our own
+  children and die with us.
+- The init of a pid namespace cannot finish dying before every process of it is reaped, and spawners are
+  reaped by their parent, us, outside of it. We ignore SIGCHLD: the kernel then reaps for us, at once.
 - A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
   namespaces itself, before, and sends them.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -84,11 +85,11 @@ class Keeper:
     def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
         match request:
             case ("session",):
-                pid, ours, held = make(lambda: namespaces_of_a_session(), init.serve)
+                pid, ours, held = make(namespaces_of_a_session, init.serve)
                 self.last += 1
                 self.sessions[self.last] = [pidfd_open(pid), *held]
                 return ("made", self.last, pid), (ours,)
-            case ("pen", int(session), operations, filters):
+            case ("pen", int(session), tuple(operations), dict(filters)):
                 held = self.sessions[session][1:]
                 pid, ours, _ = make(
                     lambda: join(held), lambda theirs: spawner.serve(theirs, operations, filters)
@@ -103,10 +104,8 @@ class Keeper:
 
     def close(self, number: int) -> None:
         descriptors = self.sessions.pop(number, None) or [self.pens.pop(number)]
-        try:
+        with contextlib.suppress(ProcessLookupError):
             pidfd_send_signal(descriptors[0], signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it was quicker
         wait_ended(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
@@ -131,10 +130,8 @@ def join(held: list[int]) -> None:
     namespaces.unshare(namespaces.CLONE_NEWNS)
 
 
-def make(
-    enter: Callable[[], None], serve: Callable[[socket.socket], None]
-) -> tuple[int, int, list[int]]:
-    """A child of ours inside other namespaces, once it says it is ready: its pid, our end of its socket, what it sent."""
+def make(enter: Callable[[], None], serve: Callable[[socket.socket], None]) -> tuple[int, int, list[int]]:
+    """A child of ours in other namespaces, once it is ready: its pid, our end of its socket, what it sent."""
     ours, theirs = channel.pair()
     helper_out, helper_in = os.pipe2(os.O_CLOEXEC)
     if os.fork() == 0:
@@ -171,9 +168,7 @@ def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:
     except channel.Closed:
         pass
     except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
-        try:
+        with contextlib.suppress(channel.Closed, OSError):
             channel.send(theirs, ("failed", f"{type(error).__name__}: {error}"))
-        except (channel.Closed, OSError):
-            pass
     finally:
         os._exit(0)

@@ -3,7 +3,8 @@
 Facts that shape it:
 - A process of an earlier pen may still run in the same workspace and swap a directory for a link while we
   work: then a bind by path would open whatever the link names, writable. So every path is walked from a held
-  descriptor with RESOLVE_NO_SYMLINKS, and mounted by descriptor; a plan's paths are real, so a link is an attack.
+  descriptor with RESOLVE_NO_SYMLINKS, and mounted by descriptor; a plan's paths are real, so a link is an
+  attack.
 - Something protected or hidden that is gone by now needs no mount; one we may not reach, the commands, which
   are the same user without our powers, cannot reach either.
 """

@@ -13,7 +13,7 @@ from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, TEMPORARY, Places
 def look(
     policy: SandboxPolicy, roots: Sequence[str], protected: Iterable[str] = (), hidden: Iterable[str] = ()
 ) -> Places:
-    """What is there of a policy's paths. A root that is not there is an error; a grant that is not, is none."""
+    """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
     return Places(
         roots=tuple(_root(path) for path in roots),
         writable=_found(policy.additional_readwrite_paths),

@@ -1,4 +1,4 @@
-"""The session's rooms: the little tree from which all its pens are furnished. Built once, by the session's init.
+"""The session's rooms: the little tree from which all its pens are furnished, built once by its init.
 
     /host      the machine's root, as it is        /new    where a pen's root is put together
     /proc      of this pid namespace               /dev    a few devices, pts, shm
@@ -14,7 +14,8 @@ Facts, tried on 6.18:
   covers is in the mount namespace (a masked /proc, as in Docker, refuses it: EPERM).
 - What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities.
 - devpts asks gid=5 to be mapped, so it is mounted without.
-- /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does not.
+- /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does
+  not.
 """
 
 import os
@@ -45,9 +46,9 @@ def build_rooms() -> None:
     os.chdir("/")
     for name in ("/tmp", "/var-tmp"):  # noqa: S108
         os.mkdir(name)
-        os.chmod(name, 0o1777)
+        os.chmod(name, 0o1777)  # noqa: S103
     os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
-    os.chmod(EMPTY, 0o555)
+    os.chmod(EMPTY, 0o555)  # noqa: S103
     _own_proc()
     _own_dev()
 

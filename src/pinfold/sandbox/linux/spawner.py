@@ -1,8 +1,8 @@
 """A pen's spawner: confined by the plan like every command it starts, it starts them and says how they ended.
 
 Facts that shape it:
-- It has its commands' uid and Landlock domain: only that it is not dumpable keeps them out of its memory. So it
-  holds no descriptor but its socket and /dev/null, has an empty environment, and is believed nothing.
+- It has its commands' uid and Landlock domain: only that it is not dumpable keeps them out of its memory.
+  So it holds no descriptor but its socket and /dev/null, has an empty environment, and is believed nothing.
 - posix_spawn is vfork and exec: 0.3 ms less than a fork of Python. It sets the session, the signals and the
   descriptors; the working directory is ours for the moment.
 - Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored through an exec.
@@ -18,6 +18,7 @@ import signal
 import socket
 import struct
 import termios
+from typing import Any
 
 from pinfold.kernel.process import close_all_but, set_name
 from pinfold.sandbox.linux import channel
@@ -28,7 +29,7 @@ from pinfold.sandbox.linux.mounts import Builder
 Filters = dict[str, list[tuple[int, int, int, int]]]
 
 STATUS = struct.Struct("=ii")
-STARTED, FAILED, EXITED, SIGNALLED = range(4)
+STARTED, FAILED, NO_DIRECTORY, EXITED, SIGNALLED = range(5)
 RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
@@ -67,11 +68,14 @@ class Spawner:
 
     def start(self) -> None:
         request, (status, *descriptors) = channel.receive(self.control)
+        failed = NO_DIRECTORY
         try:
+            os.chdir(request[1])
+            failed = FAILED
             pid = spawn(request, descriptors, self.null)
             handle = os.pidfd_open(pid)
         except OSError as error:
-            report(status, FAILED, error.errno or 0)
+            report(status, failed, error.errno or 0)
             os.close(status)
             return
         finally:
@@ -101,10 +105,9 @@ def report(status: int, kind: int, value: int) -> None:
         return  # the host does not want to know any more
 
 
-def spawn(request: object, descriptors: list[int], null: int) -> int:
-    """Starts one command: its arguments, directory, environment, and a terminal's size or None."""
-    arguments, directory, environment, terminal = request  # type: ignore[misc]
-    os.chdir(directory)
+def spawn(request: Any, descriptors: list[int], null: int) -> int:
+    """Starts one command in the current directory: arguments, environment, a terminal's size or None."""
+    arguments, _, environment, terminal = request
     if terminal:
         actions = on_terminal(descriptors[0], terminal)
     else:
@@ -121,7 +124,7 @@ def spawn(request: object, descriptors: list[int], null: int) -> int:
     )
 
 
-def on_terminal(channel_out: int, size: tuple[int, int]) -> list[tuple[int, ...] | tuple[int, int, str, int, int]]:
+def on_terminal(channel_out: int, size: tuple[int, int]) -> list[tuple[Any, ...]]:
     """A new terminal of the pen: the host gets its master by this socket, the command the other side."""
     master = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     try:

@@ -1,13 +1,14 @@
 """The tag that tells which command a process belongs to, and the end of all that carry one.
 
 Facts (reference/kernel.md, "Pid 1 and killing"):
-- RLIMIT_RTTIME is inherited by every descendant, daemons included, and limits only real-time scheduling, which
-  no process of a pen can have. Its hard value can only be lowered, and seccomp refuses a pen's processes to
-  change it. So a number that falls with every command marks that command's processes.
+- RLIMIT_RTTIME is inherited by every descendant, daemons included, and limits only real-time scheduling,
+  which no process of a pen can have. Its hard value can only be lowered, and seccomp refuses a pen's
+  processes to change it. So a number that falls with every command marks that command's processes.
 - The host sets it on the spawner by prlimit before each command, and one lower after: the spawner itself then
   carries a number of no command.
-- A process that forks faster than we look is stopped by RLIMIT_NPROC = 0, set before it is killed. uid 0 is not
-  bound by that limit; its forks lose the race in the end because killed parents fork no more, and pid_max bounds them.
+- A process that forks faster than we look is stopped by RLIMIT_NPROC = 0, set before it is killed. uid 0 is
+  not bound by that limit; its forks lose the race in the end because killed parents fork no more, and
+  pid_max bounds them.
 """
 
 import os

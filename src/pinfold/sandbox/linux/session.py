@@ -1,0 +1,134 @@
+"""A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
+
+import os
+import threading
+from collections.abc import Collection, Sequence
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.compat import Machine, fit, require_accepted
+from pinfold.sandbox.drain import Drain
+from pinfold.sandbox.enforcement import Layer
+from pinfold.sandbox.environment import scrub
+from pinfold.sandbox.linux import channel, init
+from pinfold.sandbox.linux.filters import filters_of
+from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.places import look
+from pinfold.sandbox.linux.start import Pen, PenGone, Start
+from pinfold.sandbox.linux.tags import FIRST
+from pinfold.sandbox.operations import as_data
+from pinfold.sandbox.plan import plan_pen
+
+SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.path.exists(shell)), "/bin/sh")
+
+
+class LinuxSession:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        machine: Machine,
+        roots: Sequence[str],
+        survey: Survey | None,
+        accepted: Collection[Layer],
+    ) -> None:
+        self.keeping = keeping
+        self.machine = machine
+        self.roots = tuple(roots)
+        self.survey = survey
+        self.accepted = accepted
+        self.lock = threading.Lock()
+        self.killing = threading.Lock()
+        self.tagging = threading.Lock()
+        self.drain = Drain()
+        self.pens: list[tuple[SandboxPolicy, Pen]] = []
+        self.tag = FIRST
+        self.closed = False
+        self.number, self.pid, self.control = keeping.ask(("session",))
+
+    def start(self, request: Request) -> Running:
+        pen = self.pen(request.policy)
+        try:
+            return self._start(pen, request)
+        except PenGone:
+            # A command may have ended its pen's spawner, which has its uid; the next one gets another.
+            self._forget(pen)
+            return self._start(self.pen(request.policy), request)
+
+    def run(self, request: Request) -> Result:
+        return self.start(request).wait()
+
+    def _start(self, pen: Pen, request: Request) -> Running:
+        environment = scrub(
+            os.environ if request.environment is None else request.environment,
+            request.policy.environment,
+            network=False,
+            temporary=pen.plan.temporary,
+        )
+        message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
+        start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
+        return start.send(message)
+
+    def pen(self, policy: SandboxPolicy) -> Pen:
+        """The pen of a policy, made if there is none yet."""
+        with self.lock:
+            if self.closed:
+                raise ConfinementError("the session is closed")
+            for known, pen in self.pens:
+                if known is policy or known == policy:
+                    return pen
+            pen = self._make(policy)
+            self.pens.append((policy, pen))
+            return pen
+
+    def _make(self, policy: SandboxPolicy) -> Pen:
+        protected, hidden = self.survey(policy) if self.survey else ((), ())
+        plan = plan_pen(policy, look(policy, self.roots, protected, hidden))
+        plan, enforcement = fit(plan, self.machine, policy)
+        require_accepted(enforcement, self.accepted)
+        operations = tuple(as_data(operation) for operation in plan.operations)
+        number, pid, control = self.keeping.ask(("pen", self.number, operations, filters_of(plan)))
+        return Pen(number, pid, control, plan, enforcement)
+
+    def _forget(self, pen: Pen) -> None:
+        with self.lock:
+            kept = [(policy, known) for policy, known in self.pens if known is not pen]
+            if len(kept) == len(self.pens):
+                return
+            self.pens = kept
+        self.keeping.close(pen.number)
+        pen.control.close()
+
+    def _next_tag(self) -> int:
+        with self.tagging:
+            self.tag -= 2
+            return self.tag
+
+    def kill(self, tag: int) -> None:
+        """Ends every process of one command."""
+        with self.killing:
+            if self.closed:
+                return
+            try:
+                self.control.send(init.REQUEST.pack(tag))
+                data, _ = channel.receive_bytes(self.control, init.REPLY.size)
+            except (OSError, channel.Closed):
+                return  # init is gone, and with it every process of the session
+            (left,) = init.REPLY.unpack(data)
+        if left:
+            raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
+
+    def close(self) -> None:
+        """Ends everything in it, whatever it is doing."""
+        with self.lock, self.killing:
+            if self.closed:
+                return
+            self.closed = True
+        self.keeping.close(self.number)
+        for _, pen in self.pens:
+            self.keeping.close(pen.number)
+            pen.control.close()
+        self.control.close()
+        self.drain.close()
