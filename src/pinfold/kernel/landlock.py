@@ -158,6 +158,6 @@ def allow_port(ruleset: int, port: int, access: int) -> None:
 def restrict_self(ruleset: int, flags: int = 0) -> None:
     """Puts this thread, and what it starts from now on, under the ruleset for good.
 
-    Preconditions: no_new_privs, or CAP_SYS_ADMIN in our user namespace. Without TSYNC, other threads are free.
+    Preconditions: no_new_privs, or CAP_SYS_ADMIN in our user namespace. Without TSYNC, one thread alone.
     """
     system_call("landlock_restrict_self", ruleset, flags)
