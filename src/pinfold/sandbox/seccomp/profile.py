@@ -20,7 +20,6 @@ from pinfold.kernel import namespaces
 from pinfold.kernel.seccomp import RET_USER_NOTIF
 from pinfold.sandbox.seccomp.bpf import Instruction, Rule, Test, compile_rules, errno
 
-
 # The kernel's values, as they are on both architectures, whatever machine compiles this.
 EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 38, 93, 95, 97
 O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000
