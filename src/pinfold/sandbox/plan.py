@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from posixpath import dirname
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -55,6 +56,9 @@ READ = ("read",)
 WRITE = ("read", "write")
 ALL = ("read", "write", "remove", "make", "refer")
 
+PAIRS, STREAMS = "pen, unix pairs", "pen, unix streams"
+"""The seccomp profiles: which unix sockets a command may make. The first is the stricter."""
+
 
 class Places(Struct, frozen=True):
     """What the file system has of what a policy names. Every path is absolute, real, and exists."""
@@ -79,9 +83,10 @@ class Plan(Struct, frozen=True):
         return "\n".join(str(operation) for operation in self.operations)
 
 
-def plan_pen(policy: SandboxPolicy, places: Places, profile: str = "pen") -> Plan:
+def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Plan:
     """The operations that build a pen for this policy, in their order."""
     require_fence(policy)
+    places = _unhidden(places)
     writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
     require_possible(writable)
     tmp = not policy.disable_tmp_write
@@ -99,6 +104,18 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = "pen") -> Pla
             Seccomp(profile),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
+    )
+
+
+def _unhidden(places: Places) -> Places:
+    """Without the roots and grants that lie in something hidden: no grant uncovers it."""
+    hidden = {place.path for place in places.hidden}
+
+    def seen(found: tuple[Place, ...]) -> tuple[Place, ...]:
+        return tuple(place for place in found if place.path not in hidden and not _within(place.path, hidden))
+
+    return replace(
+        places, roots=seen(places.roots), writable=seen(places.writable), readable=seen(places.readable)
     )
 
 

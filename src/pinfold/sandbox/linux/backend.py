@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from pinfold.sandbox.backend import Survey
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.linux.keeping import Keeping
-from pinfold.sandbox.linux.machine import probe_machine
+from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.linux.session import LinuxSession
 
-PENDING = (Layer.NAMES, Layer.UNIX_SOCKETS, Layer.MEMORY)
+PENDING = (Layer.NAMES, Layer.MEMORY)
 """What only the warden and cgroups will close: accepted until they are there, and named in every result."""
 
 
@@ -24,7 +24,7 @@ class LinuxBackend:
         self.accepted = accepted
         self.lock = threading.Lock()
         self.keeping: Keeping | None = None
-        self.machine = probe_machine()
+        self.machine = ask_machine()
 
     def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> LinuxSession:
         with self.lock:

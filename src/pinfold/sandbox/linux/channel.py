@@ -15,9 +15,13 @@ import array
 import marshal
 import os
 import socket
+import struct
 from typing import Any
 
 LARGE = 1 << 16
+MOST = 8
+"""How many descriptors a message may carry."""
+_CREDENTIALS = struct.Struct("=iII")
 _INLINE, _IN_MEMORY = b"i", b"m"
 
 
@@ -51,31 +55,49 @@ def _send(channel: socket.socket, data: bytes, descriptors: tuple[int, ...]) -> 
         raise Closed from None
 
 
-def receive_bytes(channel: socket.socket, size: int, most: int = 8) -> tuple[bytes, list[int]]:
+def receive_bytes(channel: socket.socket, size: int) -> tuple[bytes, list[int]]:
     """The next message as it is, and its descriptors, close-on-exec."""
+    data, descriptors, _ = _receive(channel, size)
+    return data, descriptors
+
+
+def _receive(channel: socket.socket, size: int) -> tuple[bytes, list[int], int]:
     found = array.array("i")
+    sender = 0
+    room = socket.CMSG_SPACE(MOST * found.itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
     try:
-        data, rights, _, _ = channel.recvmsg(
-            size, socket.CMSG_SPACE(most * found.itemsize), socket.MSG_CMSG_CLOEXEC
-        )
+        data, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         data, rights = b"", []
-    for level, kind, content in rights:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+    for _, kind, content in rights:
+        if kind == socket.SCM_RIGHTS:
             found.frombytes(content[: len(content) - len(content) % found.itemsize])
+        elif kind == socket.SCM_CREDENTIALS:
+            sender = _CREDENTIALS.unpack(content)[0]
     if not data:
         for descriptor in found:
             os.close(descriptor)
         raise Closed
-    return data, list(found)
+    return data, list(found), sender
 
 
 def receive(channel: socket.socket) -> tuple[Any, list[int]]:
     """The next value, and its descriptors. Only from a sender that we trust."""
-    data, descriptors = receive_bytes(channel, LARGE + 64)
+    value, descriptors, _ = receive_from(channel)
+    return value, descriptors
+
+
+def receive_from(channel: socket.socket) -> tuple[Any, list[int], int]:
+    """The same, and the sender's pid, if the socket was told to `name_senders`."""
+    data, descriptors, sender = _receive(channel, LARGE + 64)
     if data[:1] == _IN_MEMORY:
         memory, *descriptors = descriptors
         with open(memory, "rb") as file:
             file.seek(0)
-            return marshal.load(file), descriptors  # noqa: S302
-    return marshal.loads(data[1:]), descriptors  # noqa: S302
+            return marshal.load(file), descriptors, sender  # noqa: S302
+    return marshal.loads(data[1:]), descriptors, sender  # noqa: S302
+
+
+def name_senders(channel: socket.socket, wanted: bool) -> None:
+    """Whether the kernel adds to each message who sent it, by our own pid namespace's number."""
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, int(wanted))

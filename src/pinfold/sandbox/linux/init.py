@@ -27,23 +27,17 @@ def serve(control: socket.socket) -> None:
     """Builds the rooms, hands the namespaces to the keeper, then answers the host until it goes away."""
     set_name("pinfold-init")
     close_all_but({control.fileno()})
-    build_rooms()
+    pid_max = build_rooms()
     netlink.set_up()
     held = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
     drop_powers()
-    end_with_keeper(control)
+    set_dumpable(False)
+    # A keeper that died before this call has closed its end, and the read below is our last.
+    set_parent_death_signal(signal.SIGKILL)
     channel.send(control, ("ready",), tuple(held))
     for descriptor in held:
         os.close(descriptor)
     while True:
         request, _ = channel.receive_bytes(control, REQUEST.size)
         (tag,) = REQUEST.unpack(request)
-        control.send(REPLY.pack(kill_tagged(tag)))
-
-
-def end_with_keeper(control: socket.socket) -> None:
-    """From here on we die with our parent, and nobody of our uid may look into us."""
-    set_dumpable(False)
-    set_parent_death_signal(signal.SIGKILL)
-    # A keeper that died before that call has closed its end, and the next read here is the last.
-    control.setblocking(True)
+        control.send(REPLY.pack(kill_tagged(tag, pid_max)))

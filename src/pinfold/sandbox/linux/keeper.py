@@ -6,10 +6,13 @@ the standard library alone, so it may fork; the host, which has threads, may not
 Facts that shape it:
 - PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the
   host is watched by a pidfd.
-- A session's init and a pen's spawner are made by a helper with CLONE_PARENT, so that they are our own
-  children and die with us.
-- The init of a pid namespace cannot finish dying before every process of it is reaped, and spawners are
-  reaped by their parent, us, outside of it. We ignore SIGCHLD: the kernel then reaps for us, at once.
+- A session's init is made by a helper with CLONE_PARENT, so that it is our own child and dies with us.
+- The init of a pid namespace cannot finish dying before every process of it is reaped. A process inside whose
+  parent is outside (a spawner that we made directly) is reaped by whoever inherits it from us, and some
+  machines' pid 1 never does. So spawners are made to be init's children.
+- We ignore SIGCHLD, and so do the helpers and init: the kernel reaps for us.
+- Only the kernel knows the pid that a process inside has outside: it adds it to the message
+  (SCM_CREDENTIALS).
 - A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
   namespaces itself, before, and sends them.
 """
@@ -85,14 +88,16 @@ class Keeper:
     def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
         match request:
             case ("session",):
-                pid, ours, held = make(namespaces_of_a_session, init.serve)
+                pid, ours, held = make(namespaces_of_a_session, as_our_child, init.serve)
                 self.last += 1
                 self.sessions[self.last] = [pidfd_open(pid), *held]
                 return ("made", self.last, pid), (ours,)
             case ("pen", int(session), tuple(operations), dict(filters)):
                 held = self.sessions[session][1:]
                 pid, ours, _ = make(
-                    lambda: join(held), lambda theirs: spawner.serve(theirs, operations, filters)
+                    lambda: join(held),
+                    as_child_of_init,
+                    lambda theirs: spawner.serve(theirs, operations, filters),
                 )
                 self.last += 1
                 self.pens[self.last] = pidfd_open(pid)
@@ -130,35 +135,54 @@ def join(held: list[int]) -> None:
     namespaces.unshare(namespaces.CLONE_NEWNS)
 
 
-def make(enter: Callable[[], None], serve: Callable[[socket.socket], None]) -> tuple[int, int, list[int]]:
-    """A child of ours in other namespaces, once it is ready: its pid, our end of its socket, what it sent."""
+def make(
+    enter: Callable[[], None], leave: Callable[[], int], serve: Callable[[socket.socket], None]
+) -> tuple[int, int, list[int]]:
+    """A process in other namespaces, once it is ready: its pid, our end of its socket, what it sent.
+
+    A helper of ours enters them and then leaves the process there.
+    """
     ours, theirs = channel.pair()
-    helper_out, helper_in = os.pipe2(os.O_CLOEXEC)
+    channel.name_senders(ours, True)
     if os.fork() == 0:
-        _guarded(theirs, lambda: _helper(enter, serve, theirs, helper_in))
+        _guarded(theirs, lambda: _helper(enter, leave, serve, theirs))
     theirs.close()
-    os.close(helper_in)
-    with open(helper_out, "rb") as file:
-        pid = int(file.read() or 0)
     ours.settimeout(PATIENCE)
     try:
-        message, held = channel.receive(ours)
+        message, held, pid = channel.receive_from(ours)
     except (channel.Closed, TimeoutError):
         raise Failed("the process that builds the pen ended without a word") from None
     if message != ("ready",) or not pid:
-        raise Failed(str(message[1]) if isinstance(message, tuple) and len(message) > 1 else "no pid")
+        raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
+    channel.name_senders(ours, False)
     ours.settimeout(None)
     return pid, ours.detach(), held
 
 
 def _helper(
-    enter: Callable[[], None], serve: Callable[[socket.socket], None], theirs: socket.socket, told: int
+    enter: Callable[[], None],
+    leave: Callable[[], int],
+    serve: Callable[[socket.socket], None],
+    theirs: socket.socket,
 ) -> None:
     enter()
-    pid = namespaces.fork(namespaces.CLONE_PARENT)
-    if pid == 0:
+    if leave() == 0:
         serve(theirs)
-    os.write(told, str(pid).encode())
+
+
+def as_our_child() -> int:
+    """An init: a child of the keeper itself, which dies with it."""
+    return namespaces.fork(namespaces.CLONE_PARENT)
+
+
+def as_child_of_init() -> int:
+    """A spawner: its parent ends at once, inside the pid namespace, so that init becomes it."""
+    if (between := os.fork()) == 0:
+        return os.fork()
+    # It too must be reaped by somebody who surely does it: us, while we live.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(between, 0)
+    return between
 
 
 def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:

@@ -18,6 +18,7 @@ Facts, tried on 6.18:
   not.
 """
 
+import contextlib
 import os
 import stat
 
@@ -28,12 +29,13 @@ PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"} 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
-PID_MAX = 8192
+PID_MAX = "/proc/sys/kernel/pid_max"
+MOST_PROCESSES = 8192
 """How many processes and threads a session can have at most."""
 
 
-def build_rooms() -> None:
-    """Leaves this process with the rooms as its root.
+def build_rooms() -> int | None:
+    """Leaves this process with the rooms as its root; pid_max of the pid namespace, if it is ours to write.
 
     Preconditions: new user, mount and pid namespaces, and this is pid 1 of the last.
     """
@@ -49,29 +51,30 @@ def build_rooms() -> None:
         os.chmod(name, 0o1777)  # noqa: S103
     os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
     os.chmod(EMPTY, 0o555)  # noqa: S103
-    _own_proc()
+    pid_max = _own_proc()
     _own_dev()
+    return pid_max
 
 
-def _own_proc() -> None:
+def _own_proc() -> int | None:
     mounts.mount("proc", "/proc", "proc", SAFE | mounts.MS_NOEXEC)
-    if os.path.exists("/proc/sys/kernel/pid_max"):
-        _bound_processes()
+    pid_max = _bound_processes()
     with os.scandir("/proc") as entries:
         found = [entry for entry in entries if not entry.name.isdigit() and not entry.is_symlink()]
     for entry in found:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode) or status.st_mode & 0o222:
             put(entry.path, entry.path, mounts.MOUNT_ATTR_RDONLY)
+    return pid_max
 
 
-def _bound_processes() -> None:
-    try:
-        with open("/proc/sys/kernel/pid_max", "w") as file:
-            file.write(str(PID_MAX))
-    except OSError:
-        # Before 6.14 it is the machine's, and not ours to write. Then NPROC and cgroups bound what they can.
-        return
+def _bound_processes() -> int | None:
+    # Before 6.14 it is the machine's, and not ours to write. Then NPROC and cgroups bound what they can.
+    with contextlib.suppress(OSError):
+        pid_max = os.open(PID_MAX, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(pid_max, str(MOST_PROCESSES).encode())
+        return pid_max
+    return None
 
 
 def _own_dev() -> None:

@@ -5,9 +5,10 @@ import threading
 from collections.abc import Collection, Sequence
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.machine import Machine
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
-from pinfold.sandbox.compat import Machine, fit, require_accepted
+from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.environment import scrub
@@ -89,7 +90,9 @@ class LinuxSession:
         plan, enforcement = fit(plan, self.machine, policy)
         require_accepted(enforcement, self.accepted)
         operations = tuple(as_data(operation) for operation in plan.operations)
-        number, pid, control = self.keeping.ask(("pen", self.number, operations, filters_of(plan)))
+        number, pid, control = self.keeping.ask(
+            ("pen", self.number, operations, filters_of(plan, self.machine.architecture))
+        )
         return Pen(number, pid, control, plan, enforcement)
 
     def _forget(self, pen: Pen) -> None:

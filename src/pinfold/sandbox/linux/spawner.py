@@ -20,10 +20,9 @@ import struct
 import termios
 from typing import Any
 
-from pinfold.kernel.process import close_all_but, set_name
+from pinfold.kernel.process import close_all_but, set_dumpable, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import confine
-from pinfold.sandbox.linux.init import end_with_keeper
 from pinfold.sandbox.linux.mounts import Builder
 
 Filters = dict[str, list[tuple[int, int, int, int]]]
@@ -44,7 +43,7 @@ def serve(control: socket.socket, operations: tuple[tuple[object, ...], ...], fi
         if not builder.apply(operation):
             confine(operation, filters)
     os.environ.clear()
-    end_with_keeper(control)
+    set_dumpable(False)
     channel.send(control, ("ready",))
     Spawner(control).serve()
 
