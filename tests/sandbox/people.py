@@ -54,7 +54,7 @@ def house(user: str) -> Iterator[Path]:
 
 
 def run_as(user: str, probe: str, where: Path, module: str = "tests.sandbox.probes") -> None:
-    """Fails with what the probe wrote if it does not end well; exit 77 skips, with the last line as the reason."""
+    """Fails with what the probe wrote if it does not end well; exit 77 skips, for the last line's reason."""
     if user == "root" and os.geteuid():
         pytest.skip("only root can test as root")
     other = user == "ordinary" and not os.geteuid()

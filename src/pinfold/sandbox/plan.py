@@ -8,7 +8,7 @@ The order is the meaning: the whole machine read-only; our own /proc, /dev and /
 roots; then, in them, what is protected; last what is hidden, so that no grant ever uncovers it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from posixpath import dirname
 
 from msgspec import Struct
@@ -167,7 +167,9 @@ def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
 def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: bool) -> Iterator[Operation]:
     """Read-only over what is protected, and its parents held in place, so that none is moved aside."""
     tops = {place.path for place in writable}
-    found = {_git_directory(place) if git else place for place in protected}
+    found = set(protected)
+    if git:
+        found |= {_git_directory(place) for place in found}
     inside = [place for place in _sorted(found) if place.path in tops or _within(place.path, tops)]
     protecting = {place.path for place in inside}
     pins = {pin for place in inside for pin in _pins(place.path, tops)} - protecting - tops
@@ -213,12 +215,11 @@ def _sorted(places: Iterable[Place]) -> list[Place]:
     return sorted(places, key=lambda place: place.path)
 
 
-def _within(path: str, above: Iterable[str]) -> bool:
+def _within(path: str, above: Collection[str]) -> bool:
     """Whether one of these is a parent of the path."""
-    tops = set(above)
     parent = dirname(path)
     while parent != path:
-        if parent in tops:
+        if parent in above:
             return True
         path, parent = parent, dirname(parent)
     return False

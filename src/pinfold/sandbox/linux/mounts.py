@@ -5,6 +5,8 @@ Facts that shape it:
   work: then a bind by path would open whatever the link names, writable. So every path is walked from a held
   descriptor with RESOLVE_NO_SYMLINKS, and mounted by descriptor; a plan's paths are real, so a link is an
   attack.
+- With O_NOFOLLOW too, RESOLVE_NO_SYMLINKS would open a link at the end of the path as itself, and a link
+  can be mounted on a link: nothing would be refused.
 - Something protected or hidden that is gone by now needs no mount; one we may not reach, the commands, which
   are the same user without our powers, cannot reach either.
 """
@@ -128,8 +130,7 @@ class Held:
     """The thing at a path below a directory, no link followed, for as long as it is needed."""
 
     def __init__(self, directory: int, path: str) -> None:
-        flags = os.O_PATH | os.O_NOFOLLOW
-        self.descriptor = openat2(directory, path.strip("/") or ".", flags, resolve=RESOLVE_NO_SYMLINKS)
+        self.descriptor = openat2(directory, path.strip("/") or ".", os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
 
     def __enter__(self) -> int:
         return self.descriptor
