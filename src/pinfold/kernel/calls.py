@@ -55,3 +55,10 @@ def system_call(call: str, *arguments: object, path: Path | None = None) -> int:
     """Makes a system call by its name. `path` is for the error alone."""
     wide = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
     return check(call, _syscall(ctypes.c_long(number(call)), *wide), path)
+
+
+def prctl(name: str, option: int, *arguments: object) -> int:
+    """prctl(2), its unused arguments 0, as some options demand; `name` is for the error alone."""
+    padded = (*arguments, 0, 0, 0, 0)[:4]
+    wide = [ctypes.c_ulong(each) if isinstance(each, int) else each for each in padded]
+    return check(f"prctl({name})", libc.prctl(ctypes.c_int(option), *wide))

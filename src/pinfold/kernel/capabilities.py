@@ -15,7 +15,7 @@ import ctypes
 import os
 from typing import NamedTuple
 
-from pinfold.kernel.calls import check, libc, system_call
+from pinfold.kernel.calls import prctl, system_call
 
 CAP_CHOWN = 0
 CAP_DAC_OVERRIDE = 1
@@ -71,27 +71,37 @@ def capset(sets: Sets) -> None:
     system_call("capset", ctypes.byref(_Header(_VERSION_3, 0)), ctypes.byref(data))
 
 
+def bounding() -> int:
+    """The bounding set, as a mask."""
+    mask = 0
+    for capability in range(64):
+        try:
+            mask |= prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability) << capability
+        except OSError:  # past the last that this kernel knows
+            break
+    return mask
+
+
 def drop_bounding(keep: int = 0) -> None:
     """Takes every capability but those of the mask out of the bounding set, for good."""
-    capability = 0
-    while (held := libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0:
-        if held and not keep >> capability & 1:
-            check("prctl(PR_CAPBSET_DROP)", libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0))
-        capability += 1
+    held = bounding() & ~keep
+    for capability in range(held.bit_length()):
+        if held >> capability & 1:
+            prctl("PR_CAPBSET_DROP", _PR_CAPBSET_DROP, capability)
 
 
 def clear_ambient() -> None:
-    check("prctl(PR_CAP_AMBIENT)", libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+    prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
 
 
 def raise_ambient(capability: int) -> None:
     """Lets a capability that is permitted and inheritable survive an exec."""
-    check("prctl(PR_CAP_AMBIENT)", libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability, 0, 0))
+    prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability)
 
 
 def set_securebits(bits: int = SECUREBITS_NO_ROOT) -> None:
     """Ends what uid 0 means for capabilities. Needs CAP_SETPCAP."""
-    check("prctl(PR_SET_SECUREBITS)", libc.prctl(_PR_SET_SECUREBITS, bits, 0, 0, 0))
+    prctl("PR_SET_SECUREBITS", _PR_SET_SECUREBITS, bits)
 
 
 def drop_all(keep: int = 0) -> None:
@@ -111,4 +121,4 @@ def drop_all(keep: int = 0) -> None:
 
 def is_superuser_bound() -> bool:
     """Whether an exec as we are would give capabilities back: uid 0, and a bounding set not empty."""
-    return os.getuid() == 0 and any(libc.prctl(_PR_CAPBSET_READ, bit, 0, 0, 0) == 1 for bit in range(64))
+    return os.getuid() == 0 and bounding() != 0

@@ -19,7 +19,7 @@ import ctypes
 import os
 import signal
 
-from pinfold.kernel.calls import check, failure, libc, number
+from pinfold.kernel.calls import check, failure, libc, number, prctl
 from pinfold.kernel.numbers import MACHINE
 
 CLONE_NEWTIME = 0x00000080
@@ -100,6 +100,8 @@ def fork(flags: int = 0) -> int:
 
 def _knows_thread_id(address: ctypes.c_void_p) -> bool:
     """Whether libc keeps our thread id where the kernel was told to clear it: glibc does, musl does not."""
-    if libc.prctl(_PR_GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0) or not address.value:
+    try:
+        prctl("PR_GET_TID_ADDRESS", _PR_GET_TID_ADDRESS, ctypes.byref(address))
+    except OSError:  # a kernel without CONFIG_CHECKPOINT_RESTORE
         return False
-    return ctypes.c_int.from_address(address.value).value == os.getpid()
+    return address.value is not None and ctypes.c_int.from_address(address.value).value == os.getpid()

@@ -16,7 +16,7 @@ import ctypes
 import os
 import resource
 
-from pinfold.kernel.calls import check, libc, system_call
+from pinfold.kernel.calls import check, libc, prctl, system_call
 
 _PR_SET_PDEATHSIG = 1
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
@@ -35,13 +35,6 @@ class _Vector(ctypes.Structure):
     """struct iovec"""
 
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
-
-
-def prctl(name: str, option: int, argument: int = 0) -> int:
-    result: int = libc.prctl(
-        option, ctypes.c_ulong(argument), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)
-    )
-    return check(f"prctl({name})", result)
 
 
 def set_no_new_privs() -> None:
@@ -74,7 +67,7 @@ def set_subreaper(reaper: bool = True) -> None:
 
 def set_name(name: str) -> None:
     """What `ps` shows of this thread: 15 bytes."""
-    check("prctl(PR_SET_NAME)", libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0))
+    prctl("PR_SET_NAME", _PR_SET_NAME, name.encode()[:15])
 
 
 def pidfd_open(pid: int, flags: int = 0) -> int:

@@ -46,7 +46,7 @@ class Instruction(NamedTuple):
     value: int
 
 
-class Test(NamedTuple):
+class Condition(NamedTuple):
     """One 32-bit word of an argument, masked, is one of the values; or none of them."""
 
     argument: int
@@ -58,11 +58,11 @@ class Test(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What happens to these calls when every test holds."""
+    """What happens to these calls when every condition holds."""
 
     calls: tuple[str, ...]
     action: int
-    tests: tuple[Test, ...] = ()
+    when: tuple[Condition, ...] = ()
 
 
 def errno(number: int) -> int:
@@ -154,25 +154,25 @@ def _search(starts: Sequence[tuple[int, str]]) -> Iterator[Line]:
 def _block(chain: Chain, label: str) -> Iterator[Line]:
     for place, rule in enumerate(chain):
         onward = f"{label} after {place}"
-        for index, test in enumerate(rule.tests):
-            yield from _test(test, f"{label} rule {place} test {index}", onward)
+        for index, condition in enumerate(rule.when):
+            yield from _condition(condition, f"{label} rule {place} condition {index}", onward)
         yield _return(rule.action)
-        if not rule.tests:
+        if not rule.when:
             return
         yield onward
     yield _return(RET_ALLOW)
 
 
-def _test(test: Test, label: str, onward: str) -> Iterator[Line]:
-    yield Instruction(LOAD, 0, 0, ARGUMENTS_AT + 8 * test.argument + (4 if test.upper else 0))
-    if test.mask != ALL_BITS:
-        yield Instruction(AND, 0, 0, test.mask)
+def _condition(condition: Condition, label: str, onward: str) -> Iterator[Line]:
+    yield Instruction(LOAD, 0, 0, ARGUMENTS_AT + 8 * condition.argument + (4 if condition.upper else 0))
+    if condition.mask != ALL_BITS:
+        yield Instruction(AND, 0, 0, condition.mask)
     holds = f"{label} holds"
-    for index, value in enumerate(test.values):
+    for index, value in enumerate(condition.values):
         following = f"{label} value {index}"
-        yield (EQUAL, value, onward if test.none_of else holds, following)
+        yield (EQUAL, value, onward if condition.none_of else holds, following)
         yield following
-    if not test.none_of:
+    if not condition.none_of:
         yield _jump(onward)
     yield holds
 

@@ -18,7 +18,7 @@ from enum import Enum
 
 from pinfold.kernel import namespaces
 from pinfold.kernel.seccomp import RET_USER_NOTIF
-from pinfold.sandbox.seccomp.bpf import Instruction, Rule, Test, compile_rules, errno
+from pinfold.sandbox.seccomp.bpf import ALL_BITS, Condition, Instruction, Rule, compile_rules, errno
 
 # The kernel's values, as they are on both architectures, whatever machine compiles this.
 EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 38, 93, 95, 97
@@ -141,15 +141,15 @@ HIDES_OPEN_FLAGS = ("openat2",)
 
 def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
     """The profile, in the order in which it counts."""
-    yield Rule(("clone",), errno(EPERM), (_some_bit(0, NEW_BY_CLONE),))
-    yield Rule(("unshare",), errno(EPERM), (_some_bit(0, NEW_BY_UNSHARE),))
+    yield Rule(("clone",), errno(EPERM), (_has_some(0, NEW_BY_CLONE),))
+    yield Rule(("unshare",), errno(EPERM), (_has_some(0, NEW_BY_UNSHARE),))
     yield Rule(HIDES_CLONE_FLAGS, errno(ENOSYS))
     for closed in (NAMESPACE_CALLS, MOUNTING, KERNEL_PROGRAMS, BY_HANDLE, MACHINE):
         yield Rule(closed, errno(EPERM))
     for missing in (IO_URING, KEYRINGS, OBSOLETE):
         yield Rule(missing, errno(ENOSYS))
-    yield Rule(("ioctl",), errno(EPERM), (Test(1, TERMINAL_IOCTLS + SUBVOLUME_IOCTLS),))
-    yield Rule(("personality",), errno(EPERM), (Test(0, PERSONALITIES, none_of=True),))
+    yield Rule(("ioctl",), errno(EPERM), (_is(1, *TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS),))
+    yield Rule(("personality",), errno(EPERM), (_is_not(0, *PERSONALITIES),))
     yield from _sockets(unix)
     yield from _limits()
     if warden is Warden.PRESENT:
@@ -158,39 +158,48 @@ def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
 
 def _sockets(unix: UnixSockets) -> Iterator[Rule]:
     both = ("socket", "socketpair")
-    disconnected = Test(1, CONNECTED_TYPES, SOCK_TYPE_MASK, none_of=True)
-    yield Rule(both, errno(EAFNOSUPPORT), (Test(0, FAMILIES, none_of=True),))
-    yield Rule(both, errno(EPROTONOSUPPORT), (Test(0, (AF_UNIX,)), disconnected))
+    disconnected = _is_not(1, *CONNECTED_TYPES, mask=SOCK_TYPE_MASK)
+    raw = _is(1, SOCK_RAW, SOCK_PACKET, mask=SOCK_TYPE_MASK)
+    yield Rule(both, errno(EAFNOSUPPORT), (_is_not(0, *FAMILIES),))
+    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, AF_UNIX), disconnected))
     if unix is UnixSockets.PAIRS:
-        yield Rule(("socket",), errno(EAFNOSUPPORT), (Test(0, (AF_UNIX,)),))
-    yield Rule(
-        both, errno(EPROTONOSUPPORT), (Test(0, (AF_NETLINK,)), Test(2, (NETLINK_ROUTE,), none_of=True))
-    )
-    yield Rule(both, errno(EPERM), (Test(0, INET), Test(1, (SOCK_RAW, SOCK_PACKET), SOCK_TYPE_MASK)))
-    yield Rule(both, errno(EPROTONOSUPPORT), (Test(0, INET), Test(2, INET_PROTOCOLS, none_of=True)))
+        yield Rule(("socket",), errno(EAFNOSUPPORT), (_is(0, AF_UNIX),))
+    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, AF_NETLINK), _is_not(2, NETLINK_ROUTE)))
+    yield Rule(both, errno(EPERM), (_is(0, *INET), raw))
+    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, *INET), _is_not(2, *INET_PROTOCOLS)))
     # A connect by another name; whoever tries it falls back to connect.
     for send, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
-        yield Rule((send,), errno(EOPNOTSUPP), (_some_bit(flags, MSG_FASTOPEN),))
+        yield Rule((send,), errno(EOPNOTSUPP), (_has_some(flags, MSG_FASTOPEN),))
 
 
 def _limits() -> Iterator[Rule]:
-    yield Rule(("setrlimit",), errno(EPERM), (Test(0, (RLIMIT_RTTIME,)),))
-    # prlimit64 only asks when its pointer to new limits is null, in both halves.
+    yield Rule(("setrlimit",), errno(EPERM), (_is(0, RLIMIT_RTTIME),))
+    # prlimit64 only asks when its pointer to new limits is null, in both halves. It changes others' limits by
+    # uid alone, and pid 1 has its commands' uid: a limit of nothing there would end the pen.
     for upper in (False, True):
-        given = Test(2, (0,), none_of=True, upper=upper)
-        yield Rule(("prlimit64",), errno(EPERM), (Test(1, (RLIMIT_RTTIME,)), given))
+        given = Condition(2, (0,), none_of=True, upper=upper)
+        yield Rule(("prlimit64",), errno(EPERM), (_is(1, RLIMIT_RTTIME), given))
+        yield Rule(("prlimit64",), errno(EPERM), (_is_not(0, 0), given))
 
 
 def _notified() -> Iterator[Rule]:
     yield Rule(HIDES_OPEN_FLAGS, errno(ENOSYS))
-    yield Rule(("open",), RET_USER_NOTIF, (_some_bit(1, WRITING),))
-    yield Rule(("openat",), RET_USER_NOTIF, (_some_bit(2, WRITING),))
+    yield Rule(("open",), RET_USER_NOTIF, (_has_some(1, WRITING),))
+    yield Rule(("openat",), RET_USER_NOTIF, (_has_some(2, WRITING),))
     yield Rule(NAMING, RET_USER_NOTIF)
     yield Rule(CONNECTING, RET_USER_NOTIF)
 
 
-def _some_bit(argument: int, mask: int) -> Test:
-    return Test(argument, (0,), mask, none_of=True)
+def _is(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
+    return Condition(argument, values, mask)
+
+
+def _is_not(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
+    return Condition(argument, values, mask, none_of=True)
+
+
+def _has_some(argument: int, bits: int) -> Condition:
+    return _is_not(argument, 0, mask=bits)
 
 
 def profile(
