@@ -68,9 +68,8 @@ def bench(work: str, rounds: int) -> None:
     print(f"another pen               {median(new):7.2f} ms")
     pens = [pen for _, pen in session.pens]
     if os.geteuid() == 0:
-        print(
-            f"memory of {len(pens)} pens (PSS)  {sum(memory(pen.pid) for pen in pens) / len(pens):7.2f} MB each"
-        )
+        each = sum(memory(pen.pid) for pen in pens) / len(pens)
+        print(f"memory of {len(pens)} pens (PSS)  {each:7.2f} MB each")
 
     def pen(*argv: str) -> Callable[[], object]:
         return lambda: session.run(Request(argv, POLICY, work))

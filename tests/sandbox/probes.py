@@ -452,6 +452,92 @@ def alive(pid: int) -> bool:
         return False
 
 
+def killing_all_one_can_leaves_the_session() -> None:
+    bench = Bench()
+    try:
+        bench.run("kill -9 -1")
+    except ConfinementError as error:
+        assert "pen ended" in str(error)
+    assert bench.out("echo again") == "again\n"
+
+
+def pens_of_a_session_do_not_look_into_each_other() -> None:
+    bench = Bench()
+    pid = int(bench.out("sleep 1001 >/dev/null 2>&1 & echo $!"))
+    bench.out(f"cat /proc/{pid}/comm && kill -0 {pid}", READ_ONLY)
+    for name in ("environ", "mem", "root/etc/passwd", "cwd/."):
+        bench.fails(f"cat /proc/{pid}/{name}", "Permission denied", READ_ONLY)
+    bench.fails(f"echo > /proc/{pid}/cwd/x", "", READ_ONLY)
+    assert not os.path.exists("x")
+
+
+def host_fifos_and_sockets_are_closed() -> None:
+    home = os.environ["HOME"]
+    os.mkfifo(f"{home}/fifo")
+    reader = os.open(f"{home}/fifo", os.O_RDONLY | os.O_NONBLOCK)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(f"{home}/socket")
+    server.listen()
+    bench = Bench()
+    for policy in (WORKSPACE, READ_ONLY):
+        bench.fails(f"echo > {home}/fifo", "Permission denied", policy)
+        program = f"import socket; socket.socket(socket.AF_UNIX).connect({home + '/socket'!r})"
+        bench.fails(f'/usr/bin/python3 -c "{program}"', "", policy)
+    assert os.read(reader, 9) == b""
+    server.close()
+    os.close(reader)
+
+
+def a_pen_in_a_pen_is_refused_in_one_line() -> None:
+    bench = Bench()
+    program = (
+        "from pinfold.sandbox.linux.backend import LinuxBackend\n"
+        "try: LinuxBackend().open_session(['/usr'])\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    keep = SandboxPolicy(type=WORKSPACE.type, environment=EnvironmentRules(keep=("PYTHONPATH",)))
+    text = bench.out([sys.executable, "-c", program], keep)
+    assert text.startswith("ConfinementError no pen could be made: ") and text.count("\n") == 1, text
+
+
+def idle_pens_close_and_roots_are_added() -> None:
+    bench = Bench()
+    bench.out("true")
+    bench.out("true", READ_ONLY)
+    assert bench.session.close_idle(1000) == 0
+    assert bench.session.close_idle(0.000001) == 2
+    more = os.environ["HOME"]
+    bench.fails(f"echo > {more}/x", "Read-only")
+    bench.out("sleep 1001 & true")
+    bench.session.add_root(more)
+    bench.out(f"echo > {more}/x; pgrep sleep || grep sleep /proc/[0-9]*/comm")
+    assert os.path.exists(f"{more}/x")
+
+
+def the_umask_is_the_users() -> None:
+    os.umask(0o027)
+    assert Bench().out("umask") == "0027\n"
+
+
+def five_thousand_protected_paths_hold() -> None:
+    for number in range(5000):
+        os.makedirs(f"d{number}/.vscode")
+    work = os.getcwd()
+    bench = Bench(protected=[f"{work}/d{number}/.vscode" for number in range(5000)])
+    began = time.monotonic()
+    bench.fails("echo > d4999/.vscode/x", "Read-only")
+    print(f"{time.monotonic() - began:.3f} s")
+
+
+def nothing_is_left_in_the_tree_after_a_kill() -> None:
+    git("init", ".")
+    before = sorted(os.listdir("."))
+    killing_the_host_ends_everything()
+    assert sorted(os.listdir(".")) == before
+    status = ["git", "status", "--porcelain", "--ignored"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+
+
 # network
 
 

@@ -29,16 +29,19 @@ class PennedCommand:
         feed: tuple[int, bytes] | None,
         kill: Callable[[], None],
         is_closed: Callable[[], bool],
+        ended: Callable[[], None],
         drain: Drain,
     ) -> None:
         self.request = request
         self.enforcement = enforcement
         self.kill = kill
         self.is_closed = is_closed
+        self.ended = ended
+        self.drain = drain
         self.status = status
         self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
-        self.pump = Pump(streams, status, self._read_end, self.kill, drain.leave, feed, request.timeout)
+        self.pump = Pump(streams, status, self._read_end, self.kill, self._leave, feed, request.timeout)
 
     def events(self) -> Iterator[Event]:
         return self.pump.events()
@@ -61,12 +64,16 @@ class PennedCommand:
             raise ConfinementError("this command has no terminal, or has ended")
         return self.terminal
 
+    def _leave(self, descriptors: list[int]) -> None:
+        self.ended()
+        self.drain.leave(descriptors)
+
     def _read_end(self) -> Exited | None:
         data = os.read(self.status, STATUS.size)
         if len(data) != STATUS.size:
             if self.cancelled or self.is_closed():
                 return Exited(None, signal.SIGKILL, cancelled=True)
-            raise ConfinementError("the pen ended while the command ran; how it ended is not known")
+            raise ConfinementError("the pen ended while the command ran; how far it came is not known")
         kind, value = STATUS.unpack(data)
         if kind == EXITED:
             return Exited(value & 0xFF, None, cancelled=self.cancelled)

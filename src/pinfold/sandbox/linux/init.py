@@ -27,6 +27,7 @@ def serve(control: socket.socket) -> None:
     """Builds the rooms, hands the namespaces to the keeper, then answers the host until it goes away."""
     set_name("pinfold-init")
     close_all_but({control.fileno()})
+    os.umask(0o022)
     pid_max = build_rooms()
     netlink.set_up()
     held = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]

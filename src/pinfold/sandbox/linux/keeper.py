@@ -54,7 +54,6 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     host = os.pidfd_open(os.getppid())
     os.chdir("/")
-    os.umask(0o022)
     keeper = Keeper(control)
     poll = select.poll()
     poll.register(control, select.POLLIN)

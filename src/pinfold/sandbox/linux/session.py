@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Collection, Sequence
 
 from pinfold.model.errors import ConfinementError
@@ -45,6 +46,7 @@ class LinuxSession:
         self.tagging = threading.Lock()
         self.drain = Drain()
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
+        self.retired: list[Pen] = []
         self.tag = FIRST
         self.closed = False
         self.number, self.pid, self.control = keeping.ask(("session",))
@@ -101,6 +103,36 @@ class LinuxSession:
             if len(kept) == len(self.pens):
                 return
             self.pens = kept
+        self._end(pen)
+
+    def add_root(self, path: str) -> None:
+        """One more root, from the next command on."""
+        with self.lock:
+            self.roots = (*self.roots, path)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """The next command of each policy gets a new pen, planned by what the file system has then."""
+        with self.lock:
+            self.retired += [pen for _, pen in self.pens]
+            self.pens = []
+        self.close_idle()
+
+    def close_idle(self, seconds: float = 0.0) -> int:
+        """Ends the pens that nobody will use again, and those without a command for so long; how many."""
+        before = time.monotonic() - seconds
+        with self.lock:
+            idle = [pen for pen in self.retired if not pen.running]
+            self.retired = [pen for pen in self.retired if pen not in idle]
+            if seconds:
+                late = [pen for _, pen in self.pens if not pen.running and pen.idle_since <= before]
+                self.pens = [(policy, pen) for policy, pen in self.pens if pen not in late]
+                idle += late
+        for pen in idle:
+            self._end(pen)
+        return len(idle)
+
+    def _end(self, pen: Pen) -> None:
         self.keeping.close(pen.number)
         pen.control.close()
 
@@ -130,8 +162,7 @@ class LinuxSession:
                 return
             self.closed = True
         self.keeping.close(self.number)
-        for _, pen in self.pens:
-            self.keeping.close(pen.number)
-            pen.control.close()
+        for pen in (*self.retired, *(pen for _, pen in self.pens)):
+            self._end(pen)
         self.control.close()
         self.drain.close()

@@ -8,7 +8,9 @@ import errno
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from pinfold.kernel.process import prlimit
 from pinfold.model.errors import ConfinementError
@@ -35,6 +37,17 @@ class Pen:
         self.plan = plan
         self.enforcement = enforcement
         self.lock = threading.Lock()
+        self.running = 0
+        self.idle_since = time.monotonic()
+
+    def began(self) -> None:
+        with self.lock:
+            self.running += 1
+
+    def ended(self) -> None:
+        with self.lock:
+            self.running -= 1
+            self.idle_since = time.monotonic()
 
 
 class PenGone(ConfinementError):  # noqa: N818
@@ -80,6 +93,7 @@ class Start:
         tag, kind, value = self._tagged(message, status)
         if kind != STARTED:
             return self._not_started(kind, value)
+        self.pen.began()
         if terminal:
             with terminal:
                 master = receive_terminal(terminal)
@@ -93,27 +107,33 @@ class Start:
             None if feed is None else (feed, request.stdin or b""),
             lambda: self.kill(tag),
             self.is_closed,
+            self.pen.ended,
             self.drain,
         )
 
     def _tagged(self, message: tuple[object, ...], status: int) -> tuple[int, int, int]:
         """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""
-        pen = self.pen
-        with pen.lock:
+        with self.pen.lock:
             tag = self.next_tag()
             try:
-                prlimit(pen.pid, RLIMIT_RTTIME, (tag, tag))
-                channel.send(pen.control, message, tuple(self.theirs))
-                self._close(self.theirs)
-                answer = os.read(status, STATUS.size)
-                prlimit(pen.pid, RLIMIT_RTTIME, (tag - 1, tag - 1))
+                self._tag(tag)
+                channel.send(self.pen.control, message, tuple(self.theirs))
             except (ProcessLookupError, channel.Closed):
                 raise PenGone("the pen is gone; nothing was run") from None
             except OSError as error:
-                raise ConfinementError(f"the command could not be tagged: {error}; nothing was run") from None
+                raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
+            self._close(self.theirs)
+            answer = os.read(status, STATUS.size)
+            with suppress(ProcessLookupError):
+                self._tag(tag - 1)
         if len(answer) != STATUS.size:
-            raise PenGone("the pen is gone; nothing was run")
+            # The request was taken: a command that kills its spawner at once is not to be run a second time.
+            self.kill(tag)
+            raise ConfinementError("the pen ended while the command began; how far it came is not known")
         return tag, *STATUS.unpack(answer)
+
+    def _tag(self, tag: int) -> None:
+        prlimit(self.pen.pid, RLIMIT_RTTIME, (tag, tag))
 
     def _not_started(self, kind: int, value: int) -> Running:
         why = os.strerror(value)
