@@ -155,6 +155,23 @@ def hidden_stays_hidden() -> None:
     assert "password" not in bench.out("cat /proc/self/mountinfo; grep -r password . || true")
 
 
+def hidden_stays_hidden_when_its_parents_are_changed() -> None:
+    os.makedirs("config/deep")
+    with open("config/deep/.env", "w") as file:
+        file.write("password")
+    secret = f"{os.getcwd()}/config/deep/.env"
+    bench = Bench(protected=(f"{os.getcwd()}/config/deep",), hidden=(secret,))
+    bench.out("chmod 000 config")
+    bench.session.look_again()
+    result = bench.run("chmod 755 config; cat config/deep/.env; echo > config/deep/x")
+    assert result.stdout == b"" and b"Read-only" in result.stderr, result
+    by_path = SandboxPolicy(type=WORKSPACE.type, hidden=(secret,))
+    bench = Bench(hidden=(secret,))
+    rename = "import os; os.rename('config', 'other')"
+    result = bench.run(["/usr/bin/python3", "-c", rename], by_path)
+    assert result.exit_code and b"busy" in result.stderr, result
+
+
 def protected_paths_are_read_only() -> None:
     git("init", ".")
     git("commit", "--allow-empty", "-m", "first")

@@ -95,6 +95,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             *_machine(places, tmp),
             *_binds(places, writable),
             *_protections(places.protected, writable, bool(policy.block_git_writes)),
+            *_kept_in_place(policy, places, writable),
             *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
@@ -178,6 +179,24 @@ def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: b
             yield Protect(path) if path in protecting else Pin(path)
 
 
+def _kept_in_place(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Pin]:
+    """The parents of what is hidden by its path: one moved aside would be found there by the next pen."""
+    tops = {place.path for place in writable}
+    named = [
+        place.path for place in places.hidden if place.path in policy.hidden and _within(place.path, tops)
+    ]
+    yield from (Pin(path) for path in sorted({pin for path in named for pin in _parents(path, tops)} - tops))
+
+
+def _parents(path: str, tops: Collection[str]) -> Iterator[str]:
+    """The directories above a path, below the outermost root that it is in."""
+    above: list[str] = []
+    while (path := dirname(path)) != "/":
+        above.append(path)
+    outermost = max(index for index, parent in enumerate(above) if parent in tops)
+    yield from above[:outermost]
+
+
 def _pins(path: str, tops: set[str]) -> Iterator[str]:
     """The directories that lead to a protected path and are part of its name, which starts with a dot."""
     root = max((top for top in tops if _within(path, (top,))), key=len, default=path)
@@ -195,7 +214,8 @@ def _git_directory(place: Place) -> Place:
 
 
 def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
-    yield Limit("core", 0)
+    # 0 would still start a handler that core_pattern pipes to, on the host; 1 means: not even that (core(5)).
+    yield Limit("core", 1)
     if policy.limits.processes is not None:
         yield Limit("nproc", policy.limits.processes)
     if policy.limits.memory is not None:

@@ -7,12 +7,14 @@ Facts that shape it:
   attack.
 - With O_NOFOLLOW too, RESOLVE_NO_SYMLINKS would open a link at the end of the path as itself, and a link
   can be mounted on a link: nothing would be refused.
-- Something protected or hidden that is gone by now needs no mount; one we may not reach, the commands, which
-  are the same user without our powers, cannot reach either.
+- Something protected or hidden that is gone by now needs no mount. One that we may not reach, the commands,
+  which are the same user without our powers, cannot reach either, unless it lies where they may chmod: then
+  we stop.
 """
 
-import errno
 import os
+import stat
+from contextlib import suppress
 
 from pinfold.kernel import mounts
 from pinfold.kernel.files import RESOLVE_NO_SYMLINKS, openat2
@@ -29,6 +31,7 @@ class Builder:
     def __init__(self) -> None:
         self.host = os.open(HOST, os.O_PATH | os.O_CLOEXEC)
         self.new = -1
+        self.writable: list[str] = []
 
     def apply(self, operation: tuple[object, ...]) -> bool:
         """Does one operation; False if it is none about mounts."""
@@ -44,12 +47,14 @@ class Builder:
                 self._point(path, kind)
             case ("bind", str(path), bool(writable)):
                 self._onto(path, SAFE if writable else READ_ONLY)
+                if writable:
+                    self.writable.append(path)
             case ("pin", str(path)):
                 self._unless_gone(path, SAFE)
             case ("protect", str(path)):
                 self._unless_gone(path, READ_ONLY)
-            case ("hide", str(path), str(kind)):
-                self._hide(path, EMPTY if kind == "directory" else VOID)
+            case ("hide", str(path), str()):
+                self._hide(path)
             case ("seal", str(path)):
                 with Held(self.new, path) as target:
                     mounts.mount_setattr(target, turn_on=mounts.MOUNT_ATTR_RDONLY)
@@ -65,17 +70,18 @@ class Builder:
             self._put(source, target, "", attributes)
 
     def _unless_gone(self, path: str, attributes: int) -> None:
-        try:
+        with suppress(FileNotFoundError):
             self._onto(path, attributes)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EACCES):
-                raise
 
-    def _hide(self, path: str, stand_in: str) -> None:
+    def _hide(self, path: str) -> None:
         try:
-            self._cover(path, stand_in, READ_ONLY)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EACCES):
+            with Held(self.new, path) as target:
+                stand_in = EMPTY if stat.S_ISDIR(os.fstat(target).st_mode) else VOID
+                self._put(mounts.AT_FDCWD, target, "", READ_ONLY, stand_in)
+        except FileNotFoundError:
+            return
+        except PermissionError:
+            if any(path.startswith(f"{root}/") for root in self.writable):
                 raise
 
     def _cover(self, path: str, source: str, attributes: int) -> None:

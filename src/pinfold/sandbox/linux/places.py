@@ -46,6 +46,10 @@ def place_of(path: str) -> Place | None:
     real = os.path.realpath(path)
     try:
         mode = os.lstat(real).st_mode
+    except PermissionError:
+        # A command may have closed the directory above, to open it again once nobody hides what is in it.
+        # Whoever builds the pen can look past that, and sees by itself which kind of thing it is.
+        return Place(real, Kind.DIRECTORY)
     except OSError:
         return None
     return None if stat.S_ISLNK(mode) else Place(real, Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.FILE)
