@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -86,8 +87,26 @@ def bench(work: str, rounds: int) -> None:
     ):
         turns(5, pen(*argv), bare(*argv))
         row(name, *turns(count, pen(*argv), bare(*argv)))
-    session.close()
+    for count in (2, 64):
+        row(f"{count} at once", *turns(5, together(count, pen("true")), together(count, bare("true"))))
+    began = time.perf_counter()
+    many = [SandboxPolicy(POLICY.type, published_ports=(1000 + number,)) for number in range(200)]
+    for policy in many:
+        session.pen(policy)
+    print(f"200 more pens             {(time.perf_counter() - began) * 1000:7.0f} ms")
+    print(f"closing them              {timed(session.close):7.0f} ms")
     backend.close()
+
+
+def together(count: int, work: Callable[[], object]) -> Callable[[], object]:
+    def run() -> None:
+        threads = [threading.Thread(target=work) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return run
 
 
 if __name__ == "__main__":

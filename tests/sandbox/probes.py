@@ -172,6 +172,35 @@ def hidden_stays_hidden_when_its_parents_are_changed() -> None:
     assert result.exit_code and b"busy" in result.stderr, result
 
 
+def what_the_host_replaces_is_held_again() -> None:
+    for name in (".env", "settings"):
+        with open(name, "w") as file:
+            file.write("password")
+    work = os.getcwd()
+    bench = Bench(protected=(f"{work}/settings",), hidden=(f"{work}/.env",))
+    bench.fails("cat .env; echo > settings", "Read-only")
+    for name in (".env", "settings"):
+        with open("new", "w") as file:
+            file.write("password")
+        os.rename("new", name)
+    assert bench.run("cat .env").stdout == b""
+    bench.fails("echo > settings", "Read-only")
+
+
+def a_fork_of_the_host_is_refused() -> None:
+    bench = Bench()
+    bench.out("true")
+    child = os.fork()
+    if child == 0:
+        try:
+            bench.run("true")
+        except ConfinementError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    bench.out("true")
+
+
 def protected_paths_are_read_only() -> None:
     git("init", ".")
     git("commit", "--allow-empty", "-m", "first")

@@ -19,6 +19,7 @@ class Keeping:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.owner = os.getpid()
         if not sys.executable:
             raise ConfinementError("this Python does not know its own program, so no keeper can be started")
         self.control, theirs = channel.pair()
@@ -38,6 +39,11 @@ class Keeping:
         finally:
             theirs.close()
 
+    def require_own(self) -> None:
+        """A fork of the host has our sockets too, and would take the answers to our questions."""
+        if os.getpid() != self.owner:
+            raise ConfinementError("this session belongs to the process that opened it; open another")
+
     def ask(self, request: object) -> tuple[int, int, socket.socket]:
         """A session or a pen: its number, its first process, and the way to it."""
         answer, descriptors = self._exchange(request)
@@ -56,6 +62,7 @@ class Keeping:
             return  # the keeper is gone, and with it all that it kept
 
     def _exchange(self, request: object) -> tuple[object, list[int]]:
+        self.require_own()
         with self.lock:
             try:
                 channel.send(self.control, request)

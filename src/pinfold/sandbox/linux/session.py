@@ -15,6 +15,7 @@ from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.environment import scrub
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.filters import filters_of
+from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
@@ -79,23 +80,30 @@ class LinuxSession:
         with self.lock:
             if self.closed:
                 raise ConfinementError("the session is closed")
+            self.keeping.require_own()
             for known, pen in self.pens:
                 if known is policy or known == policy:
-                    return pen
+                    if is_held(pen.held):
+                        return pen
+                    self.pens.remove((known, pen))
+                    self.retired.append(pen)
+                    break
             pen = self._make(policy)
             self.pens.append((policy, pen))
             return pen
 
     def _make(self, policy: SandboxPolicy) -> Pen:
         protected, hidden = self.survey(policy) if self.survey else ((), ())
-        plan = plan_pen(policy, look(policy, self.roots, protected, hidden))
-        plan, enforcement = fit(plan, self.machine, policy)
+        places = look(policy, self.roots, protected, hidden)
+        # Before the pen is built: what is replaced while that lasts is found different by the next command.
+        held = hold(place.path for place in (*places.protected, *places.hidden))
+        plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
         require_accepted(enforcement, self.accepted)
         operations = tuple(as_data(operation) for operation in plan.operations)
         number, pid, control = self.keeping.ask(
             ("pen", self.number, operations, filters_of(plan, self.machine.architecture))
         )
-        return Pen(number, pid, control, plan, enforcement)
+        return Pen(number, pid, control, plan, enforcement, held)
 
     def _forget(self, pen: Pen) -> None:
         with self.lock:

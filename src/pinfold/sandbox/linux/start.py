@@ -19,6 +19,7 @@ from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand, receive_terminal
+from pinfold.sandbox.linux.held import Held
 from pinfold.sandbox.linux.spawner import FAILED, NO_DIRECTORY, STARTED, STATUS
 from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
 from pinfold.sandbox.plan import Plan
@@ -29,13 +30,20 @@ class Pen:
     """One effective policy's confinement, warm."""
 
     def __init__(
-        self, number: int, pid: int, control: socket.socket, plan: Plan, enforcement: Enforcement
+        self,
+        number: int,
+        pid: int,
+        control: socket.socket,
+        plan: Plan,
+        enforcement: Enforcement,
+        held: Held = (),
     ) -> None:
         self.number = number
         self.pid = pid
         self.control = control
         self.plan = plan
         self.enforcement = enforcement
+        self.held = held
         self.lock = threading.Lock()
         self.running = 0
         self.idle_since = time.monotonic()
