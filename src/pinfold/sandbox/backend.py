@@ -66,7 +66,7 @@ class Request(Struct, frozen=True):
     policy: SandboxPolicy
     cwd: str
     environment: Mapping[str, str] | None = None
-    """What to scrub and pass on; None is this process's own."""
+    """What to scrub and pass on; None is this process's own, as it was when the session was opened."""
     stdin: bytes | None = None
     """What to feed it; None is /dev/null."""
     timeout: float | None = None

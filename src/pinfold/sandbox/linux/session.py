@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
@@ -21,7 +21,7 @@ from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
-from pinfold.sandbox.plan import plan_pen
+from pinfold.sandbox.plan import Plan, plan_pen
 
 SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.path.exists(shell)), "/bin/sh")
 
@@ -42,6 +42,8 @@ class LinuxSession:
         self.roots = tuple(roots)
         self.survey = survey
         self.accepted = accepted
+        self.environment = dict(os.environ)
+        """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
         self.lock = threading.Lock()
         self.killing = threading.Lock()
         self.tagging = threading.Lock()
@@ -65,12 +67,10 @@ class LinuxSession:
         return self.start(request).wait()
 
     def _start(self, pen: Pen, request: Request) -> Running:
-        environment = scrub(
-            os.environ if request.environment is None else request.environment,
-            request.policy.environment,
-            network=False,
-            temporary=pen.plan.temporary,
-        )
+        if request.environment is None:
+            environment = pen.environment
+        else:
+            environment = self._scrub(request.environment, request.policy, pen.plan)
         message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
         start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
         return start.send(message)
@@ -103,7 +103,11 @@ class LinuxSession:
         number, pid, control = self.keeping.ask(
             ("pen", self.number, operations, filters_of(plan, self.machine.architecture))
         )
-        return Pen(number, pid, control, plan, enforcement, held)
+        return Pen(number, pid, control, plan, enforcement, self._scrub(self.environment, policy, plan), held)
+
+    @staticmethod
+    def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
+        return scrub(environment, policy.environment, network=False, temporary=plan.temporary)
 
     def _forget(self, pen: Pen) -> None:
         with self.lock:

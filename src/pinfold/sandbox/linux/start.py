@@ -36,6 +36,7 @@ class Pen:
         control: socket.socket,
         plan: Plan,
         enforcement: Enforcement,
+        environment: dict[str, str],
         held: Held = (),
     ) -> None:
         self.number = number
@@ -43,6 +44,8 @@ class Pen:
         self.control = control
         self.plan = plan
         self.enforcement = enforcement
+        self.environment = environment
+        """What a command gets that brings none of its own."""
         self.held = held
         self.lock = threading.Lock()
         self.running = 0
