@@ -507,6 +507,16 @@ def killing_all_one_can_leaves_the_session() -> None:
     assert bench.out("echo again") == "again\n"
 
 
+def a_stopped_spawner_is_continued_or_given_up() -> None:
+    bench = Bench()
+    began = time.monotonic()
+    result = bench.run("kill -STOP $PPID; sleep 1000", timeout=0.3)
+    assert result.timed_out and result.signal == signal.SIGKILL
+    bench.run("(sleep 0.2; kill -STOP $PPID) & kill -STOP -1", timeout=0.3)
+    assert bench.out("echo again") == "again\n"
+    assert time.monotonic() - began < 10
+
+
 def pens_of_a_session_do_not_look_into_each_other() -> None:
     bench = Bench()
     pid = int(bench.out("sleep 1001 >/dev/null 2>&1 & echo $!"))

@@ -55,7 +55,7 @@ class UnfencedCommand:
 
     def cancel(self) -> None:
         self.cancelled = True
-        self._kill()
+        self.pump.end_command()
 
     def write(self, data: bytes) -> None:  # noqa: ARG002
         raise ConfinementError(NO_TERMINAL)

@@ -13,6 +13,7 @@ Facts that shape it:
 import errno
 import os
 import select
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -22,6 +23,7 @@ from pinfold.sandbox.enforcement import Enforcement
 
 CHUNK = 1 << 16
 GRACE = 0.1
+REPORT = 1.0
 
 
 class Pump:
@@ -45,6 +47,7 @@ class Pump:
         self.feed = (feed[0], memoryview(feed[1])) if feed else None
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.timed_out = False
+        self.killed: float | None = None
         self.exited: Exited | None = None
         self.poll = select.poll()
         for descriptor in streams:
@@ -64,7 +67,7 @@ class Pump:
                     yield from self._moved(descriptor)
                 if self.exited is None and any(descriptor == self.end for descriptor, _ in ready):
                     self._ended()
-                elif not ready and self._late():
+                elif not ready and (self._unreported() or self._late()):
                     break
         finally:
             self._close()
@@ -131,6 +134,18 @@ class Pump:
         self.exited = Exited(end.exit_code, end.signal, self.timed_out, end.cancelled)
         self.deadline = time.monotonic() + GRACE
 
+    def _unreported(self) -> bool:
+        """Everything of the command was ended, yet nobody says so: whoever should is ended or stopped too."""
+        if self.exited or self.killed is None or time.monotonic() < self.killed + REPORT:
+            return False
+        self.exited = Exited(None, signal.SIGKILL, self.timed_out, not self.timed_out)
+        return True
+
+    def end_command(self) -> None:
+        """Ends all that belongs to the command. From any thread."""
+        self.kill()
+        self.killed = time.monotonic()
+
     def _late(self) -> bool:
         """Time is up: of the command, which is then ended, or of what it left behind, which is then left."""
         if self.deadline is None or time.monotonic() < self.deadline:
@@ -138,11 +153,13 @@ class Pump:
         if self.exited:
             return True
         self.timed_out, self.deadline = True, None
-        self.kill()
+        self.end_command()
         return False
 
-    def _patience(self) -> float | None:
-        return None if self.deadline is None else max(0.0, (self.deadline - time.monotonic()) * 1000) + 0.5
+    def _patience(self) -> float:
+        """Milliseconds: never more than a while, since another thread may have ended the command."""
+        rest = REPORT if self.deadline is None else min(REPORT, self.deadline - time.monotonic())
+        return max(0.0, rest * 1000) + 0.5
 
     def _forget(self, descriptor: int) -> None:
         self.poll.unregister(descriptor)

@@ -51,7 +51,7 @@ class PennedCommand:
 
     def cancel(self) -> None:
         self.cancelled = True
-        self.kill()
+        self.pump.end_command()
 
     def write(self, data: bytes) -> None:
         os.write(self._terminal(), data)

@@ -1,9 +1,11 @@
 """A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
@@ -164,6 +166,10 @@ class LinuxSession:
             except (OSError, channel.Closed):
                 return  # init is gone, and with it every process of the session
             (left,) = init.REPLY.unpack(data)
+        for _, pen in list(self.pens):
+            # It may have been stopped by what has just been ended; it has to report that end.
+            with suppress(ProcessLookupError):
+                os.kill(pen.pid, signal.SIGCONT)
         if left:
             raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
 

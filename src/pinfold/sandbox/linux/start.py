@@ -2,10 +2,15 @@
 
 INVARIANT: between the two prlimits the spawner starts exactly this command, so that all of its processes,
 and no other's, carry its tag. `Pen.lock` holds that together.
+
+Commands have their spawner's uid: one may stop it (SIGSTOP), so it is continued before it is asked, and one
+that does not answer for `PATIENCE` seconds is given up.
 """
 
 import errno
 import os
+import select
+import signal
 import socket
 import threading
 import time
@@ -24,6 +29,9 @@ from pinfold.sandbox.linux.spawner import FAILED, NO_DIRECTORY, STARTED, STATUS
 from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
 from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.unstarted import Unstarted
+
+PATIENCE = 10.0
+STEP = 0.25
 
 
 class Pen:
@@ -59,6 +67,18 @@ class Pen:
         with self.lock:
             self.running -= 1
             self.idle_since = time.monotonic()
+
+
+def answers(spawner: int, status: int) -> bool:
+    """Waits until a spawner has answered, or is gone; False if it does neither."""
+    poll = select.poll()
+    poll.register(status, select.POLLIN)
+    for _ in range(int(PATIENCE / STEP)):
+        if poll.poll(STEP * 1000):
+            return True
+        with suppress(ProcessLookupError):
+            os.kill(spawner, signal.SIGCONT)
+    return False
 
 
 class PenGone(ConfinementError):  # noqa: N818
@@ -127,6 +147,7 @@ class Start:
         with self.pen.lock:
             tag = self.next_tag()
             try:
+                os.kill(self.pen.pid, signal.SIGCONT)
                 self._tag(tag)
                 channel.send(self.pen.control, message, tuple(self.theirs))
             except (ProcessLookupError, channel.Closed):
@@ -134,12 +155,14 @@ class Start:
             except OSError as error:
                 raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
             self._close(self.theirs)
-            answer = os.read(status, STATUS.size)
+            answer = os.read(status, STATUS.size) if answers(self.pen.pid, status) else b""
             with suppress(ProcessLookupError):
                 self._tag(tag - 1)
         if len(answer) != STATUS.size:
             # The request was taken: a command that kills its spawner at once is not to be run a second time.
             self.kill(tag)
+            with suppress(ProcessLookupError):
+                os.kill(self.pen.pid, signal.SIGKILL)
             raise ConfinementError("the pen ended while the command began; how far it came is not known")
         return tag, *STATUS.unpack(answer)
 
