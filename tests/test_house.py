@@ -17,11 +17,22 @@ MAY_IMPORT = {
     "shell": {"model"},
     "policy": {"model"},
     "settings": {"model"},
+    "kernel": {"model"},
+    "sandbox": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings"},
     "cli": {"model", "shell", "policy", "settings", "session"},
 }
-# Who may start a process: the shell parser's own, and the hook runner.
-STARTS_PROCESSES = {"shell/shfmt.py", "session/hooks.py"}
+# Who may start a process: the shell parser's own, the hook runner, and the fence.
+STARTS_PROCESSES = {
+    "shell/shfmt.py",
+    "session/hooks.py",
+    "kernel/namespaces.py",
+    "kernel/probe.py",
+    "sandbox/none.py",
+    "sandbox/linux/keeper.py",
+    "sandbox/linux/keeping.py",
+    "sandbox/linux/spawner.py",
+}
 
 
 def imports(path: Path) -> set[str]:

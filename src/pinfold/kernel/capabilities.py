@@ -1,0 +1,124 @@
+"""Capabilities: what is left of the superuser's power.
+
+Facts about capabilities (capabilities(7), capset(2)):
+- A thread has an effective, permitted and inheritable set, a bounding set and an ambient set. All are per
+  thread; a child gets its parent's.
+- At exec a process with uid 0 gets everything the bounding set leaves, unless SECBIT_NOROOT is set;
+  another uid loses everything that is not ambient. Dropping from the bounding set needs CAP_SETPCAP.
+- With no_new_privs a set-user-id program or one with file capabilities gains nothing at exec; but uid 0
+  itself still gets what its bounding set leaves.
+- Two words of 32 bits, version 0x20080522.
+"""
+
+import contextlib
+import ctypes
+import os
+from typing import NamedTuple
+
+from pinfold.kernel.calls import prctl, system_call
+
+CAP_CHOWN = 0
+CAP_DAC_OVERRIDE = 1
+CAP_DAC_READ_SEARCH = 2
+CAP_KILL = 5
+CAP_SETGID = 6
+CAP_SETUID = 7
+CAP_SETPCAP = 8
+CAP_NET_BIND_SERVICE = 10
+CAP_NET_ADMIN = 12
+CAP_NET_RAW = 13
+CAP_SYS_CHROOT = 18
+CAP_SYS_PTRACE = 19
+CAP_SYS_ADMIN = 21
+CAP_SYS_RESOURCE = 24
+CAP_MKNOD = 27
+
+_VERSION_3 = 0x20080522
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_SET_SECUREBITS = 28
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_PR_CAP_AMBIENT_RAISE = 2
+
+# SECBIT_NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each with its lock; KEEP_CAPS locked off.
+SECUREBITS_NO_ROOT = 0b1110_1111
+
+
+class Sets(NamedTuple):
+    """The three sets as bit masks: bit n is capability n."""
+
+    effective: int = 0
+    permitted: int = 0
+    inheritable: int = 0
+
+
+class _Header(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+_Data = ctypes.c_uint32 * 6
+
+
+def capget(pid: int = 0) -> Sets:
+    """The sets of a thread; 0 is ours."""
+    data = _Data()
+    system_call("capget", ctypes.byref(_Header(_VERSION_3, pid)), ctypes.byref(data))
+    return Sets(*(data[index] | data[index + 3] << 32 for index in range(3)))
+
+
+def capset(sets: Sets) -> None:
+    """Gives this thread these sets."""
+    data = _Data(*(mask & 0xFFFFFFFF for mask in sets), *(mask >> 32 for mask in sets))
+    system_call("capset", ctypes.byref(_Header(_VERSION_3, 0)), ctypes.byref(data))
+
+
+def bounding() -> int:
+    """The bounding set, as a mask."""
+    mask = 0
+    for capability in range(64):
+        try:
+            mask |= prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability) << capability
+        except OSError:  # past the last that this kernel knows
+            break
+    return mask
+
+
+def drop_bounding(keep: int = 0) -> None:
+    """Takes every capability but those of the mask out of the bounding set, for good."""
+    held = bounding() & ~keep
+    for capability in range(held.bit_length()):
+        if held >> capability & 1:
+            prctl("PR_CAPBSET_DROP", _PR_CAPBSET_DROP, capability)
+
+
+def clear_ambient() -> None:
+    prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+
+
+def raise_ambient(capability: int) -> None:
+    """Lets a capability that is permitted and inheritable survive an exec."""
+    prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability)
+
+
+def set_securebits(bits: int = SECUREBITS_NO_ROOT) -> None:
+    """Ends what uid 0 means for capabilities. Needs CAP_SETPCAP."""
+    prctl("PR_SET_SECUREBITS", _PR_SET_SECUREBITS, bits)
+
+
+def drop_all(keep: int = 0) -> None:
+    """Leaves this thread, and all it will ever exec, no capability but those of the mask.
+
+    Preconditions: no other thread. Without CAP_SETPCAP the bounding set stays; then `keep` apart nothing is
+    permitted either, and only no_new_privs with a uid other than 0 keeps it that way through an exec.
+    """
+    if capget().effective >> CAP_SETPCAP & 1:
+        drop_bounding(keep)
+        set_securebits()
+    with contextlib.suppress(OSError):
+        clear_ambient()
+    kept = capget().permitted & keep
+    capset(Sets(kept, kept, 0))
+
+
+def is_superuser_bound() -> bool:
+    """Whether an exec as we are would give capabilities back: uid 0, and a bounding set not empty."""
+    return os.getuid() == 0 and bounding() != 0

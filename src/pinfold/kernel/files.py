@@ -1,0 +1,80 @@
+"""Files: the calls that Python's os does not have.
+
+Facts about these calls (openat2(2), rename(2), faccessat2(2), open(2)):
+- openat2 (5.6) refuses flags it does not know, and RESOLVE_* bound the whole walk: BENEATH allows no absolute
+  path and no step above the directory, links included; IN_ROOT makes the directory the root of the walk;
+  NO_MAGICLINKS refuses /proc/PID/fd and its like. A rename during the walk can make it EAGAIN: try again.
+- mode must be 0 without O_CREAT or O_TMPFILE.
+- An O_PATH descriptor names an inode and gives no access; /proc/self/fd/N opens that very inode anew, with
+  the access checks of now. It cannot be opened O_NOFOLLOW: that N is a link.
+- faccessat2 (5.8) judges with the effective ids when told AT_EACCESS.
+"""
+
+import ctypes
+import errno
+import os
+
+from pinfold.kernel.calls import Path, path_bytes, system_call
+
+AT_FDCWD = -100
+AT_EACCESS = 0x200
+AT_SYMLINK_NOFOLLOW = 0x100
+AT_EMPTY_PATH = 0x1000
+
+RESOLVE_NO_XDEV = 0x01
+RESOLVE_NO_MAGICLINKS = 0x02
+RESOLVE_NO_SYMLINKS = 0x04
+RESOLVE_BENEATH = 0x08
+RESOLVE_IN_ROOT = 0x10
+RESOLVE_CACHED = 0x20
+
+RENAME_NOREPLACE = 1
+RENAME_EXCHANGE = 2
+RENAME_WHITEOUT = 4
+
+_TRIES = 32
+
+
+class _OpenHow(ctypes.Structure):
+    """struct open_how"""
+
+    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
+
+
+def openat2(directory: int, path: Path, flags: int, mode: int = 0, resolve: int = 0) -> int:
+    """Opens a path under a directory's descriptor, within the bounds of `resolve`; always close-on-exec."""
+    how = _OpenHow(flags | os.O_CLOEXEC, mode, resolve)
+    arguments = (directory, path_bytes(path), ctypes.byref(how), ctypes.sizeof(how))
+    for _ in range(_TRIES):
+        try:
+            return system_call("openat2", *arguments, path=path)
+        except OSError as error:
+            if error.errno != errno.EAGAIN or flags & os.O_NONBLOCK:
+                raise
+    raise OSError(errno.EAGAIN, "openat2: the tree would not keep still", os.fsdecode(path))
+
+
+def renameat2(old_directory: int, old: Path, new_directory: int, new: Path, flags: int = 0) -> None:
+    system_call("renameat2", old_directory, path_bytes(old), new_directory, path_bytes(new), flags, path=new)
+
+
+def linkat(old_directory: int, old: Path, new_directory: int, new: Path, flags: int = 0) -> None:
+    """A hard link; with AT_EMPTY_PATH and an empty `old`, of the descriptor itself (CAP_DAC_READ_SEARCH)."""
+    system_call("linkat", old_directory, path_bytes(old), new_directory, path_bytes(new), flags, path=new)
+
+
+def may_access(directory: int, path: Path, mode: int, flags: int = AT_EACCESS) -> bool:
+    """Whether the kernel would let us: faccessat2."""
+    flags |= AT_EMPTY_PATH if not path else 0
+    try:
+        system_call("faccessat2", directory, path_bytes(path), mode, flags)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            return False
+        raise
+    return True
+
+
+def reopen(descriptor: int, flags: int, proc: str = "/proc/self") -> int:
+    """Opens the inode of a descriptor anew, by no name that anybody could swap."""
+    return os.open(f"{proc}/fd/{descriptor}", flags | os.O_CLOEXEC)

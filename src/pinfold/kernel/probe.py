@@ -1,0 +1,206 @@
+"""Asks this machine what it can enforce, by trying it in a child that ends right after.
+
+Facts about asking:
+- Nothing else tells the truth. A namespace may be refused by a sysctl, an LSM, a limit, an outer filter, or
+  be made and then be worth nothing (AppArmor on Ubuntu 24.04: unshare works, any capability in it is EPERM).
+- A fresh proc is EPERM where the visible one is masked in parts (Docker), since it would show them.
+- overlayfs in a user namespace came with 5.11; its upper directory may not be on every file system.
+- A process that an outer filter with a listener holds gets EBUSY for a second one.
+- Whether a cgroup is delegated shows by making a directory in it. One that has processes in it gives
+  no controller to its children: whoever divides it moves them first.
+
+Each child is given `SECONDS` for all it is asked; what it has not answered by then counts as no.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+from pinfold.kernel import landlock, mounts, namespaces, process, seccomp
+from pinfold.kernel.numbers import NUMBERS
+from pinfold.model.machine import Layer, Machine
+
+SECONDS = 5.0
+Step = tuple[str, Callable[[], object]]
+
+_ALLOW_ALL = [(0x06, 0, 0, seccomp.RET_ALLOW)]
+
+
+def probe() -> Machine:
+    """What this machine can enforce. Leaves nothing behind.
+
+    Preconditions: this process has one thread (it forks).
+    """
+    uname = os.uname()
+    steps = (_FILTERS, _LANDLOCK, _FENCES)
+    if uname.machine in NUMBERS:
+        layers = {name: layer for each in steps for name, layer in _ask(each).items()}
+    else:
+        no = Layer(False, f"no system calls known for {uname.machine}")
+        layers = {name: no for each in steps for name, _ in each}
+    held = layers.pop("landlock")
+    path, cgroup = _cgroup()
+    restricted = _number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0)
+    return Machine(
+        release=uname.release,
+        architecture=uname.machine,
+        superuser=os.geteuid() == 0,
+        landlock=landlock.abi_version() if held.works else 0,
+        landlock_reason=held.reason,
+        cgroup=cgroup,
+        cgroup_path=path,
+        yama=_number("/proc/sys/kernel/yama/ptrace_scope", -1),
+        apparmor_restricts_user_namespaces=restricted > 0,
+        **layers,
+    )
+
+
+def _listen(flags: int) -> None:
+    os.close(seccomp.install(_ALLOW_ALL, seccomp.FILTER_FLAG_NEW_LISTENER | flags))
+
+
+def _flag(flags: int) -> None:
+    if not seccomp.has_flags(flags):
+        raise OSError(errno.EINVAL, "seccomp: this kernel does not know the flag")
+
+
+_FILTERS: list[Step] = [
+    ("no_new_privs", process.set_no_new_privs),
+    (
+        "wait_killable",
+        lambda: _flag(seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV),
+    ),
+    ("notification", lambda: _listen(0)),
+    ("seccomp", lambda: seccomp.install(_ALLOW_ALL)),
+]
+
+
+def _restrict() -> None:
+    process.set_no_new_privs()
+    version = landlock.abi_version()
+    if not version:
+        raise OSError(
+            errno.EOPNOTSUPP, "landlock: not in this kernel, or not in its list of security modules"
+        )
+    landlock.restrict_self(landlock.create_ruleset(landlock.known(version).files))
+
+
+_LANDLOCK: list[Step] = [("landlock", _restrict)]
+
+
+def _enter_user_namespace() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    namespaces.unshare(namespaces.CLONE_NEWUSER)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+
+
+def _enter_mount_namespace() -> None:
+    namespaces.unshare(namespaces.CLONE_NEWNS)
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+
+
+def _mount_proc() -> None:
+    """In a child of the child: the pid namespace begins with it."""
+    answer = _ask([("proc", lambda: mounts.mount("proc", "/proc", "proc"))])["proc"]
+    if not answer.works:
+        raise OSError(errno.EPERM, answer.reason)
+
+
+def _mount_overlay() -> None:
+    mounts.mount("tmpfs", "/proc", "tmpfs")
+    for name in ("upper", "work", "merged"):
+        os.mkdir(f"/proc/{name}")
+    mounts.mount(
+        "overlay", "/proc/merged", "overlay", 0, "lowerdir=/usr,upperdir=/proc/upper,workdir=/proc/work"
+    )
+
+
+# In one child, in this order: each needs those before it, and the overlay covers the child's /proc.
+_FENCES: list[Step] = [
+    ("user_namespace", _enter_user_namespace),
+    ("mount_namespace", _enter_mount_namespace),
+    ("net_namespace", lambda: namespaces.unshare(namespaces.CLONE_NEWNET)),
+    ("ipc_namespace", lambda: namespaces.unshare(namespaces.CLONE_NEWIPC)),
+    ("uts_namespace", lambda: namespaces.unshare(namespaces.CLONE_NEWUTS)),
+    ("cgroup_namespace", lambda: namespaces.unshare(namespaces.CLONE_NEWCGROUP)),
+    ("pid_namespace", lambda: namespaces.unshare(namespaces.CLONE_NEWPID)),
+    ("fresh_proc", _mount_proc),
+    ("overlay", _mount_overlay),
+]
+
+
+def _ask(steps: Sequence[Step]) -> dict[str, Layer]:
+    """Takes the steps in a child; what became of each."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        _answer(steps, writer)
+    os.close(writer)
+    text = _read_until(reader, time.monotonic() + SECONDS)
+    os.close(reader)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    said = dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
+    no_answer = "it did not answer"
+    return {name: Layer(not (reason := said.get(name, no_answer)), reason) for name, _ in steps}
+
+
+def _answer(steps: Sequence[Step], writer: int) -> None:
+    try:
+        process.set_parent_death_signal(signal.SIGKILL)
+        for name, step in steps:
+            reason = ""
+            try:
+                step()
+            except OSError as error:
+                reason = error.strerror or str(error)
+            os.write(writer, f"{name}\t{reason}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _read_until(reader: int, deadline: float) -> str:
+    text = b""
+    while select.select([reader], [], [], max(0, deadline - time.monotonic()))[0]:
+        piece = os.read(reader, 4096)
+        if not piece:
+            break
+        text += piece
+    return text.decode()
+
+
+def _cgroup() -> tuple[str, Layer]:
+    """Our own place in cgroup v2, and whether we may divide it."""
+    where = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), None)
+    top = next((line.split()[4] for line in _lines("/proc/self/mountinfo") if " - cgroup2 " in line), None)
+    if where is None or top is None:
+        return "", Layer(False, "cgroup v2 is not mounted")
+    path = os.path.normpath(f"{top}/{where}")
+    missing = {"memory", "pids"}.difference(*(line.split() for line in _lines(f"{path}/cgroup.controllers")))
+    if missing:
+        return path, Layer(False, f"no controller {' or '.join(sorted(missing))} in {path}")
+    trial = f"{path}/pinfold-probe-{os.getpid()}"
+    try:
+        os.mkdir(trial)
+        os.rmdir(trial)
+    except OSError as error:
+        return path, Layer(False, f"not delegated: mkdir in {path}: {error.strerror}")
+    return path, Layer(True)
+
+
+def _lines(path: str) -> list[str]:
+    with contextlib.suppress(OSError), open(path) as file:
+        return file.read().splitlines()
+    return []
+
+
+def _number(path: str, otherwise: int) -> int:
+    with contextlib.suppress(ValueError):
+        return int((_lines(path) or [""])[0])
+    return otherwise

@@ -1,0 +1,134 @@
+"""Processes: what one is told about itself, and handles on others.
+
+Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range(2), prlimit(2)):
+- PR_SET_PDEATHSIG is cleared by fork and by an exec that gains privileges, follows the death of the parent
+  **thread**, and does not fire for a parent that died before the call: compare getppid() after it.
+- PR_SET_DUMPABLE 0 closes /proc/PID/{mem,environ,fd,...} and ptrace to others of the same uid without
+  CAP_SYS_PTRACE, and gives the files there to root; exec sets it back.
+- A pidfd polls readable when its process has ended. PIDFD_THREAD (6.9) opens that of any thread; without it a
+  thread id that is no process id is EINVAL (ENOENT before 6.9).
+- pidfd_getfd and process_vm_readv ask for ptrace access to the process; both work on non-dumpable ones for a
+  holder of CAP_SYS_PTRACE in its user namespace.
+- process_vm_readv of a range that runs into an unmapped page reads what lies before it.
+"""
+
+import ctypes
+import os
+import resource
+
+from pinfold.kernel.calls import check, libc, prctl, system_call
+
+_PR_SET_PDEATHSIG = 1
+_PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS, _PR_GET_NO_NEW_PRIVS = 38, 39
+PIDFD_NONBLOCK = os.O_NONBLOCK
+PIDFD_THREAD = os.O_EXCL
+CLOSE_RANGE_UNSHARE = 2
+CLOSE_RANGE_CLOEXEC = 4
+LAST_DESCRIPTOR = 0xFFFFFFFF
+PAGE = 4096
+
+
+class _Vector(ctypes.Structure):
+    """struct iovec"""
+
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def set_no_new_privs() -> None:
+    """No exec from here on gains privileges; for this thread and its children, for good."""
+    prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
+
+
+def has_no_new_privs() -> bool:
+    return prctl("PR_GET_NO_NEW_PRIVS", _PR_GET_NO_NEW_PRIVS) == 1
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Whether others of our uid may look into this process."""
+    prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, int(dumpable))
+
+
+def is_dumpable() -> bool:
+    return prctl("PR_GET_DUMPABLE", _PR_GET_DUMPABLE) == 1
+
+
+def set_parent_death_signal(number: int) -> None:
+    """Sends us this signal when our parent thread ends; 0 sends none."""
+    prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, number)
+
+
+def set_subreaper(reaper: bool = True) -> None:
+    """Whether orphans among our descendants become our children."""
+    prctl("PR_SET_CHILD_SUBREAPER", _PR_SET_CHILD_SUBREAPER, int(reaper))
+
+
+def set_name(name: str) -> None:
+    """What `ps` shows of this thread: 15 bytes."""
+    prctl("PR_SET_NAME", _PR_SET_NAME, name.encode()[:15])
+
+
+def pidfd_open(pid: int, flags: int = 0) -> int:
+    return system_call("pidfd_open", pid, flags)
+
+
+def pidfd_getfd(pidfd: int, descriptor: int) -> int:
+    """A copy of a descriptor of another process: the same open file, close-on-exec here."""
+    return system_call("pidfd_getfd", pidfd, descriptor, 0)
+
+
+def pidfd_send_signal(pidfd: int, number: int) -> None:
+    system_call("pidfd_send_signal", pidfd, number, None, 0)
+
+
+def close_range(first: int, last: int = LAST_DESCRIPTOR, flags: int = 0) -> None:
+    """Closes the descriptors from first to last, or marks them close-on-exec."""
+    system_call("close_range", first, last, flags)
+
+
+def close_all_but(keep: set[int]) -> None:
+    """Closes every descriptor that is not in the set."""
+    first = 0
+    for descriptor in sorted(keep):
+        if first < descriptor:
+            close_range(first, descriptor - 1)
+        first = descriptor + 1
+    close_range(first)
+
+
+def read_memory(pid: int, address: int, size: int) -> bytes:
+    """Up to `size` bytes of another process: fewer if its mapping ends before."""
+    buffer = ctypes.create_string_buffer(size)
+    local = _Vector(ctypes.addressof(buffer), size)
+    remote = _Vector(address, size)
+    count = libc.process_vm_readv(
+        ctypes.c_int(pid),
+        ctypes.byref(local),
+        ctypes.c_ulong(1),
+        ctypes.byref(remote),
+        ctypes.c_ulong(1),
+        ctypes.c_ulong(0),
+    )
+    return buffer.raw[: check("process_vm_readv", count)]
+
+
+def read_string(pid: int, address: int, limit: int = PAGE) -> bytes | None:
+    """The NUL-terminated string at an address, without its NUL; None if there is no NUL within the limit."""
+    found = b""
+    while len(found) < limit:
+        # To the end of the page first: the next one may not be there, and most strings need only this.
+        here = address + len(found)
+        found += (piece := read_memory(pid, here, min(PAGE - here % PAGE, limit - len(found))))
+        head, nul, _ = found.partition(b"\0")
+        if nul:
+            return head
+        if not piece:
+            break
+    return None
+
+
+def prlimit(pid: int, kind: int, limits: tuple[int, int] | None = None) -> tuple[int, int]:
+    """The limits a process had; new ones if given."""
+    return resource.prlimit(pid, kind) if limits is None else resource.prlimit(pid, kind, limits)

@@ -1,0 +1,176 @@
+"""seccomp: installing a filter, and answering the calls it hands to a listener.
+
+Facts about seccomp (seccomp(2), seccomp_unotify(2), Documentation/userspace-api/seccomp_filter.rst):
+- A filter stays for good and is inherited; several are all run, and the strictest answer counts. Installing
+  asks for no_new_privs or CAP_SYS_ADMIN.
+- Of all filters of a process one may have a listener: a second is EBUSY.
+- RECV wants a zeroed buffer. ENOENT from RECV, SEND, ADDFD: the caller is gone, or was interrupted and
+  will not see the answer.
+- notif.pid is a **thread** id in the listener's pid namespace, 0 if it has none there. Whatever was read of
+  that process belongs to the call only if the id is still valid afterwards.
+- Without WAIT_KILLABLE_RECV (5.19) any handled signal interrupts a call that waits, and it is then made a
+  second time. With it, only a fatal one does once the call was received; before that, any still does.
+- ADDFD with SEND (5.14) puts a descriptor into the caller and returns it from the call, in one step.
+- SYNC_WAKE_UP (6.6) runs the two sides on one processor in turn: measured 9.6 against 56 us.
+- When the last descriptor of a listener is closed, calls that wait and later ones fail with ENOSYS.
+- seccomp(SET_MODE_FILTER, flags, NULL) is EFAULT when the flags are known and EINVAL when not.
+"""
+
+import ctypes
+import errno
+import fcntl
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pinfold.kernel.calls import system_call
+
+RET_KILL_PROCESS = 0x80000000
+RET_KILL_THREAD = 0x00000000
+RET_TRAP = 0x00030000
+RET_ERRNO = 0x00050000
+RET_USER_NOTIF = 0x7FC00000
+RET_LOG = 0x7FFC0000
+RET_ALLOW = 0x7FFF0000
+
+FILTER_FLAG_TSYNC = 1 << 0
+FILTER_FLAG_LOG = 1 << 1
+FILTER_FLAG_NEW_LISTENER = 1 << 3
+FILTER_FLAG_TSYNC_ESRCH = 1 << 4
+FILTER_FLAG_WAIT_KILLABLE_RECV = 1 << 5
+
+USER_NOTIF_FLAG_CONTINUE = 1
+ADDFD_FLAG_SETFD = 1
+ADDFD_FLAG_SEND = 2
+
+_SET_MODE_FILTER = 1
+_GET_ACTION_AVAIL = 2
+_NOTIFICATION = struct.Struct("=QIIiIQ6Q")
+_RESPONSE = struct.Struct("=QqiI")
+_ADDFD = struct.Struct("=QIIII")
+_ID = struct.Struct("=Q")
+_INSTRUCTION = struct.Struct("=HBBI")
+
+
+def _ioctl(direction: int, number: int, size: int) -> int:
+    return direction << 30 | size << 16 | ord("!") << 8 | number
+
+
+_WRITE, _WRITE_READ = 1, 3
+_RECV = _ioctl(_WRITE_READ, 0, _NOTIFICATION.size)
+_SEND = _ioctl(_WRITE_READ, 1, _RESPONSE.size)
+_ID_VALID = _ioctl(_WRITE, 2, _ID.size)
+_ADD = _ioctl(_WRITE, 3, _ADDFD.size)
+_SET_FLAGS = _ioctl(_WRITE, 4, _ID.size)
+_SYNC_WAKE_UP = 1
+
+
+class _Program(ctypes.Structure):
+    """struct sock_fprog"""
+
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+class Notification(NamedTuple):
+    """A call that waits for its answer."""
+
+    id: int
+    pid: int
+    """The calling thread, as our pid namespace numbers it."""
+    number: int
+    architecture: int
+    pointer: int
+    """Where in the caller's code the call was made."""
+    arguments: tuple[int, int, int, int, int, int]
+
+
+def install(program: Iterable[tuple[int, int, int, int]], flags: int = 0) -> int:
+    """Puts this thread under a filter of (code, jt, jf, k); the listener's descriptor if one is asked for.
+
+    Preconditions: no_new_privs or CAP_SYS_ADMIN.
+    """
+    packed = b"".join(_INSTRUCTION.pack(*instruction) for instruction in program)
+    filled = _Program(len(packed) // _INSTRUCTION.size, packed)
+    return system_call("seccomp", _SET_MODE_FILTER, flags, ctypes.byref(filled))
+
+
+def has_flags(flags: int) -> bool:
+    """Whether this kernel would take a filter with these flags. Installs nothing."""
+    try:
+        system_call("seccomp", _SET_MODE_FILTER, flags, None)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
+
+
+def has_action(action: int) -> bool:
+    """Whether this kernel knows a RET_* value."""
+    try:
+        return system_call("seccomp", _GET_ACTION_AVAIL, 0, ctypes.byref(ctypes.c_uint32(action))) == 0
+    except OSError:
+        return False
+
+
+def set_sync_wake_up(listener: int) -> bool:
+    """Asks for quicker turns between caller and listener; False if this kernel cannot."""
+    try:
+        fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ENOTTY):
+            return False
+        raise
+    return True
+
+
+def receive(listener: int) -> Notification | None:
+    """The next waiting call, waiting for one; None if the caller went away meanwhile.
+
+    Poll the descriptor first: a blocked receive does not notice that every filtered process has ended.
+    """
+    buffer = bytearray(_NOTIFICATION.size)
+    try:
+        fcntl.ioctl(listener, _RECV, buffer, True)
+    except (FileNotFoundError, InterruptedError):
+        return None
+    id_, pid, _flags, number, architecture, pointer, *arguments = _NOTIFICATION.unpack(buffer)
+    return Notification(id_, pid, number, architecture, pointer, tuple(arguments))
+
+
+def respond(listener: int, id_: int, *, value: int = 0, error: int = 0, flags: int = 0) -> bool:
+    """Answers a call: with a value, or with an errno. False if nobody waits for it any more."""
+    return _answered(listener, _SEND, _RESPONSE.pack(id_, 0 if error else value, -error, flags))
+
+
+def resume(listener: int, id_: int) -> bool:
+    """Lets the kernel run the call as if there were no listener. Never for what only the listener forbids."""
+    return _answered(listener, _SEND, _RESPONSE.pack(id_, 0, 0, USER_NOTIF_FLAG_CONTINUE))
+
+
+def is_valid(listener: int, id_: int) -> bool:
+    """Whether the caller still waits, so that what was read of it is its own."""
+    return _answered(listener, _ID_VALID, _ID.pack(id_))
+
+
+def _answered(listener: int, request: int, data: bytes) -> bool:
+    try:
+        fcntl.ioctl(listener, request, data)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def add_descriptor(
+    listener: int, id_: int, source: int, *, close_on_exec: bool, send: bool = True, at: int | None = None
+) -> int | None:
+    """Puts a copy of our descriptor into the caller; its number there, or None if the caller is gone.
+
+    With `send` that number is also the answer to the call.
+    """
+    flags = (ADDFD_FLAG_SEND if send else 0) | (ADDFD_FLAG_SETFD if at is not None else 0)
+    cloexec = 0o2000000 if close_on_exec else 0
+    data = bytearray(_ADDFD.pack(id_, flags, source, at or 0, cloexec))
+    try:
+        added: int = fcntl.ioctl(listener, _ADD, data, True)
+    except FileNotFoundError:
+        return None
+    return added

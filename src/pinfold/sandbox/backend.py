@@ -1,0 +1,116 @@
+"""What every way of running commands offers, whether it fences them or not.
+
+A backend opens sessions; a session runs commands, each under its own policy. `tests/sandbox/contract.py` is
+what all of them are checked by. Nothing here decides whether a command may run.
+
+A command's failure is a `Result`; a `ConfinementError` means that nothing was run, or that the pen broke
+under it, and never looks like the command's own output.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.enforcement import Enforcement
+
+Survey = Callable[[SandboxPolicy], tuple[Sequence[str], Sequence[str]]]
+"""Finds what exists of a policy's protected and of its hidden paths; asked once for each pen."""
+
+
+class Stream(StrEnum):
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class Output(Struct, frozen=True):
+    """Some bytes came."""
+
+    stream: Stream
+    data: bytes
+
+
+class Exited(Struct, frozen=True):
+    """The command's first process has ended: by itself with a code, or by a signal."""
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool = False
+    cancelled: bool = False
+
+
+Event = Output | Exited
+
+
+class Result(Struct, frozen=True):
+    """How a command went."""
+
+    exit_code: int | None
+    signal: int | None
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    truncated: bool
+    """Whether output beyond the cap was thrown away."""
+    enforcement: Enforcement
+    cancelled: bool = False
+
+
+class Request(Struct, frozen=True):
+    """One command, and what it is given."""
+
+    command: str | tuple[str, ...]
+    """A shell line, or arguments without a shell."""
+    policy: SandboxPolicy
+    cwd: str
+    environment: Mapping[str, str] | None = None
+    """What to scrub and pass on; None is this process's own, as it was when the session was opened."""
+    stdin: bytes | None = None
+    """What to feed it; None is /dev/null."""
+    timeout: float | None = None
+    output: int | None = None
+    """How many bytes of each stream are kept; None keeps all."""
+    terminal: tuple[int, int] | None = None
+    """Rows and columns: run on a terminal, where stdout and stderr are one and stdin stays open."""
+
+
+class Running(Protocol):
+    """A command under way."""
+
+    def events(self) -> Iterator[Event]:
+        """What happens, as it happens; `Exited` is the last. May be asked for once."""
+
+    def wait(self) -> Result:
+        """Runs it to its end and gathers what it wrote."""
+
+    def cancel(self) -> None:
+        """Ends the command and everything it started, daemons included. From any thread."""
+
+    def write(self, data: bytes) -> None:
+        """Types on its terminal."""
+
+    def resize(self, rows: int, columns: int) -> None: ...
+
+
+class Session(Protocol):
+    """One agent's processes, loopback and /tmp."""
+
+    def start(self, request: Request) -> Running: ...
+
+    def run(self, request: Request) -> Result: ...
+
+    def close(self) -> None:
+        """Ends everything that runs in it."""
+
+
+class Backend(Protocol):
+    def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> Session: ...
+
+    def close(self) -> None: ...
+
+
+def arguments_of(request: Request, shell: str = "/bin/sh") -> list[str]:
+    """What is executed: a line goes to the shell, arguments go as they are."""
+    return [shell, "-c", request.command] if isinstance(request.command, str) else list(request.command)

@@ -1,0 +1,73 @@
+"""A plan fitted to a machine: what cannot be done there is taken out, and named. Pure.
+
+Nothing is taken out silently: each loss is a `Gap` of the answer's `Enforcement`, and whoever runs the plan
+asks `require_accepted` first. A machine without user namespaces has no pen of this kind at all.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+
+from msgspec.structs import replace
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.machine import Machine
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
+from pinfold.sandbox.operations import Landlock, Operation, Seccomp
+from pinfold.sandbox.plan import PAIRS, STREAMS, Plan
+
+LANDLOCK_WITH_REFER = 2
+LANDLOCK_WITH_UNIX = 9
+PID_MAX_OF_A_NAMESPACE = (6, 14)
+UNFENCED = "allow user namespaces, or run outside of a container that masks /proc"
+
+
+def fit(plan: Plan, machine: Machine, policy: SandboxPolicy) -> tuple[Plan, Enforcement]:
+    """What of a plan this machine can do, and what is then enforced."""
+    for layer, fact in ((Layer.NAMESPACES, machine.user_namespace), (Layer.PROC, machine.fresh_proc)):
+        if not fact.works:
+            return Plan(()), Enforcement(Level.NONE, (Gap(layer, fact.reason or "refused", UNFENCED),))
+    missing = tuple(_gaps(machine, policy))
+    operations = tuple(_fitted(plan, machine))
+    return replace(plan, operations=operations), Enforcement(
+        Level.PARTIAL if missing else Level.FULL, missing
+    )
+
+
+def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
+    for operation in plan.operations:
+        if isinstance(operation, Seccomp):
+            if machine.seccomp.works:
+                yield Seccomp(STREAMS if machine.landlock >= LANDLOCK_WITH_UNIX else PAIRS)
+        elif not isinstance(operation, Landlock) or machine.landlock:
+            yield operation
+
+
+def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
+    if machine.landlock < LANDLOCK_WITH_REFER:
+        yield Gap(Layer.LANDLOCK, "no Landlock, or only its first version", "Linux 5.19 or newer")
+    if not machine.seccomp.works:
+        yield Gap(Layer.SECCOMP, machine.seccomp.reason or "this kernel filters no system calls")
+        if machine.landlock < LANDLOCK_WITH_UNIX:
+            yield Gap(Layer.UNIX_SOCKETS, "a socket of the machine outside /run and /tmp can be connected to")
+    if policy.type is PolicyType.WORKSPACE_READWRITE:
+        yield Gap(Layer.NAMES, "a protected name that does not exist yet can be made")
+    outgrows = machine.superuser and _version(machine.release) < PID_MAX_OF_A_NAMESPACE
+    if policy.limits.processes is not None and outgrows:
+        yield Gap(Layer.PROCESSES, "root is not bound by RLIMIT_NPROC", "Linux 6.14 or newer")
+    if policy.limits.memory is not None:
+        yield Gap(Layer.MEMORY, "the limit is of each process, not of the command")
+
+
+def _version(release: str) -> tuple[int, ...]:
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return tuple(int(number) for number in numbers.groups()) if numbers else (0, 0)
+
+
+def require_accepted(enforcement: Enforcement, accepted: Collection[Layer]) -> None:
+    """Refuses to go on without a layer, unless its loss was accepted by name."""
+    lost = [gap for gap in enforcement.missing if gap.layer not in accepted]
+    if enforcement.level is Level.NONE or lost:
+        gap = lost[0] if lost else enforcement.missing[0]
+        remedy = f"; {gap.remedy}" if gap.remedy else ""
+        raise ConfinementError(f"this machine cannot hold the fence: {gap.layer}: {gap.why}{remedy}")

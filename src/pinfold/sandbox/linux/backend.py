@@ -1,0 +1,41 @@
+"""Pens on this machine: the door the rest of pinfold comes in by.
+
+A command's way, and its cost in the host: pipes, two prlimits that tag the spawner, one message, one short
+answer; then its output comes straight from its pipes. The keeper sleeps meanwhile.
+"""
+
+import threading
+from collections.abc import Collection, Sequence
+
+from pinfold.sandbox.backend import Survey
+from pinfold.sandbox.enforcement import Layer
+from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.machine import ask_machine
+from pinfold.sandbox.linux.session import LinuxSession
+
+PENDING = (Layer.NAMES, Layer.MEMORY)
+"""What only the warden and cgroups will close: accepted until they are there, and named in every result."""
+
+
+class LinuxBackend:
+    """The keeper starts with the first session, and again if it was killed."""
+
+    def __init__(self, accepted: Collection[Layer] = PENDING) -> None:
+        self.accepted = accepted
+        self.lock = threading.Lock()
+        self.keeping: Keeping | None = None
+        self.machine = ask_machine()
+
+    def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> LinuxSession:
+        with self.lock:
+            if self.keeping is None or not self.keeping.is_alive():
+                self.keeping = Keeping()
+            keeping = self.keeping
+        return LinuxSession(keeping, self.machine, roots, survey, self.accepted)
+
+    def close(self) -> None:
+        """Ends every session."""
+        with self.lock:
+            if self.keeping:
+                self.keeping.end()
+            self.keeping = None

@@ -1,0 +1,103 @@
+"""Messages between host, keeper, init and spawner: one value and some descriptors at a time.
+
+Facts about SOCK_SEQPACKET unix sockets:
+- A message arrives whole or not at all, with its descriptors; a sender's death is an empty read.
+- One message is bounded by the send buffer (some 200 kB), so what is larger goes by a memfd, as a descriptor.
+- recvmsg marks descriptors close-on-exec only when told MSG_CMSG_CLOEXEC.
+
+Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be
+fed by an enemy. So it goes inward only (host to keeper, host to spawner) and from the keeper, which no
+command can reach. A spawner shares its uid with hostile commands: what comes from one is a fixed `struct`,
+or refused.
+"""
+
+import array
+import marshal
+import os
+import socket
+import struct
+from typing import Any
+
+LARGE = 1 << 16
+MOST = 8
+"""How many descriptors a message may carry."""
+_CREDENTIALS = struct.Struct("=iII")
+_INLINE, _IN_MEMORY = b"i", b"m"
+
+
+class Closed(Exception):  # noqa: N818
+    """The other side is gone."""
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+
+
+def send(channel: socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
+    """Sends a value of plain types, with copies of descriptors."""
+    data = marshal.dumps(value)  # type: ignore[arg-type]  # plain by contract
+    if len(data) < LARGE:
+        _send(channel, _INLINE + data, descriptors)
+        return
+    memory = os.memfd_create("pinfold", os.MFD_CLOEXEC)
+    try:
+        os.writev(memory, [data])
+        _send(channel, _IN_MEMORY, (memory, *descriptors))
+    finally:
+        os.close(memory)
+
+
+def _send(channel: socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    try:
+        channel.sendmsg([data], rights, socket.MSG_NOSIGNAL)
+    except (BrokenPipeError, ConnectionResetError):
+        raise Closed from None
+
+
+def receive_bytes(channel: socket.socket, size: int) -> tuple[bytes, list[int]]:
+    """The next message as it is, and its descriptors, close-on-exec."""
+    data, descriptors, _ = _receive(channel, size)
+    return data, descriptors
+
+
+def _receive(channel: socket.socket, size: int) -> tuple[bytes, list[int], int]:
+    found = array.array("i")
+    sender = 0
+    room = socket.CMSG_SPACE(MOST * found.itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
+    try:
+        data, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        data, rights = b"", []
+    for _, kind, content in rights:
+        if kind == socket.SCM_RIGHTS:
+            found.frombytes(content[: len(content) - len(content) % found.itemsize])
+        elif kind == socket.SCM_CREDENTIALS:
+            sender = _CREDENTIALS.unpack(content)[0]
+    if not data:
+        for descriptor in found:
+            os.close(descriptor)
+        raise Closed
+    return data, list(found), sender
+
+
+def receive(channel: socket.socket) -> tuple[Any, list[int]]:
+    """The next value, and its descriptors. Only from a sender that we trust."""
+    value, descriptors, _ = receive_from(channel)
+    return value, descriptors
+
+
+def receive_from(channel: socket.socket) -> tuple[Any, list[int], int]:
+    """The same, and the sender's pid, if the socket was told to `name_senders`."""
+    data, descriptors, sender = _receive(channel, LARGE + 64)
+    if data[:1] == _IN_MEMORY:
+        memory, *descriptors = descriptors
+        with open(memory, "rb") as file:
+            file.seek(0)
+            return marshal.load(file), descriptors, sender  # noqa: S302
+    return marshal.loads(data[1:]), descriptors, sender  # noqa: S302
+
+
+def name_senders(channel: socket.socket, wanted: bool) -> None:
+    """Whether the kernel adds to each message who sent it, by our own pid namespace's number."""
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, int(wanted))

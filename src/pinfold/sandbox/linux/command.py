@@ -1,0 +1,92 @@
+"""One command in a pen, as the host sees it."""
+
+import fcntl
+import os
+import signal
+import socket
+import struct
+import termios
+from collections.abc import Callable, Iterator
+
+from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.backend import Event, Exited, Request, Result, Stream
+from pinfold.sandbox.drain import Drain
+from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.linux.spawner import EXITED, SIGNALLED, STATUS
+from pinfold.sandbox.pump import Pump
+
+
+class PennedCommand:
+    """INVARIANT: what the status pipe says comes from a process that hostile commands share a uid with: two
+    numbers of fixed size are read from it, and nothing else is believed."""
+
+    def __init__(
+        self,
+        request: Request,
+        enforcement: Enforcement,
+        streams: dict[int, Stream],
+        status: int,
+        feed: tuple[int, bytes] | None,
+        kill: Callable[[], None],
+        is_closed: Callable[[], bool],
+        ended: Callable[[], None],
+        drain: Drain,
+    ) -> None:
+        self.request = request
+        self.enforcement = enforcement
+        self.kill = kill
+        self.is_closed = is_closed
+        self.ended = ended
+        self.drain = drain
+        self.status = status
+        self.cancelled = False
+        self.terminal = next(iter(streams)) if request.terminal else None
+        self.pump = Pump(streams, status, self._read_end, self.kill, self._leave, feed, request.timeout)
+
+    def events(self) -> Iterator[Event]:
+        return self.pump.events()
+
+    def wait(self) -> Result:
+        return self.pump.wait(self.request.output, self.enforcement)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.pump.end_command()
+
+    def write(self, data: bytes) -> None:
+        os.write(self._terminal(), data)
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
+
+    def _terminal(self) -> int:
+        if self.terminal is None or self.terminal not in self.pump.streams:
+            raise ConfinementError("this command has no terminal, or has ended")
+        return self.terminal
+
+    def _leave(self, descriptors: list[int]) -> None:
+        self.ended()
+        self.drain.leave(descriptors)
+
+    def _read_end(self) -> Exited | None:
+        data = os.read(self.status, STATUS.size)
+        if len(data) != STATUS.size:
+            if self.cancelled or self.is_closed():
+                return Exited(None, signal.SIGKILL, cancelled=True)
+            raise ConfinementError("the pen ended while the command ran; how far it came is not known")
+        kind, value = STATUS.unpack(data)
+        if kind == EXITED:
+            return Exited(value & 0xFF, None, cancelled=self.cancelled)
+        if kind == SIGNALLED:
+            return Exited(None, value & 0x7F, cancelled=self.cancelled)
+        return None
+
+
+def receive_terminal(channel: socket.socket) -> int:
+    """The master of the terminal that the spawner made."""
+    channel.settimeout(10)
+    _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+    if len(descriptors) != 1:
+        raise ConfinementError("the pen gave no terminal")
+    os.set_inheritable(descriptors[0], False)
+    return descriptors[0]

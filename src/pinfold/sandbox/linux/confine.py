@@ -1,0 +1,65 @@
+"""Confines this process by the rest of a plan: limits, powers, Landlock, seccomp. None of it can be undone.
+
+Facts that shape it:
+- Changing credentials clears PR_SET_PDEATHSIG and dumpability, so whoever wants them sets them afterwards.
+- Landlock and seccomp ask for no_new_privs once the capabilities are gone.
+- Landlock's path rules are opened in the pen's own root: they hold inodes, whatever is mounted later.
+"""
+
+import os
+import resource
+
+from pinfold.kernel import landlock, seccomp
+from pinfold.kernel.capabilities import drop_all
+from pinfold.kernel.process import set_no_new_privs
+
+RIGHTS = {
+    "read": landlock.READ,
+    "write": landlock.WRITE_FILE | landlock.TRUNCATE,
+    "remove": landlock.REMOVE,
+    "make": landlock.MAKE,
+    "refer": landlock.REFER,
+    "device": landlock.IOCTL_DEV,
+}
+LIMITS = {"core": resource.RLIMIT_CORE, "nproc": resource.RLIMIT_NPROC, "data": resource.RLIMIT_DATA}
+
+
+def confine(operation: tuple[object, ...], filters: dict[str, list[tuple[int, int, int, int]]]) -> None:
+    """Does one operation of a plan; a name that is not known is a fault of ours."""
+    match operation:
+        case ("limit", str(name), int(value)):
+            set_limit(LIMITS[name], value)
+        case ("droppowers",):
+            drop_powers()
+        case ("landlock", tuple(rules)):
+            restrict(rules)
+        case ("seccomp", str(profile)):
+            seccomp.install(filters[profile])
+        case _:
+            raise ValueError(f"unknown operation {operation[0]}")
+
+
+def set_limit(kind: int, value: int) -> None:
+    """Lowers a limit; one that is lower already stays."""
+    _, hard = resource.getrlimit(kind)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def drop_powers() -> None:
+    drop_all()
+    set_no_new_privs()
+
+
+def restrict(rules: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+    handled = landlock.known(landlock.abi_version()).files
+    ruleset = landlock.create_ruleset(handled)
+    try:
+        for path, words in rules:
+            access = 0
+            for word in words:
+                access |= RIGHTS[word]
+            landlock.allow_path(ruleset, path, access & handled)
+        landlock.restrict_self(ruleset)
+    finally:
+        os.close(ruleset)

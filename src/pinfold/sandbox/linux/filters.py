@@ -1,0 +1,21 @@
+"""The seccomp programs that a plan names, compiled once, as plain tuples for the keeper."""
+
+from functools import lru_cache
+
+from pinfold.sandbox.operations import Seccomp
+from pinfold.sandbox.plan import PAIRS, STREAMS, Plan
+from pinfold.sandbox.seccomp.profile import UnixSockets, Warden, profile
+
+Program = list[tuple[int, int, int, int]]
+
+UNIX = {PAIRS: UnixSockets.PAIRS, STREAMS: UnixSockets.STREAMS}
+
+
+def filters_of(plan: Plan, architecture: str) -> dict[str, Program]:
+    names = [step.profile for step in plan.operations if isinstance(step, Seccomp)]
+    return {name: _compiled(architecture, UNIX[name]) for name in names}
+
+
+@lru_cache(maxsize=4)
+def _compiled(architecture: str, unix: UnixSockets) -> Program:
+    return [(one.code, one.yes, one.no, one.value) for one in profile(architecture, Warden.ABSENT, unix)]

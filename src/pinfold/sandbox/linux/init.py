@@ -1,0 +1,44 @@
+"""A session's pid 1: it holds the session's namespaces and rooms, and ends the processes of one command.
+
+It starts nothing. Orphans become its children and vanish unawaited, since it ignores SIGCHLD. Commands of its
+session cannot signal it (it is the init of their pid namespace), look into it (not dumpable) or speak to it.
+When it ends, the kernel ends every process of the session; it ends with the keeper (PR_SET_PDEATHSIG).
+"""
+
+import os
+import signal
+import socket
+import struct
+
+from pinfold.kernel import netlink
+from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
+from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.confine import drop_powers
+from pinfold.sandbox.linux.rooms import build_rooms
+from pinfold.sandbox.linux.tags import kill_tagged
+
+NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
+"""In the order in which a pen joins them: the user namespace first gives the right to the others."""
+REQUEST = struct.Struct("=Q")
+REPLY = struct.Struct("=i")
+
+
+def serve(control: socket.socket) -> None:
+    """Builds the rooms, hands the namespaces to the keeper, then answers the host until it goes away."""
+    set_name("pinfold-init")
+    close_all_but({control.fileno()})
+    os.umask(0o022)
+    pid_max = build_rooms()
+    netlink.set_up()
+    held = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
+    drop_powers()
+    set_dumpable(False)
+    # A keeper that died before this call has closed its end, and the read below is our last.
+    set_parent_death_signal(signal.SIGKILL)
+    channel.send(control, ("ready",), tuple(held))
+    for descriptor in held:
+        os.close(descriptor)
+    while True:
+        request, _ = channel.receive_bytes(control, REQUEST.size)
+        (tag,) = REQUEST.unpack(request)
+        control.send(REPLY.pack(kill_tagged(tag, pid_max)))

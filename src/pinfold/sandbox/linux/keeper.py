@@ -1,0 +1,197 @@
+"""The keeper: makes sessions and pens on request, and is what they all end with.
+
+The host starts it once, as `python -I -S`, with a socket as its standard input. It has one thread and imports
+the standard library alone, so it may fork; the host, which has threads, may not.
+
+Facts that shape it:
+- PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the
+  host is watched by a pidfd.
+- A session's init is made by a helper with CLONE_PARENT, so that it is our own child and dies with us.
+- The init of a pid namespace cannot finish dying before every process of it is reaped. A process inside whose
+  parent is outside (a spawner that we made directly) is reaped by whoever inherits it from us, and some
+  machines' pid 1 never does. So spawners are made to be init's children.
+- We ignore SIGCHLD, and so do the helpers and init: the kernel reaps for us.
+- Only the kernel knows the pid that a process inside has outside: it adds it to the message
+  (SCM_CREDENTIALS).
+- A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
+  namespaces itself, before, and sends them.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from pinfold.kernel import namespaces
+from pinfold.kernel.process import pidfd_open, pidfd_send_signal, set_name
+from pinfold.sandbox.linux import channel, init, spawner
+
+NEW = (
+    namespaces.CLONE_NEWUSER
+    | namespaces.CLONE_NEWNS
+    | namespaces.CLONE_NEWPID
+    | namespaces.CLONE_NEWNET
+    | namespaces.CLONE_NEWIPC
+    | namespaces.CLONE_NEWUTS
+    | namespaces.CLONE_NEWCGROUP
+)
+PATIENCE = 30.0
+
+
+class Failed(Exception):  # noqa: N818
+    """What was asked for could not be made; the text says why."""
+
+
+def main() -> None:
+    """Serves the host whose end of the socket is our standard input."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_name("pinfold-keeper")
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    host = os.pidfd_open(os.getppid())
+    os.chdir("/")
+    keeper = Keeper(control)
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(host, select.POLLIN)
+    try:
+        while not any(descriptor == host for descriptor, _ in poll.poll()):
+            keeper.answer()
+    except channel.Closed:
+        sys.exit(0)
+
+
+class Keeper:
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.sessions: dict[int, list[int]] = {}
+        """Each session's init, by pidfd, and the namespaces that its pens join."""
+        self.pens: dict[int, int] = {}
+        """Each pen's spawner, by pidfd."""
+        self.last = 0
+
+    def answer(self) -> None:
+        request, _ = channel.receive(self.control)
+        try:
+            reply, descriptors = self.do(request)
+        except (Failed, OSError) as error:
+            reply, descriptors = ("failed", str(error)), ()
+        channel.send(self.control, reply, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
+        match request:
+            case ("session",):
+                pid, ours, held = make(namespaces_of_a_session, as_our_child, init.serve)
+                self.last += 1
+                self.sessions[self.last] = [pidfd_open(pid), *held]
+                return ("made", self.last, pid), (ours,)
+            case ("pen", int(session), tuple(operations), dict(filters)):
+                held = self.sessions[session][1:]
+                pid, ours, _ = make(
+                    lambda: join(held),
+                    as_child_of_init,
+                    lambda theirs: spawner.serve(theirs, operations, filters),
+                )
+                self.last += 1
+                self.pens[self.last] = pidfd_open(pid)
+                return ("made", self.last, pid), (ours,)
+            case ("close", int(number)):
+                self.close(number)
+                return ("closed",), ()
+        raise Failed("unknown request")
+
+    def close(self, number: int) -> None:
+        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number)]
+        with contextlib.suppress(ProcessLookupError):
+            pidfd_send_signal(descriptors[0], signal.SIGKILL)
+        wait_ended(descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def wait_ended(process: int) -> None:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    poll.poll(PATIENCE * 1000)
+
+
+def namespaces_of_a_session() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    namespaces.unshare(NEW)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+
+
+def join(held: list[int]) -> None:
+    """Into the session's namespaces, then into a mount namespace of our own."""
+    for descriptor in held:
+        namespaces.setns(descriptor)
+    namespaces.unshare(namespaces.CLONE_NEWNS)
+
+
+def make(
+    enter: Callable[[], None], leave: Callable[[], int], serve: Callable[[socket.socket], None]
+) -> tuple[int, int, list[int]]:
+    """A process in other namespaces, once it is ready: its pid, our end of its socket, what it sent.
+
+    A helper of ours enters them and then leaves the process there.
+    """
+    ours, theirs = channel.pair()
+    channel.name_senders(ours, True)
+    if os.fork() == 0:
+        _guarded(theirs, lambda: _helper(enter, leave, serve, theirs))
+    theirs.close()
+    ours.settimeout(PATIENCE)
+    try:
+        message, held, pid = channel.receive_from(ours)
+    except (channel.Closed, TimeoutError):
+        raise Failed("the process that builds the pen ended without a word") from None
+    if message != ("ready",) or not pid:
+        raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
+    channel.name_senders(ours, False)
+    ours.settimeout(None)
+    return pid, ours.detach(), held
+
+
+def _helper(
+    enter: Callable[[], None],
+    leave: Callable[[], int],
+    serve: Callable[[socket.socket], None],
+    theirs: socket.socket,
+) -> None:
+    enter()
+    if leave() == 0:
+        serve(theirs)
+
+
+def as_our_child() -> int:
+    """An init: a child of the keeper itself, which dies with it."""
+    return namespaces.fork(namespaces.CLONE_PARENT)
+
+
+def as_child_of_init() -> int:
+    """A spawner: its parent ends at once, inside the pid namespace, so that init becomes it."""
+    if (between := os.fork()) == 0:
+        return os.fork()
+    # It too must be reaped by somebody who surely does it: us, while we live.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(between, 0)
+    return between
+
+
+def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:
+    """Runs the work and ends this process; a failure is told before."""
+    try:
+        work()
+    except channel.Closed:
+        pass
+    except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
+        with contextlib.suppress(channel.Closed, OSError):
+            channel.send(theirs, ("failed", f"{type(error).__name__}: {error}"))
+    finally:
+        os._exit(0)

@@ -1,0 +1,41 @@
+"""What this machine can enforce, as far as it can be asked without a fork: a host with threads asks this.
+
+Whether namespaces can be had shows when the first session is made; it stops with the kernel's words if not.
+`kernel.probe` tries everything, in children, for `doctor`.
+"""
+
+import os
+
+from pinfold.kernel import landlock, seccomp
+from pinfold.model.machine import Layer, Machine
+
+TRIED_LATER = Layer(True)
+
+
+def ask_machine() -> Machine:
+    uname = os.uname()
+    filters = seccomp.has_flags(0)
+    return Machine(
+        release=uname.release,
+        architecture=uname.machine,
+        superuser=os.geteuid() == 0,
+        landlock=landlock.abi_version(),
+        landlock_reason="",
+        no_new_privs=TRIED_LATER,
+        seccomp=Layer(filters, "" if filters else "this kernel filters no system calls"),
+        notification=TRIED_LATER,
+        wait_killable=TRIED_LATER,
+        user_namespace=TRIED_LATER,
+        mount_namespace=TRIED_LATER,
+        pid_namespace=TRIED_LATER,
+        net_namespace=TRIED_LATER,
+        ipc_namespace=TRIED_LATER,
+        uts_namespace=TRIED_LATER,
+        cgroup_namespace=TRIED_LATER,
+        fresh_proc=TRIED_LATER,
+        overlay=TRIED_LATER,
+        cgroup=TRIED_LATER,
+        cgroup_path="",
+        yama=-1,
+        apparmor_restricts_user_namespaces=False,
+    )

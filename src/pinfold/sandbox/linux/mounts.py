@@ -1,0 +1,145 @@
+"""Carries out the mounts of a plan, as its operations come. Runs in the spawner, before it is confined.
+
+Facts that shape it:
+- A process of an earlier pen may still run in the same workspace and swap a directory for a link while we
+  work: then a bind by path would open whatever the link names, writable. So every path is walked from a held
+  descriptor with RESOLVE_NO_SYMLINKS, and mounted by descriptor; a plan's paths are real, so a link is an
+  attack.
+- With O_NOFOLLOW too, RESOLVE_NO_SYMLINKS would open a link at the end of the path as itself, and a link
+  can be mounted on a link: nothing would be refused.
+- Something protected or hidden that is gone by now needs no mount. One that we may not reach, the commands,
+  which are the same user without our powers, cannot reach either, unless it lies where they may chmod: then
+  we stop.
+"""
+
+import os
+import stat
+from contextlib import suppress
+
+from pinfold.kernel import mounts
+from pinfold.kernel.files import RESOLVE_NO_SYMLINKS, openat2
+from pinfold.sandbox.linux.rooms import EMPTY, HOST, NEW, PIECES, clone
+
+SAFE = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV
+READ_ONLY = SAFE | mounts.MOUNT_ATTR_RDONLY
+VOID = "/void"
+
+
+class Builder:
+    """A pen's root while it is put together."""
+
+    def __init__(self) -> None:
+        self.host = os.open(HOST, os.O_PATH | os.O_CLOEXEC)
+        self.new = -1
+        self.writable: list[str] = []
+
+    def apply(self, operation: tuple[object, ...]) -> bool:
+        """Does one operation; False if it is none about mounts."""
+        match operation:
+            case ("readonlyroot",):
+                self._put(self.host, mounts.AT_FDCWD, NEW, READ_ONLY)
+                self.new = os.open(NEW, os.O_PATH | os.O_CLOEXEC)
+            case ("show", str(piece), str(path)):
+                self._cover(path, PIECES[piece], 0)
+            case ("cover", str(path)):
+                self._fresh(path)
+            case ("point", str(path), str(kind)):
+                self._point(path, kind)
+            case ("bind", str(path), bool(writable)):
+                self._onto(path, SAFE if writable else READ_ONLY)
+                if writable:
+                    self.writable.append(path)
+            case ("pin", str(path)):
+                self._unless_gone(path, SAFE)
+            case ("protect", str(path)):
+                self._unless_gone(path, READ_ONLY)
+            case ("hide", str(path), str()):
+                self._hide(path)
+            case ("seal", str(path)):
+                with Held(self.new, path) as target:
+                    mounts.mount_setattr(target, turn_on=mounts.MOUNT_ATTR_RDONLY)
+            case ("enterroot",):
+                self._enter()
+            case _:
+                return False
+        return True
+
+    def _onto(self, path: str, attributes: int) -> None:
+        """The machine's tree at a path, over the same path of the new root."""
+        with Held(self.host, path) as source, Held(self.new, path) as target:
+            self._put(source, target, "", attributes)
+
+    def _unless_gone(self, path: str, attributes: int) -> None:
+        with suppress(FileNotFoundError):
+            self._onto(path, attributes)
+
+    def _hide(self, path: str) -> None:
+        try:
+            with Held(self.new, path) as target:
+                stand_in = EMPTY if stat.S_ISDIR(os.fstat(target).st_mode) else VOID
+                self._put(mounts.AT_FDCWD, target, "", READ_ONLY, stand_in)
+        except FileNotFoundError:
+            return
+        except PermissionError:
+            if any(path.startswith(f"{root}/") for root in self.writable):
+                raise
+
+    def _cover(self, path: str, source: str, attributes: int) -> None:
+        with Held(self.new, path) as target:
+            self._put(mounts.AT_FDCWD, target, "", attributes, source)
+
+    def _fresh(self, path: str) -> None:
+        tree = mounts.new_mount("tmpfs", {"mode": "0755", "size": "1m"}, SAFE)
+        try:
+            with Held(self.new, path) as target:
+                mounts.move_mount(tree, target)
+        finally:
+            os.close(tree)
+
+    def _point(self, path: str, kind: str) -> None:
+        """Directories down to the path, inside a tmpfs of ours: whoever could put a link there is refused."""
+        parts = path.strip("/").split("/")
+        for end in range(1, len(parts)):
+            self._make("/".join(parts[:end]), "directory")
+        self._make("/".join(parts), kind)
+
+    def _make(self, relative: str, kind: str) -> None:
+        head, _, name = relative.rpartition("/")
+        with Held(self.new, head) as parent:
+            try:
+                os.stat(name, dir_fd=parent, follow_symlinks=False)
+            except FileNotFoundError:
+                if kind == "directory":
+                    os.mkdir(name, 0o755, dir_fd=parent)
+                else:
+                    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=parent))
+
+    def _put(self, source: int, target: int, path: str, attributes: int, name: str = "") -> None:
+        tree = mounts.open_tree(source, name, clone())
+        try:
+            if attributes:
+                mounts.mount_setattr(tree, flags=mounts.AT_RECURSIVE, turn_on=attributes)
+            mounts.move_mount(tree, target, path)
+        finally:
+            os.close(tree)
+
+    def _enter(self) -> None:
+        os.fchdir(self.new)
+        mounts.pivot_root(".", ".")
+        mounts.umount(".", mounts.MNT_DETACH)
+        os.chdir("/")
+        os.close(self.new)
+        os.close(self.host)
+
+
+class Held:
+    """The thing at a path below a directory, no link followed, for as long as it is needed."""
+
+    def __init__(self, directory: int, path: str) -> None:
+        self.descriptor = openat2(directory, path.strip("/") or ".", os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
+
+    def __enter__(self) -> int:
+        return self.descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)

@@ -1,0 +1,55 @@
+"""Looks at the file system for what a plan needs to know: real paths, and what is a directory."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.operations import Kind, Place
+from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, TEMPORARY, Places
+
+
+def look(
+    policy: SandboxPolicy, roots: Sequence[str], protected: Iterable[str] = (), hidden: Iterable[str] = ()
+) -> Places:
+    """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
+    return Places(
+        roots=tuple(_root(path) for path in roots),
+        writable=_found(policy.additional_readwrite_paths),
+        readable=_found(policy.additional_readonly_paths),
+        protected=_found(protected),
+        hidden=_found(hidden),
+        machine=tuple(
+            path
+            for path in (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
+            if os.path.isdir(path) and os.path.realpath(path) == path
+        ),
+    )
+
+
+def _root(path: str) -> Place:
+    if not os.path.isabs(path):
+        raise ConfinementError(f"the root {path!r} is not an absolute path")
+    place = place_of(path)
+    if place is None:
+        raise ConfinementError(f"the root {path!r} does not exist, or cannot be reached")
+    return place
+
+
+def _found(paths: Iterable[str]) -> tuple[Place, ...]:
+    return tuple({place: None for path in paths if (place := place_of(path))})
+
+
+def place_of(path: str) -> Place | None:
+    """Where a path leads once every link is followed; None if that is nowhere."""
+    real = os.path.realpath(path)
+    try:
+        mode = os.lstat(real).st_mode
+    except PermissionError:
+        # A command may have closed the directory above, to open it again once nobody hides what is in it.
+        # Whoever builds the pen can look past that, and sees by itself which kind of thing it is.
+        return Place(real, Kind.DIRECTORY)
+    except OSError:
+        return None
+    return None if stat.S_ISLNK(mode) else Place(real, Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.FILE)

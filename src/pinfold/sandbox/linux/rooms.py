@@ -1,0 +1,107 @@
+"""The session's rooms: the little tree from which all its pens are furnished, built once by its init.
+
+    /host      the machine's root, as it is        /new    where a pen's root is put together
+    /proc      of this pid namespace               /dev    a few devices, pts, shm
+    /tmp, /var-tmp   the session's own             /empty, /void   what stands for hidden things
+
+It is a tmpfs that exists in this mount namespace alone: nothing of it is ever in the user's tree, and it goes
+with the last process of the session.
+
+Facts, tried on 6.18:
+- A mount namespace made together with a user namespace has every mount locked to its parent: a bind must be
+  recursive, and pivot_root away from the old root is allowed.
+- proc can be mounted only by a process inside the pid namespace, and only while another proc that nothing
+  covers is in the mount namespace (a masked /proc, as in Docker, refuses it: EPERM).
+- What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities.
+- devpts asks gid=5 to be mapped, so it is mounted without.
+- /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does
+  not.
+"""
+
+import contextlib
+import os
+import stat
+
+from pinfold.kernel import mounts
+
+HOST, NEW, EMPTY, VOID = "/host", "/new", "/empty", "/void"
+PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"}  # noqa: S108
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
+PID_MAX = "/proc/sys/kernel/pid_max"
+MOST_PROCESSES = 8192
+"""How many processes and threads a session can have at most."""
+
+
+def build_rooms() -> int | None:
+    """Leaves this process with the rooms as its root; pid_max of the pid namespace, if it is ours to write.
+
+    Preconditions: new user, mount and pid namespaces, and this is pid 1 of the last.
+    """
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+    mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
+    os.chdir("/proc")
+    for name in (HOST, NEW, EMPTY, "/proc", "/dev"):
+        os.mkdir(name[1:], 0o755)
+    mounts.pivot_root(".", HOST[1:])
+    os.chdir("/")
+    for name in ("/tmp", "/var-tmp"):  # noqa: S108
+        os.mkdir(name)
+        os.chmod(name, 0o1777)  # noqa: S103
+    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
+    os.chmod(EMPTY, 0o555)  # noqa: S103
+    pid_max = _own_proc()
+    _own_dev()
+    return pid_max
+
+
+def _own_proc() -> int | None:
+    mounts.mount("proc", "/proc", "proc", SAFE | mounts.MS_NOEXEC)
+    pid_max = _bound_processes()
+    with os.scandir("/proc") as entries:
+        found = [entry for entry in entries if not entry.name.isdigit() and not entry.is_symlink()]
+    for entry in found:
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode) or status.st_mode & 0o222:
+            put(entry.path, entry.path, mounts.MOUNT_ATTR_RDONLY)
+    return pid_max
+
+
+def _bound_processes() -> int | None:
+    # Before 6.14 it is the machine's, and not ours to write. Then NPROC and cgroups bound what they can.
+    with contextlib.suppress(OSError):
+        pid_max = os.open(PID_MAX, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(pid_max, str(MOST_PROCESSES).encode())
+        return pid_max
+    return None
+
+
+def _own_dev() -> None:
+    mounts.mount("pinfold", "/dev", "tmpfs", mounts.MS_NOSUID, "mode=0755,size=64k")
+    for name in DEVICES:
+        if os.path.exists(f"{HOST}/dev/{name}"):
+            os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))
+            put(f"{HOST}/dev/{name}", f"/dev/{name}", mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC)
+    for name, target in LINKS.items():
+        os.symlink(target, f"/dev/{name}")
+    os.mkdir("/dev/pts")
+    options = "newinstance,ptmxmode=0666,mode=0620"
+    mounts.mount("devpts", "/dev/pts", "devpts", mounts.MS_NOSUID | mounts.MS_NOEXEC, options)
+    os.mkdir("/dev/shm")  # noqa: S108
+    mounts.mount("pinfold", "/dev/shm", "tmpfs", SAFE, "mode=1777")  # noqa: S108
+    mounts.mount_setattr(mounts.AT_FDCWD, "/dev", turn_on=mounts.MOUNT_ATTR_RDONLY)
+
+
+def put(source: str, target: str, attributes: int) -> None:
+    """A copy of one mount tree, with these attributes, at another place. For paths nobody else can change."""
+    tree = mounts.open_tree(mounts.AT_FDCWD, source, clone())
+    try:
+        mounts.mount_setattr(tree, flags=mounts.AT_RECURSIVE, turn_on=attributes)
+        mounts.move_mount(tree, mounts.AT_FDCWD, target)
+    finally:
+        os.close(tree)
+
+
+def clone() -> int:
+    return mounts.OPEN_TREE_CLONE | mounts.OPEN_TREE_CLOEXEC | mounts.AT_RECURSIVE

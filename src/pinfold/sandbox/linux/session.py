@@ -1,0 +1,186 @@
+"""A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.machine import Machine
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.compat import fit, require_accepted
+from pinfold.sandbox.drain import Drain
+from pinfold.sandbox.enforcement import Layer
+from pinfold.sandbox.environment import scrub
+from pinfold.sandbox.linux import channel, init
+from pinfold.sandbox.linux.filters import filters_of
+from pinfold.sandbox.linux.held import hold, is_held
+from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.places import look
+from pinfold.sandbox.linux.start import Pen, PenGone, Start
+from pinfold.sandbox.linux.tags import FIRST
+from pinfold.sandbox.operations import as_data
+from pinfold.sandbox.plan import Plan, plan_pen
+
+SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.path.exists(shell)), "/bin/sh")
+
+
+class LinuxSession:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        machine: Machine,
+        roots: Sequence[str],
+        survey: Survey | None,
+        accepted: Collection[Layer],
+    ) -> None:
+        self.keeping = keeping
+        self.machine = machine
+        self.roots = tuple(roots)
+        self.survey = survey
+        self.accepted = accepted
+        self.environment = dict(os.environ)
+        """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
+        self.lock = threading.Lock()
+        self.killing = threading.Lock()
+        self.tagging = threading.Lock()
+        self.drain = Drain()
+        self.pens: list[tuple[SandboxPolicy, Pen]] = []
+        self.retired: list[Pen] = []
+        self.tag = FIRST
+        self.closed = False
+        self.number, self.pid, self.control = keeping.ask(("session",))
+
+    def start(self, request: Request) -> Running:
+        pen = self.pen(request.policy)
+        try:
+            return self._start(pen, request)
+        except PenGone:
+            # A command may have ended its pen's spawner, which has its uid; the next one gets another.
+            self._forget(pen)
+            return self._start(self.pen(request.policy), request)
+
+    def run(self, request: Request) -> Result:
+        return self.start(request).wait()
+
+    def _start(self, pen: Pen, request: Request) -> Running:
+        if request.environment is None:
+            environment = pen.environment
+        else:
+            environment = self._scrub(request.environment, request.policy, pen.plan)
+        message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
+        start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
+        return start.send(message)
+
+    def pen(self, policy: SandboxPolicy) -> Pen:
+        """The pen of a policy, made if there is none yet."""
+        with self.lock:
+            if self.closed:
+                raise ConfinementError("the session is closed")
+            self.keeping.require_own()
+            for known, pen in self.pens:
+                if known is policy or known == policy:
+                    if is_held(pen.held):
+                        return pen
+                    self.pens.remove((known, pen))
+                    self.retired.append(pen)
+                    break
+            pen = self._make(policy)
+            self.pens.append((policy, pen))
+            return pen
+
+    def _make(self, policy: SandboxPolicy) -> Pen:
+        protected, hidden = self.survey(policy) if self.survey else ((), ())
+        places = look(policy, self.roots, protected, hidden)
+        # Before the pen is built: what is replaced while that lasts is found different by the next command.
+        held = hold(place.path for place in (*places.protected, *places.hidden))
+        plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
+        require_accepted(enforcement, self.accepted)
+        operations = tuple(as_data(operation) for operation in plan.operations)
+        number, pid, control = self.keeping.ask(
+            ("pen", self.number, operations, filters_of(plan, self.machine.architecture))
+        )
+        return Pen(number, pid, control, plan, enforcement, self._scrub(self.environment, policy, plan), held)
+
+    @staticmethod
+    def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
+        return scrub(environment, policy.environment, network=False, temporary=plan.temporary)
+
+    def _forget(self, pen: Pen) -> None:
+        with self.lock:
+            kept = [(policy, known) for policy, known in self.pens if known is not pen]
+            if len(kept) == len(self.pens):
+                return
+            self.pens = kept
+        self._end(pen)
+
+    def add_root(self, path: str) -> None:
+        """One more root, from the next command on."""
+        with self.lock:
+            self.roots = (*self.roots, path)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """The next command of each policy gets a new pen, planned by what the file system has then."""
+        with self.lock:
+            self.retired += [pen for _, pen in self.pens]
+            self.pens = []
+        self.close_idle()
+
+    def close_idle(self, seconds: float = 0.0) -> int:
+        """Ends the pens that nobody will use again, and those without a command for so long; how many."""
+        before = time.monotonic() - seconds
+        with self.lock:
+            idle = [pen for pen in self.retired if not pen.running]
+            self.retired = [pen for pen in self.retired if pen not in idle]
+            if seconds:
+                late = [pen for _, pen in self.pens if not pen.running and pen.idle_since <= before]
+                self.pens = [(policy, pen) for policy, pen in self.pens if pen not in late]
+                idle += late
+        for pen in idle:
+            self._end(pen)
+        return len(idle)
+
+    def _end(self, pen: Pen) -> None:
+        self.keeping.close(pen.number)
+        pen.control.close()
+
+    def _next_tag(self) -> int:
+        with self.tagging:
+            self.tag -= 2
+            return self.tag
+
+    def kill(self, tag: int) -> None:
+        """Ends every process of one command."""
+        with self.killing:
+            if self.closed:
+                return
+            try:
+                self.control.send(init.REQUEST.pack(tag))
+                data, _ = channel.receive_bytes(self.control, init.REPLY.size)
+            except (OSError, channel.Closed):
+                return  # init is gone, and with it every process of the session
+            (left,) = init.REPLY.unpack(data)
+        for _, pen in list(self.pens):
+            # It may have been stopped by what has just been ended; it has to report that end.
+            with suppress(ProcessLookupError):
+                os.kill(pen.pid, signal.SIGCONT)
+        if left:
+            raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
+
+    def close(self) -> None:
+        """Ends everything in it, whatever it is doing."""
+        with self.lock, self.killing:
+            if self.closed:
+                return
+            self.closed = True
+        self.keeping.close(self.number)
+        for pen in (*self.retired, *(pen for _, pen in self.pens)):
+            self._end(pen)
+        self.control.close()
+        self.drain.close()

@@ -1,0 +1,195 @@
+"""The start of one command: descriptors opened, tagged, asked for, and undone if it failed.
+
+INVARIANT: between the two prlimits the spawner starts exactly this command, so that all of its processes,
+and no other's, carry its tag. `Pen.lock` holds that together.
+
+Commands have their spawner's uid: one may stop it (SIGSTOP), so it is continued before it is asked, and one
+that does not answer for `PATIENCE` seconds is given up.
+"""
+
+import errno
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from pinfold.kernel.process import prlimit
+from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.backend import Request, Running, Stream, arguments_of
+from pinfold.sandbox.drain import Drain
+from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.command import PennedCommand, receive_terminal
+from pinfold.sandbox.linux.held import Held
+from pinfold.sandbox.linux.spawner import FAILED, NO_DIRECTORY, STARTED, STATUS
+from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
+from pinfold.sandbox.plan import Plan
+from pinfold.sandbox.unstarted import Unstarted
+
+PATIENCE = 10.0
+STEP = 0.25
+
+
+class Pen:
+    """One effective policy's confinement, warm."""
+
+    def __init__(
+        self,
+        number: int,
+        pid: int,
+        control: socket.socket,
+        plan: Plan,
+        enforcement: Enforcement,
+        environment: dict[str, str],
+        held: Held = (),
+    ) -> None:
+        self.number = number
+        self.pid = pid
+        self.control = control
+        self.plan = plan
+        self.enforcement = enforcement
+        self.environment = environment
+        """What a command gets that brings none of its own."""
+        self.held = held
+        self.lock = threading.Lock()
+        self.running = 0
+        self.idle_since = time.monotonic()
+
+    def began(self) -> None:
+        with self.lock:
+            self.running += 1
+
+    def ended(self) -> None:
+        with self.lock:
+            self.running -= 1
+            self.idle_since = time.monotonic()
+
+
+def answers(spawner: int, status: int) -> bool:
+    """Waits until a spawner has answered, or is gone; False if it does neither."""
+    poll = select.poll()
+    poll.register(status, select.POLLIN)
+    for _ in range(int(PATIENCE / STEP)):
+        if poll.poll(STEP * 1000):
+            return True
+        with suppress(ProcessLookupError):
+            os.kill(spawner, signal.SIGCONT)
+    return False
+
+
+class PenGone(ConfinementError):  # noqa: N818
+    """The pen ended before the command began: nothing was run, and another pen may be made."""
+
+
+class Start:
+    def __init__(
+        self,
+        pen: Pen,
+        request: Request,
+        next_tag: Callable[[], int],
+        kill: Callable[[int], None],
+        is_closed: Callable[[], bool],
+        drain: Drain,
+    ) -> None:
+        self.pen = pen
+        self.request = request
+        self.next_tag = next_tag
+        self.kill = kill
+        self.is_closed = is_closed
+        self.drain = drain
+        self.ours: list[int] = []
+        self.theirs: list[int] = []
+
+    def send(self, message: tuple[object, ...]) -> Running:
+        started = False
+        try:
+            command = self._send(message)
+            started = isinstance(command, PennedCommand)
+            return command
+        finally:
+            self._close(self.theirs)
+            if not started:
+                self._close(self.ours)
+
+    def _send(self, message: tuple[object, ...]) -> Running:
+        request = self.request
+        status = self._pipe(reads=True)
+        terminal = self._terminal() if request.terminal else None
+        feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
+        streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+        tag, kind, value = self._tagged(message, status)
+        if kind != STARTED:
+            return self._not_started(kind, value)
+        self.pen.began()
+        if terminal:
+            with terminal:
+                master = receive_terminal(terminal)
+            self.ours.append(master)
+            streams[master] = Stream.STDOUT
+        return PennedCommand(
+            request,
+            self.pen.enforcement,
+            streams,
+            status,
+            None if feed is None else (feed, request.stdin or b""),
+            lambda: self.kill(tag),
+            self.is_closed,
+            self.pen.ended,
+            self.drain,
+        )
+
+    def _tagged(self, message: tuple[object, ...], status: int) -> tuple[int, int, int]:
+        """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""
+        with self.pen.lock:
+            tag = self.next_tag()
+            try:
+                os.kill(self.pen.pid, signal.SIGCONT)
+                self._tag(tag)
+                channel.send(self.pen.control, message, tuple(self.theirs))
+            except (ProcessLookupError, channel.Closed):
+                raise PenGone("the pen is gone; nothing was run") from None
+            except OSError as error:
+                raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
+            self._close(self.theirs)
+            answer = os.read(status, STATUS.size) if answers(self.pen.pid, status) else b""
+            with suppress(ProcessLookupError):
+                self._tag(tag - 1)
+        if len(answer) != STATUS.size:
+            # The request was taken: a command that kills its spawner at once is not to be run a second time.
+            self.kill(tag)
+            with suppress(ProcessLookupError):
+                os.kill(self.pen.pid, signal.SIGKILL)
+            raise ConfinementError("the pen ended while the command began; how far it came is not known")
+        return tag, *STATUS.unpack(answer)
+
+    def _tag(self, tag: int) -> None:
+        prlimit(self.pen.pid, RLIMIT_RTTIME, (tag, tag))
+
+    def _not_started(self, kind: int, value: int) -> Running:
+        why = os.strerror(value)
+        if kind == NO_DIRECTORY:
+            raise ConfinementError(f"the directory {self.request.cwd!r} cannot be entered in the pen: {why}")
+        if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):
+            raise ConfinementError(f"the session can start no more processes: {why}; nothing was run")
+        return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement)
+
+    def _pipe(self, reads: bool) -> int:
+        """A pipe of which the command gets the other end; ours reads or writes."""
+        out, into = os.pipe2(os.O_CLOEXEC)
+        self.ours.append(out if reads else into)
+        self.theirs.append(into if reads else out)
+        return self.ours[-1]
+
+    def _terminal(self) -> socket.socket:
+        ours, theirs = channel.pair()
+        self.theirs.append(theirs.detach())
+        return ours
+
+    @staticmethod
+    def _close(descriptors: list[int]) -> None:
+        while descriptors:
+            os.close(descriptors.pop())

@@ -1,0 +1,91 @@
+"""The tag that tells which command a process belongs to, and the end of all that carry one.
+
+Facts (reference/kernel.md, "Pid 1 and killing"):
+- RLIMIT_RTTIME is inherited by every descendant, daemons included, and limits only real-time scheduling,
+  which no process of a pen can have. Its hard value can only be lowered, and seccomp refuses a pen's
+  processes to change it. So a number that falls with every command marks that command's processes.
+- The host sets it on the spawner by prlimit before each command, and one lower after: the spawner itself then
+  carries a number of no command.
+- A process that forks faster than we look is stopped by RLIMIT_NPROC = 0, set before it is killed.
+- uid 0 is not bound by that limit, and 200 bombs of root outran a loop of kills for 5 seconds. It is bound
+  by its pid namespace's pid_max (6.14): new pids lie between 300 and that, so with 301 there is hardly one
+  to have. uid 0 of the namespace may write it without any capability, but /proc/sys is read-only to commands.
+"""
+
+import contextlib
+import os
+import signal
+import time
+
+from pinfold.kernel.process import prlimit
+from pinfold.sandbox.linux.rooms import MOST_PROCESSES
+
+RLIMIT_RTTIME = 15
+RLIMIT_NPROC = 6
+FIRST = 1 << 62
+PATIENCE = 5.0
+SMALLEST = (b"301", b"512", b"1024", b"4096")
+"""What pid_max may be at least depends on the number of processors."""
+
+
+def kill_tagged(tag: int, pid_max: int | None, proc: str = "/proc") -> int:
+    """Ends every process that carries a tag; how many were left when patience ended (0, as a rule).
+
+    `pid_max` is that file of this namespace, open for writing.
+    """
+    deadline = time.monotonic() + PATIENCE
+    rounds = 0
+    try:
+        while holders := _holders(tag, proc):
+            rounds += 1
+            if rounds == 3 and pid_max is not None:
+                _bound(pid_max, SMALLEST)
+            for pid in holders:
+                _end(pid)
+            if time.monotonic() > deadline:
+                return len(holders)
+            time.sleep(0.0005)
+    finally:
+        if rounds >= 3 and pid_max is not None:
+            _bound(pid_max, (str(MOST_PROCESSES).encode(),))
+    return 0
+
+
+def _bound(pid_max: int, values: tuple[bytes, ...]) -> None:
+    for value in values:
+        with contextlib.suppress(OSError):
+            os.pwrite(pid_max, value, 0)
+            return
+
+
+def _holders(tag: int, proc: str) -> list[int]:
+    own = os.getpid()
+    return [
+        pid
+        for name in os.listdir(proc)
+        if name.isdigit() and (pid := int(name)) != own and _carries(pid, tag) and _lives(pid, proc)
+    ]
+
+
+def _carries(pid: int, tag: int) -> bool:
+    try:
+        return prlimit(pid, RLIMIT_RTTIME)[1] == tag
+    except OSError:
+        return False
+
+
+def _lives(pid: int, proc: str) -> bool:
+    """Whether it is more than a zombie, which waits for its parent and needs no killing."""
+    try:
+        with open(f"{proc}/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def _end(pid: int) -> None:
+    try:
+        prlimit(pid, RLIMIT_NPROC, (0, 0))
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        return

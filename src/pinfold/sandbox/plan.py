@@ -1,0 +1,245 @@
+"""From a policy to the ordered operations that build its pen. Pure: whoever plans touches nothing.
+
+`plan_pen` is told what lies around (`Places`: real paths, and whether each is a file or a directory) and
+answers a `Plan`, a value that prints, compares and travels. `sandbox.linux` carries it out in this very
+order; it decides nothing more.
+
+The order is the meaning: the whole machine read-only; our own /proc, /dev and /tmp over it; then the writable
+roots; then, in them, what is protected; last what is hidden, so that no grant ever uncovers it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from posixpath import dirname
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.sandbox.operations import (
+    Bind,
+    Cover,
+    DropPowers,
+    EnterRoot,
+    Hide,
+    Kind,
+    Landlock,
+    Limit,
+    Operation,
+    Pin,
+    Place,
+    Point,
+    Protect,
+    ReadOnlyRoot,
+    Rule,
+    Seal,
+    Seccomp,
+    Show,
+)
+
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
+COVERED = ("/run",)
+"""Where the machine's services keep their sockets and secrets."""
+KERNEL_WINDOWS = (
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/fs/pstore",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+)
+OURS = ("/proc", "/sys", "/dev")
+"""What a pen has of its own, or only to look at: no root may lie there."""
+
+READ = ("read",)
+WRITE = ("read", "write")
+ALL = ("read", "write", "remove", "make", "refer")
+
+PAIRS, STREAMS = "pen, unix pairs", "pen, unix streams"
+"""The seccomp profiles: which unix sockets a command may make. The first is the stricter."""
+
+
+class Places(Struct, frozen=True):
+    """What the file system has of what a policy names. Every path is absolute, real, and exists."""
+
+    roots: tuple[Place, ...]
+    writable: tuple[Place, ...] = ()
+    readable: tuple[Place, ...] = ()
+    protected: tuple[Place, ...] = ()
+    hidden: tuple[Place, ...] = ()
+    machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
+    """Which of the machine's directories that every pen treats specially are there."""
+
+
+class Plan(Struct, frozen=True):
+    """How a pen is built."""
+
+    operations: tuple[Operation, ...]
+    temporary: str | None = "/tmp"  # noqa: S108
+    """What TMPDIR says; None if nothing may be written there."""
+
+    def __str__(self) -> str:
+        return "\n".join(str(operation) for operation in self.operations)
+
+
+def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Plan:
+    """The operations that build a pen for this policy, in their order."""
+    require_fence(policy)
+    places = _unhidden(places)
+    writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
+    require_possible(writable)
+    tmp = not policy.disable_tmp_write
+    return Plan(
+        (
+            *_machine(places, tmp),
+            *_binds(places, writable),
+            *_protections(places.protected, writable, bool(policy.block_git_writes)),
+            *_kept_in_place(policy, places, writable),
+            *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
+            *(Seal(path) for path in _covers(places, tmp)),
+            EnterRoot(),
+            *_limits(policy),
+            DropPowers(),
+            Landlock((*_own_rules(places, tmp), *(Rule(place.path, ALL) for place in _sorted(writable)))),
+            Seccomp(profile),
+        ),
+        temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
+    )
+
+
+def _unhidden(places: Places) -> Places:
+    """Without the roots and grants that lie in something hidden: no grant uncovers it."""
+    hidden = {place.path for place in places.hidden}
+
+    def seen(found: tuple[Place, ...]) -> tuple[Place, ...]:
+        return tuple(place for place in found if place.path not in hidden and not _within(place.path, hidden))
+
+    return replace(
+        places, roots=seen(places.roots), writable=seen(places.writable), readable=seen(places.readable)
+    )
+
+
+def require_fence(policy: SandboxPolicy) -> None:
+    if policy.type not in (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY):
+        raise ConfinementError(f"a policy of type {policy.type.name} describes no pen; nothing was run")
+
+
+def require_possible(writable: Iterable[Place]) -> None:
+    for place in writable:
+        if place.path == "/":
+            raise ConfinementError(
+                "the root of the file system cannot be writable in a pen; name a directory"
+            )
+        inside = place.path == SHARED_MEMORY or _within(place.path, (SHARED_MEMORY,))
+        if (place.path in OURS or _within(place.path, OURS)) and not inside:
+            raise ConfinementError(f"{place.path} cannot be writable: a pen has a {OURS} of its own")
+
+
+def _machine(places: Places, tmp: bool) -> Iterator[Operation]:
+    yield ReadOnlyRoot()
+    yield Show("proc", "/proc")
+    yield Show("dev", "/dev")
+    yield from (Cover(path) for path in _covers(places, tmp))
+    if tmp:
+        yield from (Show(path[1:].replace("/", "-"), path) for path in TEMPORARY if path in places.machine)
+    yield from (Hide(path, Kind.DIRECTORY) for path in KERNEL_WINDOWS if path in places.machine)
+
+
+def _covers(places: Places, tmp: bool) -> tuple[str, ...]:
+    return tuple(path for path in (*COVERED, *(() if tmp else TEMPORARY)) if path in places.machine)
+
+
+def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
+    """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
+    granted = {place.path: (place, True) for place in writable}
+    for place in (*places.roots, *places.readable):
+        granted.setdefault(place.path, (place, False))
+    uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY)
+    for path in sorted(granted):
+        place, may_write = granted[path]
+        covered = _within(path, uncovered)
+        if covered and not _within(path, granted):
+            yield Point(path, place.kind)
+        if may_write or covered or _within(path, {own for own, (_, writes) in granted.items() if writes}):
+            yield Bind(path, may_write)
+
+
+def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: bool) -> Iterator[Operation]:
+    """Read-only over what is protected, and its parents held in place, so that none is moved aside."""
+    tops = {place.path for place in writable}
+    found = set(protected)
+    if git:
+        found |= {_git_directory(place) for place in found}
+    inside = [place for place in _sorted(found) if place.path in tops or _within(place.path, tops)]
+    protecting = {place.path for place in inside}
+    pins = {pin for place in inside for pin in _pins(place.path, tops)} - protecting - tops
+    for path in sorted(pins | protecting):
+        if not _within(path, protecting):
+            yield Protect(path) if path in protecting else Pin(path)
+
+
+def _kept_in_place(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Pin]:
+    """The parents of what is hidden by its path: one moved aside would be found there by the next pen."""
+    tops = {place.path for place in writable}
+    named = [
+        place.path for place in places.hidden if place.path in policy.hidden and _within(place.path, tops)
+    ]
+    yield from (Pin(path) for path in sorted({pin for path in named for pin in _parents(path, tops)} - tops))
+
+
+def _parents(path: str, tops: Collection[str]) -> Iterator[str]:
+    """The directories above a path, below the outermost root that it is in."""
+    above: list[str] = []
+    while (path := dirname(path)) != "/":
+        above.append(path)
+    outermost = max(index for index, parent in enumerate(above) if parent in tops)
+    yield from above[:outermost]
+
+
+def _pins(path: str, tops: set[str]) -> Iterator[str]:
+    """The directories that lead to a protected path and are part of its name, which starts with a dot."""
+    root = max((top for top in tops if _within(path, (top,))), key=len, default=path)
+    parts = path[len(root) + 1 :].split("/")[:-1]
+    first = next((index for index, part in enumerate(parts) if part.startswith(".")), 0)
+    yield from (f"{root}/{'/'.join(parts[:end])}" for end in range(first + 1, len(parts) + 1))
+
+
+def _git_directory(place: Place) -> Place:
+    """The whole `.git` that something protected lies in."""
+    head, git, _ = f"{place.path}/".partition("/.git/")
+    if not git or place.path == f"{head}/.git":
+        return place
+    return Place(f"{head}/.git", Kind.DIRECTORY)
+
+
+def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
+    # 0 would still start a handler that core_pattern pipes to, on the host; 1 means: not even that (core(5)).
+    yield Limit("core", 1)
+    if policy.limits.processes is not None:
+        yield Limit("nproc", policy.limits.processes)
+    if policy.limits.memory is not None:
+        yield Limit("data", policy.limits.memory)
+
+
+def _own_rules(places: Places, tmp: bool) -> Iterator[Rule]:
+    yield Rule("/", READ)
+    yield Rule("/proc", WRITE)
+    yield Rule("/dev", (*WRITE, "device"))
+    yield Rule(SHARED_MEMORY, ALL)
+    if tmp:
+        yield from (Rule(path, ALL) for path in TEMPORARY if path in places.machine)
+
+
+def _sorted(places: Iterable[Place]) -> list[Place]:
+    return sorted(places, key=lambda place: place.path)
+
+
+def _within(path: str, above: Collection[str]) -> bool:
+    """Whether one of these is a parent of the path."""
+    parent = dirname(path)
+    while parent != path:
+        if parent in above:
+            return True
+        path, parent = parent, dirname(parent)
+    return False

@@ -1,0 +1,86 @@
+"""Runs a filter program as the kernel would, on a call that nobody made; and prints one for people.
+
+For tests and golden files. It knows the instructions that `bpf` writes and refuses all others.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pinfold.kernel.numbers import AUDIT_ARCH, NUMBERS
+from pinfold.kernel.seccomp import RET_ALLOW, RET_ERRNO, RET_KILL_PROCESS, RET_USER_NOTIF
+from pinfold.sandbox.seccomp.bpf import AND, AT_LEAST, EQUAL, JUMP, LOAD, RETURN, Instruction
+
+_ACTION_FULL = 0xFFFF0000
+_ERRORS = {1: "EPERM", 38: "ENOSYS", 93: "EPROTONOSUPPORT", 95: "EOPNOTSUPP", 97: "EAFNOSUPPORT"}
+
+
+class Data(NamedTuple):
+    """struct seccomp_data"""
+
+    number: int
+    architecture: int
+    pointer: int = 0
+    arguments: tuple[int, ...] = ()
+
+    def packed(self) -> bytes:
+        arguments = (*self.arguments, 0, 0, 0, 0, 0, 0)[:6]
+        words = [argument & 0xFFFFFFFFFFFFFFFF for argument in (self.pointer, *arguments)]
+        return struct.pack("=II7Q", self.number & 0xFFFFFFFF, self.architecture, *words)
+
+
+def run(program: Sequence[Instruction], data: Data) -> int:
+    """The action the program returns."""
+    memory = data.packed()
+    accumulator, place = 0, 0
+    while True:
+        code, yes, no, value = program[place]
+        place += 1
+        if code == LOAD:
+            (accumulator,) = struct.unpack_from("=I", memory, value)
+        elif code == AND:
+            accumulator &= value
+        elif code == JUMP:
+            place += value
+        elif code == EQUAL:
+            place += yes if accumulator == value else no
+        elif code == AT_LEAST:
+            place += yes if accumulator >= value else no
+        elif code == RETURN:
+            return value
+        else:
+            raise ValueError(f"unknown instruction {code:#x} at {place - 1}")
+
+
+def call(program: Sequence[Instruction], architecture: str, name: str, *arguments: int) -> str:
+    """What becomes of a call, in the words of `action_text`."""
+    number = NUMBERS[architecture][name]
+    return action_text(run(program, Data(number, AUDIT_ARCH[architecture], 0, arguments)))
+
+
+def action_text(action: int) -> str:
+    """`allow`, `notify`, `kill`, or the name of the errno."""
+    if action & _ACTION_FULL == RET_ERRNO:
+        return _ERRORS.get(action & 0xFFFF, str(action & 0xFFFF))
+    return {RET_ALLOW: "allow", RET_USER_NOTIF: "notify", RET_KILL_PROCESS: "kill"}.get(action, hex(action))
+
+
+def dump(program: Sequence[Instruction]) -> str:
+    """The program for people: a line each, jumps as the places they lead to."""
+    return "".join(f"{place:4} {_text(place, line)}\n" for place, line in enumerate(program))
+
+
+def _text(place: int, line: Instruction) -> str:
+    code, yes, no, value = line
+    if code == LOAD:
+        words = {0: "number", 4: "architecture"}
+        argument, upper = divmod(value - 16, 8)
+        return f"load {words.get(value) or f'argument {argument}' + (' upper' if upper else '')}"
+    if code == AND:
+        return f"and {value:#x}"
+    if code == JUMP:
+        return f"go {place + 1 + value}"
+    if code == RETURN:
+        return f"return {action_text(value)}"
+    sign = {EQUAL: "==", AT_LEAST: ">="}[code]
+    return f"if {sign} {value:#x} go {place + 1 + yes} else {place + 1 + no}"

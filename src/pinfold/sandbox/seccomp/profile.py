@@ -1,0 +1,209 @@
+"""What a pen may not ask of the kernel, and what its warden is asked first.
+
+Every set has its reason and its errno: ENOSYS where programs know how to do without, since an older kernel
+says so; EPERM where it is what an ordinary user would hear anyway; others where the caller expects them.
+Most of these are closed by missing capabilities too. They stand here since the attack surface is the kernel's
+code behind them, which a user namespace would otherwise open.
+
+Left open on purpose:
+- ptrace, process_vm_*, pidfd_getfd, kcmp: debuggers are ordinary work. Landlock bounds them to the pen's own
+  domain, pid 1 is not dumpable, and since 4.8 a tracer's change of a call is judged by this filter again.
+- seccomp and landlock_*: a program may narrow itself further. An error outranks a notification, and a second
+  listener is refused by the kernel (EBUSY).
+- unlink, chmod, utimens, truncate: the boundary judges them, and they make no names.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from pinfold.kernel import namespaces
+from pinfold.kernel.seccomp import RET_USER_NOTIF
+from pinfold.sandbox.seccomp.bpf import ALL_BITS, Condition, Instruction, Rule, compile_rules, errno
+
+# The kernel's values, as they are on both architectures, whatever machine compiles this.
+EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 38, 93, 95, 97
+O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+SOCK_STREAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 3, 5, 10
+SOCK_TYPE_MASK = 0xF
+
+
+class Warden(Enum):
+    """Whether somebody listens to the notified calls. Without, names stay unmade, and sockets unconnected."""
+
+    ABSENT = "absent"
+    PRESENT = "present"
+
+
+class UnixSockets(Enum):
+    """Which unix sockets a program may make: a connect leads to the host's unless something judges it."""
+
+    PAIRS = "pairs"
+    """Connected pairs alone: for where neither a warden nor Landlock (ABI 9) judges a connect."""
+    STREAMS = "streams"
+    """Streams and seqpackets, which have to connect before they speak."""
+
+
+# Namespaces: a new user namespace gives capabilities in it, and with them all the code that asks for one.
+NAMESPACE_CALLS = ("setns",)
+# The exit signal of clone lies in its lowest byte, where CLONE_NEWTIME would be.
+NEW_BY_CLONE = namespaces.NEW_NAMESPACES & ~0xFF
+NEW_BY_UNSHARE = namespaces.NEW_NAMESPACES
+
+# Its flags lie behind a pointer. libc falls back to clone.
+HIDES_CLONE_FLAGS = ("clone3",)
+
+# The tree of mounts is the fence.
+MOUNTING = (
+    *("mount", "umount2", "pivot_root", "chroot"),
+    *(
+        "open_tree",
+        "open_tree_attr",
+        "move_mount",
+        "fsopen",
+        "fsconfig",
+        "fsmount",
+        "fspick",
+        "mount_setattr",
+    ),
+)
+
+# A way around this filter: its requests are made by the kernel, and no filter sees them.
+IO_URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
+
+# Programs in the kernel, and its counters; a fault handler in user space holds the kernel still mid-copy.
+KERNEL_PROGRAMS = ("bpf", "perf_event_open", "userfaultfd")
+
+# Keyrings belong to the user, not to a namespace: the host's keys would be seen. As without CONFIG_KEYS.
+KEYRINGS = ("add_key", "request_key", "keyctl")
+
+# Opens a file by its inode, past every directory, mount and hidden path above it.
+BY_HANDLE = ("open_by_handle_at",)
+
+# The machine's own: other kernels, modules, swap, clocks, accounting, quotas, ports, the kernel's log.
+MACHINE = (
+    *("kexec_load", "kexec_file_load", "reboot"),
+    *("init_module", "finit_module", "delete_module", "create_module", "get_kernel_syms", "query_module"),
+    *("swapon", "swapoff", "settimeofday", "clock_settime", "acct", "quotactl", "quotactl_fd"),
+    *("iopl", "ioperm", "vhangup", "sethostname", "setdomainname", "syslog", "fanotify_init"),
+)
+
+# Nobody has called these for decades.
+OBSOLETE = ("uselib", "ustat", "sysfs", "_sysctl", "nfsservctl", "lookup_dcookie", "vserver", "modify_ldt")
+
+# Terminals: typing into one (TIOCSTI), pasting on a console (TIOCLINUX), line disciplines (TIOCSETD), which
+# are drivers nobody here needs.
+TERMINAL_IOCTLS = (0x5412, 0x541C, 0x5423)
+# Subvolumes of btrfs and bcachefs: names made, and removed, where Landlock has no hook.
+# _IOW(0x94, n, 4096): SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, both _V2, SNAP_DESTROY_V2.
+SUBVOLUME_IOCTLS = (
+    0x50009401,
+    0x5000940E,
+    0x5000940F,
+    0x50009417,
+    0x50009418,
+    0x5000943F,
+    0x4020BC10,
+    0x4020BC11,
+)
+
+# Sockets: what is not listed is drivers and protocols that a build does not need, some of which (AF_VSOCK,
+# AF_BLUETOOTH, AF_QIPCRTR) know no network namespace.
+FAMILIES = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
+NETLINK_ROUTE = 0
+INET = (AF_INET, AF_INET6)
+# The default, ICMP, TCP, UDP, ICMPv6. Not Multipath TCP, which Landlock's TCP rights do not see; Go and
+# others that ask for it first fall back to TCP.
+INET_PROTOCOLS = (0, 1, 6, 17, 58)
+# A datagram names its receiver in each send; AF_UNIX makes a datagram socket of SOCK_RAW.
+CONNECTED_TYPES = (SOCK_STREAM, SOCK_SEQPACKET)
+MSG_FASTOPEN = 0x20000000
+
+# The mark by which a command's processes are found and killed; see sandbox/linux/tags.py.
+RLIMIT_RTTIME = 15
+
+# The default, 32-bit names, uname 2.6 and no address randomisation (debuggers, sanitizers); -1 only asks. The
+# rest turns old bugs back on, such as READ_IMPLIES_EXEC.
+PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0x40000, 0x40008, 0xFFFFFFFF)
+
+# The warden is asked: about opens that write, truncate or create ...
+WRITING = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_TMPFILE_ALONE
+# ... about calls that make a name, which Landlock withholds in writable roots ...
+NAMING = (
+    *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat"),
+    *("rename", "renameat", "renameat2", "bind"),
+)
+# ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
+CONNECTING = ("connect",)
+# Its flags lie behind a pointer; libc falls back to openat.
+HIDES_OPEN_FLAGS = ("openat2",)
+
+
+def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
+    """The profile, in the order in which it counts."""
+    yield Rule(("clone",), errno(EPERM), (_has_some(0, NEW_BY_CLONE),))
+    yield Rule(("unshare",), errno(EPERM), (_has_some(0, NEW_BY_UNSHARE),))
+    yield Rule(HIDES_CLONE_FLAGS, errno(ENOSYS))
+    for closed in (NAMESPACE_CALLS, MOUNTING, KERNEL_PROGRAMS, BY_HANDLE, MACHINE):
+        yield Rule(closed, errno(EPERM))
+    for missing in (IO_URING, KEYRINGS, OBSOLETE):
+        yield Rule(missing, errno(ENOSYS))
+    yield Rule(("ioctl",), errno(EPERM), (_is(1, *TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS),))
+    yield Rule(("personality",), errno(EPERM), (_is_not(0, *PERSONALITIES),))
+    yield from _sockets(unix)
+    yield from _limits()
+    if warden is Warden.PRESENT:
+        yield from _notified()
+
+
+def _sockets(unix: UnixSockets) -> Iterator[Rule]:
+    both = ("socket", "socketpair")
+    disconnected = _is_not(1, *CONNECTED_TYPES, mask=SOCK_TYPE_MASK)
+    raw = _is(1, SOCK_RAW, SOCK_PACKET, mask=SOCK_TYPE_MASK)
+    yield Rule(both, errno(EAFNOSUPPORT), (_is_not(0, *FAMILIES),))
+    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, AF_UNIX), disconnected))
+    if unix is UnixSockets.PAIRS:
+        yield Rule(("socket",), errno(EAFNOSUPPORT), (_is(0, AF_UNIX),))
+    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, AF_NETLINK), _is_not(2, NETLINK_ROUTE)))
+    yield Rule(both, errno(EPERM), (_is(0, *INET), raw))
+    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, *INET), _is_not(2, *INET_PROTOCOLS)))
+    # A connect by another name; whoever tries it falls back to connect.
+    for send, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
+        yield Rule((send,), errno(EOPNOTSUPP), (_has_some(flags, MSG_FASTOPEN),))
+
+
+def _limits() -> Iterator[Rule]:
+    yield Rule(("setrlimit",), errno(EPERM), (_is(0, RLIMIT_RTTIME),))
+    # prlimit64 only asks when its pointer to new limits is null, in both halves. It changes others' limits by
+    # uid alone, and pid 1 has its commands' uid: a limit of nothing there would end the pen.
+    for upper in (False, True):
+        given = Condition(2, (0,), none_of=True, upper=upper)
+        yield Rule(("prlimit64",), errno(EPERM), (_is(1, RLIMIT_RTTIME), given))
+        yield Rule(("prlimit64",), errno(EPERM), (_is_not(0, 0), given))
+
+
+def _notified() -> Iterator[Rule]:
+    yield Rule(HIDES_OPEN_FLAGS, errno(ENOSYS))
+    yield Rule(("open",), RET_USER_NOTIF, (_has_some(1, WRITING),))
+    yield Rule(("openat",), RET_USER_NOTIF, (_has_some(2, WRITING),))
+    yield Rule(NAMING, RET_USER_NOTIF)
+    yield Rule(CONNECTING, RET_USER_NOTIF)
+
+
+def _is(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
+    return Condition(argument, values, mask)
+
+
+def _is_not(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
+    return Condition(argument, values, mask, none_of=True)
+
+
+def _has_some(argument: int, bits: int) -> Condition:
+    return _is_not(argument, 0, mask=bits)
+
+
+def profile(
+    architecture: str, warden: Warden = Warden.ABSENT, unix: UnixSockets = UnixSockets.PAIRS
+) -> list[Instruction]:
+    """The program for a pen on this architecture."""
+    return compile_rules(rules(warden, unix), architecture)

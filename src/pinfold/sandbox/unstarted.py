@@ -1,0 +1,32 @@
+"""A command whose program could not be executed: it ends as a shell would end it, with 127 or 126."""
+
+import errno
+import os
+from collections.abc import Iterator
+
+from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.backend import Event, Exited, Output, Result, Stream
+from pinfold.sandbox.enforcement import Enforcement
+
+
+class Unstarted:
+    def __init__(self, program: str, code: int, enforcement: Enforcement) -> None:
+        self.exit_code = 127 if code == errno.ENOENT else 126
+        self.message = os.fsencode(f"{program}: {os.strerror(code)}\n")
+        self.enforcement = enforcement
+
+    def events(self) -> Iterator[Event]:
+        yield Output(Stream.STDERR, self.message)
+        yield Exited(self.exit_code, None)
+
+    def wait(self) -> Result:
+        return Result(self.exit_code, None, b"", self.message, False, False, self.enforcement)
+
+    def cancel(self) -> None:
+        """It has ended already."""
+
+    def write(self, data: bytes) -> None:  # noqa: ARG002
+        raise ConfinementError("this command has no terminal, or has ended")
+
+    def resize(self, rows: int, columns: int) -> None:  # noqa: ARG002
+        raise ConfinementError("this command has no terminal, or has ended")

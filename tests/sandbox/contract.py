@@ -1,0 +1,82 @@
+"""What every backend keeps to; run in a child for each, as root and as an ordinary user."""
+
+import os
+import sys
+import threading
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.sandbox.backend import Backend, Exited, Output, Request, Session, Stream
+from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.none import NoBackend
+
+POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
+BACKENDS: dict[str, type[LinuxBackend] | type[NoBackend]] = {"linux": LinuxBackend, "none": NoBackend}
+
+
+def keeps_the_contract(name: str) -> None:
+    backend: Backend = BACKENDS[name]()
+    session = backend.open_session([os.getcwd()])
+    for check in (results, events, limits, concurrency):
+        check(session)
+    session.close()
+    session.close()
+    backend.close()
+    backend.close()
+
+
+def request(command: str | tuple[str, ...], **more: object) -> Request:
+    return Request(command, POLICY, os.getcwd(), **more)  # type: ignore[arg-type]
+
+
+def results(session: Session) -> None:
+    result = session.run(request("echo out; echo err >&2; exit 3"))
+    assert (result.exit_code, result.signal, result.stdout, result.stderr) == (3, None, b"out\n", b"err\n")
+    assert session.run(request(("echo", "a b", "$HOME"))).stdout == b"a b $HOME\n"
+    assert session.run(request("cat", stdin=b"in")).stdout == b"in"
+    assert session.run(request("cat")).stdout == b""
+    assert session.run(request("kill -9 $$")).signal == 9
+    assert session.run(request(("no-such-program",))).exit_code == 127
+    assert session.run(request(("/etc/passwd",))).exit_code == 126
+    assert os.fsdecode(session.run(request("pwd -P")).stdout).strip() == os.path.realpath(os.getcwd())
+    try:
+        session.run(Request("true", POLICY, "/nowhere"))
+    except ConfinementError:
+        pass
+    else:
+        raise AssertionError("it ran in a directory that does not exist")
+
+
+def events(session: Session) -> None:
+    found = list(session.start(request("echo one")).events())
+    assert found == [Output(Stream.STDOUT, b"one\n"), Exited(0, None)]
+    command = session.start(request("sleep 1000"))
+    threading.Timer(0.05, command.cancel).start()
+    end = command.wait()
+    assert end.cancelled and end.signal == 9 and not end.timed_out
+
+
+def limits(session: Session) -> None:
+    late = session.run(request("echo before; sleep 1000", timeout=0.2))
+    assert late.timed_out and late.signal == 9 and late.exit_code is None and late.stdout == b"before\n"
+    long = session.run(request("head -c 1000000 /dev/zero", output=10))
+    assert long.truncated and len(long.stdout) == 10 and long.exit_code == 0
+    assert not session.run(request("echo 123456789", output=10)).truncated
+
+
+def concurrency(session: Session) -> None:
+    found: dict[int, bytes] = {}
+
+    def work(number: int) -> None:
+        found[number] = session.run(request(f"echo {number}")).stdout
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: f"{number}\n".encode() for number in range(20)}
+
+
+if __name__ == "__main__":
+    keeps_the_contract(sys.argv[1])

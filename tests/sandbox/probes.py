@@ -1,0 +1,719 @@
+"""What holds inside a pen: each function is run in a child of the tests, as root and as an ordinary user.
+
+A probe gets a `Bench`: a session over the current directory, and shorthands. Its name says what must hold.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
+from pinfold.sandbox.backend import Exited, Output, Request, Result
+from pinfold.sandbox.linux.backend import LinuxBackend
+
+WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
+READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+
+
+OPEN: list["Bench"] = []
+
+
+class Bench:
+    def __init__(self, protected: Sequence[str] = (), hidden: Sequence[str] = ()) -> None:
+        self.work = os.getcwd()
+        self.backend = LinuxBackend()
+        self.session = self.backend.open_session([self.work], lambda _: (protected, hidden))
+        OPEN.append(self)
+
+    def request(
+        self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any
+    ) -> Request:
+        command = command if isinstance(command, str) else tuple(command)
+        return Request(command, policy, more.pop("cwd", self.work), **more)
+
+    def run(self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any) -> Result:
+        return self.session.run(self.request(command, policy, **more))
+
+    def out(self, command: str | Sequence[str], policy: SandboxPolicy = WORKSPACE, **more: Any) -> str:
+        """What a command that must succeed wrote."""
+        result = self.run(command, policy, **more)
+        assert result.exit_code == 0, result
+        return os.fsdecode(result.stdout)
+
+    def fails(self, command: str, words: str, policy: SandboxPolicy = WORKSPACE) -> None:
+        result = self.run(command, policy)
+        assert result.exit_code, result
+        assert words in os.fsdecode(result.stderr), result
+
+    def close(self) -> None:
+        self.session.close()
+        self.backend.close()
+
+
+def wait_until(true: Callable[[], bool], patience: float = 5.0) -> None:
+    end = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.005)
+
+
+def git(*arguments: str) -> None:
+    settings = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *settings, *arguments], check=True, capture_output=True)
+
+
+# files
+
+
+def writes_outside_fail() -> None:
+    bench = Bench()
+    home = os.environ["HOME"]
+    for path in (f"{home}/x", f"{bench.work}/../x", "/etc/x", "/usr/x", "/x", "/dev/x", "/run/x", "/sys/x"):
+        bench.fails(f"echo > {path}", "Read-only file system")
+    assert not os.path.exists(f"{home}/x")
+
+
+def workspace_writes_work() -> None:
+    bench = Bench()
+    bench.out("mkdir -p a/b && echo hi > a/b/c && mv a/b/c d && ln d e && ln -s d f && rm d && rm -r a")
+    assert sorted(os.listdir()) == ["e", "f"]
+    with open("e") as file:
+        assert file.read() == "hi\n"
+    assert os.stat("e").st_uid == os.getuid()
+
+
+def read_only_mode_writes_nothing_but_tmp() -> None:
+    bench = Bench()
+    bench.fails("echo > x", "Read-only file system", READ_ONLY)
+    bench.out("echo > /tmp/x", READ_ONLY)
+
+
+def tmp_can_be_closed() -> None:
+    bench = Bench()
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True)
+    for place in ("/tmp", "/var/tmp"):
+        bench.fails(f"echo > {place}/x", "Read-only file system", policy)
+    assert bench.out("echo $TMPDIR", policy) == "\n"
+
+
+def tmp_is_private_and_shared_by_the_session() -> None:
+    bench = Bench()
+    name = f"/tmp/pinfold-{os.getpid()}"
+    with open(name, "w"):
+        pass
+    try:
+        assert bench.out("ls -A /tmp") == ""
+        bench.out('test "$TMPDIR" = /tmp && test -d "$TMPDIR" && echo hi > "$TMPDIR/seen" && mktemp')
+        assert bench.out("cat /tmp/seen", READ_ONLY) == "hi\n"
+        assert not os.path.exists("/tmp/seen")
+        other = bench.backend.open_session([bench.work])
+        assert other.run(bench.request("ls -A /tmp")).stdout == b""
+    finally:
+        os.unlink(name)
+
+
+def a_workspace_in_tmp_is_there() -> None:
+    work = f"/tmp/pinfold-{os.getpid()}/a b"
+    os.makedirs(work)
+    bench = Bench()
+    session = bench.backend.open_session([work])
+    for policy in (WORKSPACE, READ_ONLY):
+        result = session.run(Request("ls -A /tmp; pwd; touch x", policy, work))
+        assert result.stdout.decode() == f"pinfold-{os.getpid()}\n{work}\n", result
+    assert os.listdir(work) == ["x"]
+    os.unlink(f"{work}/x")
+    os.rmdir(work)
+    os.rmdir(os.path.dirname(work))
+
+
+def hidden_stays_hidden() -> None:
+    os.mkdir("secrets")
+    for name in ("secrets/key", ".env"):
+        with open(name, "w") as file:
+            file.write("password")
+    home = os.environ["HOME"]
+    os.mkdir(f"{home}/.ssh")
+    with open(f"{home}/.ssh/id", "w") as file:
+        file.write("password")
+    bench = Bench(hidden=(f"{os.getcwd()}/secrets", f"{os.getcwd()}/.env", f"{home}/.ssh"))
+    granting = SandboxPolicy(
+        type=PolicyType.WORKSPACE_READWRITE, additional_readwrite_paths=(f"{home}/.ssh", f"{home}/.ssh/id")
+    )
+    for policy in (WORKSPACE, READ_ONLY, granting):
+        assert bench.out(f"ls -A secrets {home}/.ssh; cat .env", policy) == f"{home}/.ssh:\n\nsecrets:\n"
+        bench.fails("echo > secrets/new", "Read-only file system", policy)
+        bench.fails("echo > .env", "Read-only file system", policy)
+        bench.fails("rm .env", "busy" if policy is not READ_ONLY else "", policy)
+        bench.fails("mv secrets other", "busy" if policy is not READ_ONLY else "", policy)
+    assert "password" not in bench.out("cat /proc/self/mountinfo; grep -r password . || true")
+
+
+def hidden_stays_hidden_when_its_parents_are_changed() -> None:
+    os.makedirs("config/deep")
+    with open("config/deep/.env", "w") as file:
+        file.write("password")
+    secret = f"{os.getcwd()}/config/deep/.env"
+    bench = Bench(protected=(f"{os.getcwd()}/config/deep",), hidden=(secret,))
+    bench.out("chmod 000 config")
+    bench.session.look_again()
+    result = bench.run("chmod 755 config; cat config/deep/.env; echo > config/deep/x")
+    assert result.stdout == b"" and b"Read-only" in result.stderr, result
+    by_path = SandboxPolicy(type=WORKSPACE.type, hidden=(secret,))
+    bench = Bench(hidden=(secret,))
+    rename = "import os; os.rename('config', 'other')"
+    result = bench.run(["/usr/bin/python3", "-c", rename], by_path)
+    assert result.exit_code and b"busy" in result.stderr, result
+
+
+def what_the_host_replaces_is_held_again() -> None:
+    for name in (".env", "settings"):
+        with open(name, "w") as file:
+            file.write("password")
+    work = os.getcwd()
+    bench = Bench(protected=(f"{work}/settings",), hidden=(f"{work}/.env",))
+    bench.fails("cat .env; echo > settings", "Read-only")
+    for name in (".env", "settings"):
+        with open("new", "w") as file:
+            file.write("password")
+        os.rename("new", name)
+    assert bench.run("cat .env").stdout == b""
+    bench.fails("echo > settings", "Read-only")
+
+
+def a_fork_of_the_host_is_refused() -> None:
+    bench = Bench()
+    bench.out("true")
+    child = os.fork()
+    if child == 0:
+        try:
+            bench.run("true")
+        except ConfinementError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    bench.out("true")
+
+
+def protected_paths_are_read_only() -> None:
+    git("init", ".")
+    git("commit", "--allow-empty", "-m", "first")
+    os.mkdir(".vscode")
+    work = os.getcwd()
+    bench = Bench(protected=[f"{work}/{name}" for name in (".git/hooks", ".git/config", ".vscode")])
+    for path in (".git/hooks/pre-commit", ".git/config", ".vscode/tasks.json"):
+        bench.fails(f"echo > {path}", "Read-only file system")
+    for path in (".git", ".git/hooks", ".git/config", ".vscode"):
+        bench.fails(f"/usr/bin/python3 -c \"import os; os.rename('{path}', '{path}2')\"", "busy")
+        bench.fails(f"rm -rf {path}/hooks {path}", "")
+    bench.fails("echo > .git/new && mv -f .git/new .git/config", "busy")
+    bench.fails("ln .git/config other && echo > other", "")
+    assert os.path.getsize(".git/config") > 1 and os.path.exists(".git/hooks/pre-commit.sample")
+
+
+def git_commits_while_its_hooks_are_closed() -> None:
+    git("init", ".")
+    git("commit", "--allow-empty", "-m", "first")
+    bench = Bench(protected=[f"{os.getcwd()}/{name}" for name in (".git/hooks", ".git/config")])
+    bench.out("echo > file && git add file && git -c user.name=A -c user.email=a@b commit -m second")
+    git("fsck")
+
+
+def git_writes_can_be_blocked() -> None:
+    git("init", ".")
+    git("commit", "--allow-empty", "-m", "first")
+    bench = Bench(protected=[f"{os.getcwd()}/.git/config"])
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
+    bench.fails("git -c user.name=A -c user.email=a@b commit --allow-empty -m x", "Read-only", policy)
+    bench.out("git log && echo > file", policy)
+
+
+def nothing_is_left_in_the_tree() -> None:
+    git("init", ".")
+    git("commit", "--allow-empty", "-m", "first")
+    bench = Bench(protected=[f"{os.getcwd()}/.git/hooks"])
+    bench.out("true")
+    status = ["git", "status", "--porcelain", "--ignored"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+    assert os.listdir() == [".git"]
+
+
+def odd_names_work() -> None:
+    names = [b"a b", b"new\nline", b"\xff\xfe", b"'quote\"", "ü".encode(), b"-rf", b"$(id)"]
+    for name in names:
+        work = os.path.join(os.getcwdb(), name)
+        os.makedirs(os.path.join(work, b"hid\xff den"))
+        os.mkdir(os.path.join(work, b".git"))
+        text = os.fsdecode(work)
+        bench = Bench()
+        found = ([f"{text}/.git"], [f"{text}/" + os.fsdecode(b"hid\xff den")])
+        session = bench.backend.open_session([text], lambda _: found)  # noqa: B023
+        result = session.run(Request("pwd && echo > made && ! echo > .git/x && ls -A hid*", WORKSPACE, text))
+        assert (result.exit_code, result.stdout) == (0, work + b"\n"), (name, result)
+        assert os.path.exists(os.path.join(work, b"made"))
+        bench.close()
+
+
+def roots_that_cannot_be_stop_the_run() -> None:
+    bench = Bench()
+    for root, words in (
+        ("/nowhere", "does not exist"),
+        ("relative", "absolute"),
+        ("/", "root"),
+        ("/proc", "own"),
+    ):
+        try:
+            bench.backend.open_session([root]).run(bench.request("true", cwd="/"))
+        except ConfinementError as error:
+            assert words in str(error) and "\n" not in str(error)
+        else:
+            raise AssertionError(root)
+
+
+def a_root_may_be_a_file_or_a_link() -> None:
+    os.mkdir("real")
+    os.symlink("real", "link")
+    with open("file", "w"):
+        pass
+    bench = Bench()
+    work = bench.work
+    session = bench.backend.open_session([f"{work}/link", f"{work}/file"])
+    result = session.run(
+        Request("pwd -P; echo > x; echo > ../file; echo > ../other", WORKSPACE, f"{work}/link")
+    )
+    assert result.stdout.decode() == f"{work}/real\n"
+    assert os.path.exists("real/x") and os.path.getsize("file") == 1 and not os.path.exists("other")
+
+
+def a_swapped_link_opens_nothing() -> None:
+    """A root inside another: what a command made of it in between must not become writable."""
+    os.mkdir("inner")
+    victim = os.environ["HOME"]
+    bench = Bench()
+    work = bench.work
+    session = bench.backend.open_session([work, f"{work}/inner"])
+    session.run(bench.request("true"))
+    from pinfold.sandbox.linux.places import look
+    from pinfold.sandbox.operations import as_data
+    from pinfold.sandbox.plan import plan_pen
+
+    plan = plan_pen(WORKSPACE, look(WORKSPACE, [work, f"{work}/inner"]))
+    os.rmdir("inner")
+    os.symlink(victim, "inner")
+    operations = tuple(as_data(operation) for operation in plan.operations)
+    try:
+        bench.session.keeping.ask(("pen", bench.session.number, operations, {}))
+    except ConfinementError as error:
+        assert "openat2" in str(error), error
+    else:
+        raise AssertionError("a link was followed")
+
+
+# processes
+
+
+def host_processes_are_invisible() -> None:
+    bench = Bench()
+    assert set(bench.out("ls /proc | grep -x '[0-9]*' | wc -l").split()) <= {"4", "5", "6"}
+    bench.fails(f"kill -0 {os.getpid() + 100000} || kill {os.getppid()}", "No such process")
+
+
+def background_processes_are_seen_by_the_next_command() -> None:
+    bench = Bench()
+    bench.out("sleep 1000 & echo $!")
+    for policy in (WORKSPACE, READ_ONLY):
+        assert "sleep" in bench.out("cat /proc/[0-9]*/comm", policy)
+    bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')", READ_ONLY)
+    assert "sleep" not in bench.out("cat /proc/[0-9]*/comm")
+
+
+def no_capabilities() -> None:
+    bench = Bench()
+    for line in bench.out("grep Cap /proc/self/status").splitlines():
+        assert int(line.split()[1], 16) == 0, line
+    assert bench.out("grep NoNewPrivs /proc/self/status").split()[1] == "1"
+    bench.fails("mount -t tmpfs none /tmp", "")
+    bench.fails("unshare -Ur true", "")
+    bench.fails("umount /tmp", "")
+    bench.fails("chroot / true", "")
+
+
+def no_inherited_descriptors() -> None:
+    secret = os.open("/etc/passwd", os.O_RDONLY)
+    os.set_inheritable(secret, True)
+    bench = Bench()
+    listing = "import os; print([fd for fd in range(3, 999) if os.path.exists(f'/proc/self/fd/{fd}')])"
+    assert bench.out(["/usr/bin/python3", "-c", listing]) == "[]\n"
+
+
+def spawners_cannot_be_looked_into() -> None:
+    bench = Bench()
+    for pid in (1, 2):
+        for name in ("mem", "environ", "maps", "root/", "fd/", "cwd/"):
+            result = bench.run(f"ls -d /proc/{pid}/{name}. /proc/{pid}/{name} && cat /proc/{pid}/{name}")
+            assert result.exit_code, (pid, name, result)
+
+
+def the_environment_is_scrubbed() -> None:
+    bench = Bench()
+    given = {
+        "PATH": "/usr/bin:/bin",
+        "GITHUB_TOKEN": "x",
+        "LD_PRELOAD": "/x",
+        "LANG": "C",
+        "AWS_PROFILE": "p",
+    }
+    found = dict(line.split("=", 1) for line in bench.out(["env"], environment=given).splitlines())
+    assert found == {
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C",
+        "TMPDIR": "/tmp",
+        "PINFOLD_PEN": "1",
+        "PINFOLD_PEN_NETWORK": "0",
+        "IS_SANDBOX": "1",
+    }
+    keeping = SandboxPolicy(
+        type=PolicyType.WORKSPACE_READWRITE, environment=EnvironmentRules(keep=("GITHUB_*",), drop=("LANG",))
+    )
+    text = bench.out(["env"], keeping, environment=given)
+    assert "GITHUB_TOKEN=x" in text and "LANG" not in text
+
+
+def exit_codes_and_signals_are_told_apart() -> None:
+    bench = Bench()
+    assert (bench.run("exit 7").exit_code, bench.run("exit 137").exit_code) == (7, 137)
+    result = bench.run("kill -TERM $$")
+    assert (result.exit_code, result.signal) == (None, signal.SIGTERM)
+    assert bench.run(["no-such-program"]).exit_code == 127
+    assert bench.run(["/etc/passwd"]).exit_code == 126
+    assert bench.run("yes | head -1").stdout == b"y\n"
+    assert bench.out("trap").strip() == ""
+
+
+def a_timeout_ends_daemons_and_nothing_else() -> None:
+    bench = Bench()
+    bench.out("sleep 1001 & true")
+    began = time.monotonic()
+    result = bench.run("(setsid sleep 1002 &) & nohup sleep 1003 & sleep 1004", timeout=0.3)
+    assert result.timed_out and result.signal == signal.SIGKILL and result.exit_code is None
+    assert time.monotonic() - began < 2
+    assert bench.out("cat /proc/[0-9]*/cmdline | tr '\\0' ' '").count("sleep 100") == 1
+
+
+def cancel_ends_the_tree() -> None:
+    bench = Bench()
+    command = bench.session.start(bench.request("echo on; (setsid sleep 1002 &); sleep 1003"))
+    events = command.events()
+    assert next(events) == Output("stdout", b"on\n")  # type: ignore[arg-type]
+    threading.Timer(0.05, command.cancel).start()
+    *_, last = events
+    assert isinstance(last, Exited) and last.cancelled and last.signal == signal.SIGKILL
+    assert "sleep" not in bench.out("cat /proc/[0-9]*/comm")
+
+
+def a_fork_bomb_is_bounded() -> None:
+    bench = Bench()
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, limits=Limits(processes=200))
+    bench.out("sleep 1001 & true", policy)
+    result = bench.run("b() { b | b & }; b; sleep 1000", policy, timeout=1.0, output=1000)
+    assert result.timed_out
+    left = bench.out("cat /proc/[0-9]*/comm", policy).split()
+    assert left.count("sleep") == 1 and left.count("bash") <= 1, left
+
+
+def a_killed_spawner_is_replaced() -> None:
+    bench = Bench()
+    bench.out("true")
+    try:
+        bench.run("kill -9 $PPID; sleep 0.2")
+    except ConfinementError as error:
+        assert "pen ended" in str(error)
+    assert bench.out("echo again") == "again\n"
+
+
+def killing_the_keeper_ends_everything() -> None:
+    bench = Bench()
+    bench.out("sleep 1001 & true")
+    keeping = bench.session.keeping
+    inside = processes_of(keeping.process.pid)
+    assert len(inside) == 4
+    keeping.process.kill()
+    wait_until(lambda: not any(alive(pid) for pid in inside), 1.0)
+    try:
+        bench.out("true")
+    except ConfinementError:
+        pass
+    else:
+        raise AssertionError("it ran without a keeper")
+    bench.session = bench.backend.open_session([bench.work])
+    bench.out("true")
+
+
+def killing_the_host_ends_everything() -> None:
+    out, into = os.pipe()
+    host = subprocess.Popen([sys.executable, "-m", "tests.sandbox.probes", "_host"], stdout=into)
+    os.close(into)
+    with open(out) as told:
+        pids = [int(word) for word in told.readline().split()]
+        assert len(pids) == 5 and all(alive(pid) for pid in pids)
+        host.kill()
+        host.wait()
+        wait_until(lambda: not any(alive(pid) for pid in pids), 1.0)
+
+
+def _host() -> None:
+    bench = Bench()
+    bench.out("sleep 1001 & (setsid sleep 1002 &) ; true")
+    print(*processes_of(bench.session.keeping.process.pid), flush=True)
+    time.sleep(1000)
+
+
+def processes_of(keeper: int) -> list[int]:
+    """Everything below the keeper: the session's init, its spawners, and what they started."""
+    found = [keeper]
+    for pid in found:
+        found += [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(int(name)) == pid]
+    return found
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return -1
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def killing_all_one_can_leaves_the_session() -> None:
+    bench = Bench()
+    try:
+        bench.run("kill -9 -1")
+    except ConfinementError as error:
+        assert "pen ended" in str(error)
+    assert bench.out("echo again") == "again\n"
+
+
+def a_stopped_spawner_is_continued_or_given_up() -> None:
+    bench = Bench()
+    began = time.monotonic()
+    result = bench.run("kill -STOP $PPID; sleep 1000", timeout=0.3)
+    assert result.timed_out and result.signal == signal.SIGKILL
+    bench.run("(sleep 0.2; kill -STOP $PPID) & kill -STOP -1", timeout=0.3)
+    assert bench.out("echo again") == "again\n"
+    assert time.monotonic() - began < 10
+
+
+def pens_of_a_session_do_not_look_into_each_other() -> None:
+    bench = Bench()
+    pid = int(bench.out("sleep 1001 >/dev/null 2>&1 & echo $!"))
+    bench.out(f"cat /proc/{pid}/comm && kill -0 {pid}", READ_ONLY)
+    for name in ("environ", "mem", "root/etc/passwd", "cwd/."):
+        bench.fails(f"cat /proc/{pid}/{name}", "Permission denied", READ_ONLY)
+    bench.fails(f"echo > /proc/{pid}/cwd/x", "", READ_ONLY)
+    assert not os.path.exists("x")
+
+
+def host_fifos_and_sockets_are_closed() -> None:
+    home = os.environ["HOME"]
+    os.mkfifo(f"{home}/fifo")
+    reader = os.open(f"{home}/fifo", os.O_RDONLY | os.O_NONBLOCK)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(f"{home}/socket")
+    server.listen()
+    bench = Bench()
+    for policy in (WORKSPACE, READ_ONLY):
+        bench.fails(f"echo > {home}/fifo", "Permission denied", policy)
+        program = f"import socket; socket.socket(socket.AF_UNIX).connect({home + '/socket'!r})"
+        bench.fails(f'/usr/bin/python3 -c "{program}"', "", policy)
+    assert os.read(reader, 9) == b""
+    server.close()
+    os.close(reader)
+
+
+def a_pen_in_a_pen_is_refused_in_one_line() -> None:
+    bench = Bench()
+    program = (
+        "from pinfold.sandbox.linux.backend import LinuxBackend\n"
+        "try: LinuxBackend().open_session(['/usr'])\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    keep = SandboxPolicy(type=WORKSPACE.type, environment=EnvironmentRules(keep=("PYTHONPATH",)))
+    text = bench.out([sys.executable, "-c", program], keep)
+    assert text.startswith("ConfinementError no pen could be made: ") and text.count("\n") == 1, text
+
+
+def idle_pens_close_and_roots_are_added() -> None:
+    bench = Bench()
+    bench.out("true")
+    bench.out("true", READ_ONLY)
+    assert bench.session.close_idle(1000) == 0
+    assert bench.session.close_idle(0.000001) == 2
+    more = os.environ["HOME"]
+    bench.fails(f"echo > {more}/x", "Read-only")
+    bench.out("sleep 1001 & true")
+    bench.session.add_root(more)
+    bench.out(f"echo > {more}/x; pgrep sleep || grep sleep /proc/[0-9]*/comm")
+    assert os.path.exists(f"{more}/x")
+
+
+def the_umask_is_the_users() -> None:
+    os.umask(0o027)
+    assert Bench().out("umask") == "0027\n"
+
+
+def five_thousand_protected_paths_hold() -> None:
+    for number in range(5000):
+        os.makedirs(f"d{number}/.vscode")
+    work = os.getcwd()
+    bench = Bench(protected=[f"{work}/d{number}/.vscode" for number in range(5000)])
+    began = time.monotonic()
+    bench.fails("echo > d4999/.vscode/x", "Read-only")
+    print(f"{time.monotonic() - began:.3f} s")
+
+
+def nothing_is_left_in_the_tree_after_a_kill() -> None:
+    git("init", ".")
+    before = sorted(os.listdir("."))
+    killing_the_host_ends_everything()
+    assert sorted(os.listdir(".")) == before
+    status = ["git", "status", "--porcelain", "--ignored"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+
+
+# network
+
+
+def loopback_works_and_nothing_else() -> None:
+    bench = Bench()
+    server = socket.create_server(("127.0.0.1", 0))
+    port = server.getsockname()[1]
+    program = f"""
+import socket, threading
+mine = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=lambda: mine.accept()[0].sendall(b"hi")).start()
+assert socket.create_connection(mine.getsockname()).recv(9) == b"hi"
+for address in (("127.0.0.1", {port}), ("1.1.1.1", 80), ("198.18.0.1", 80)):
+    try:
+        socket.create_connection(address, timeout=1)
+    except OSError as error:
+        print(error.errno)
+"""
+    assert bench.out(["/usr/bin/python3", "-c", program]) == "111\n101\n101\n"
+    assert bench.out("ls /sys/class/net | wc -l")
+
+
+def a_server_left_running_is_reached_by_the_next_command() -> None:
+    bench = Bench()
+    with open("page", "w") as file:
+        file.write("hello")
+    bench.out("/usr/bin/python3 -m http.server -b 127.0.0.1 8123 & true")
+    fetch = (
+        "import time, urllib.request\n"
+        "for _ in range(100):\n"
+        "    try: print(urllib.request.urlopen('http://127.0.0.1:8123/page').read()); break\n"
+        "    except OSError: time.sleep(0.05)\n"
+    )
+    for policy in (WORKSPACE, READ_ONLY, WORKSPACE):
+        assert "hello" in bench.out(["/usr/bin/python3", "-c", fetch], policy)
+
+
+# streams
+
+
+def output_of_any_size_arrives() -> None:
+    bench = Bench()
+    for size in (0, 1, 1 << 20, 100_000_000):
+        assert len(bench.run(f"head -c {size} /dev/zero").stdout) == size
+    result = bench.run("head -c 5000000 /dev/zero; echo err >&2", output=1000)
+    assert (len(result.stdout), result.stderr, result.truncated, result.exit_code) == (
+        1000,
+        b"err\n",
+        True,
+        0,
+    )
+
+
+def input_of_any_size_is_taken() -> None:
+    bench = Bench()
+    data = bytes(range(256)) * 20_000
+    assert bench.run("cat", stdin=data).stdout == data
+    assert bench.run("head -c 1", stdin=data).stdout == b"\0"
+    assert bench.run("cat", stdin=b"").stdout == b""
+    assert bench.run("cat").stdout == b""
+
+
+def terminals_are_real() -> None:
+    bench = Bench()
+    command = bench.session.start(
+        bench.request("tty; stty size; read x; stty size; echo got $x", terminal=(30, 100))
+    )
+    seen = b""
+    for event in command.events():
+        if isinstance(event, Output):
+            seen += event.data
+            if b"30 100" in seen and b"got" not in seen and b"40" not in seen:
+                command.resize(40, 120)
+                command.write(b"word\n")
+    assert b"/dev/pts/0" in seen and b"40 120" in seen and b"got word" in seen, seen
+
+
+def many_threads_run_at_once() -> None:
+    bench = Bench()
+    found: list[str] = []
+
+    def work(number: int) -> None:
+        found.extend(bench.out(f"echo {number}.{turn}") for turn in range(5))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(f"{number}.{turn}\n" for number in range(16) for turn in range(5))
+
+
+def closing_ends_what_runs() -> None:
+    bench = Bench()
+    command = bench.session.start(bench.request("sleep 1000"))
+    threading.Timer(0.1, bench.session.close).start()
+    assert command.wait().cancelled
+    try:
+        bench.run("true")
+    except ConfinementError as error:
+        assert "closed" in str(error)
+    else:
+        raise AssertionError("a closed session ran something")
+
+
+PROBES = {
+    name: value
+    for name, value in list(globals().items())
+    if callable(value) and getattr(value, "__module__", "") == __name__ and name[0] != "_" and name.islower()
+    and name not in ("wait_until", "git", "processes_of", "alive")
+}  # fmt: skip
+
+if __name__ == "__main__":
+    try:
+        globals()[sys.argv[1]]()
+    except ConfinementError as error:
+        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
+            print(f"this machine has no user namespaces for us: {error}")
+            sys.exit(77)
+        raise
+    finally:
+        for bench in OPEN:
+            bench.close()

@@ -1,0 +1,163 @@
+"""The profile: each rule by example, without a kernel, and the whole of it as golden files.
+
+`PINFOLD_GOLDEN=write pytest tests/sandbox/seccomp` writes the golden files anew; look at the difference.
+"""
+
+import os
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from pinfold.kernel.numbers import ARCHITECTURES, NUMBERS
+from pinfold.sandbox.seccomp.emulate import call, dump
+from pinfold.sandbox.seccomp.profile import UnixSockets, Warden, profile, rules
+
+GOLDEN = Path(__file__).parent / "golden"
+VARIANTS = list(product(ARCHITECTURES, Warden, UnixSockets))
+HIGH = 1 << 32
+"""A bit in the upper half of a register, which the kernel drops from an int."""
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("warden", "unix"), [(Warden.ABSENT, UnixSockets.PAIRS), (Warden.PRESENT, UnixSockets.STREAMS)]
+)
+def test_golden(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+    path = GOLDEN / f"{architecture}-{warden.value}-{unix.value}.txt"
+    text = dump(profile(architecture, warden, unix))
+    if os.environ.get("PINFOLD_GOLDEN") == "write":
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+# Whether or not there is a warden.
+ALWAYS = [
+    # ordinary work
+    ("read", (), "allow"),
+    ("execve", (), "allow"),
+    ("clone", (0x11,), "allow"),
+    ("clone", (0x3D0F00,), "allow"),  # a thread
+    ("clone", (0x4111,), "allow"),  # vfork
+    ("clone", (0x80,), "allow"),  # an exit signal, not CLONE_NEWTIME
+    ("unshare", (0x400,), "allow"),  # CLONE_FILES
+    ("ptrace", (), "allow"),
+    ("process_vm_readv", (), "allow"),
+    ("seccomp", (), "allow"),
+    ("landlock_restrict_self", (), "allow"),
+    ("unlinkat", (), "allow"),
+    ("fchmodat2", (), "allow"),
+    # namespaces
+    ("clone", (0x10000011,), "EPERM"),
+    ("clone", (0x20000011,), "EPERM"),
+    ("clone", (HIGH | 0x10000011,), "EPERM"),
+    ("unshare", (0x10000000,), "EPERM"),
+    ("unshare", (0x80,), "EPERM"),
+    ("setns", (), "EPERM"),
+    ("clone3", (), "ENOSYS"),
+    # mounts
+    *[(name, (), "EPERM") for name in ("mount", "umount2", "pivot_root", "chroot", "mount_setattr")],
+    *[(name, (), "EPERM") for name in ("open_tree", "open_tree_attr", "move_mount", "fsopen", "fsmount")],
+    # ways around, ways into the kernel
+    *[(name, (), "ENOSYS") for name in ("io_uring_setup", "io_uring_enter", "io_uring_register")],
+    *[(name, (), "ENOSYS") for name in ("keyctl", "add_key", "request_key")],
+    *[(name, (), "EPERM") for name in ("bpf", "perf_event_open", "userfaultfd", "open_by_handle_at")],
+    *[(name, (), "EPERM") for name in ("kexec_load", "finit_module", "swapon", "reboot", "acct", "quotactl")],
+    *[(name, (), "EPERM") for name in ("settimeofday", "clock_settime", "sethostname", "syslog")],
+    # ioctl, by the low 32 bits
+    ("ioctl", (0, 0x5413), "allow"),  # TIOCGWINSZ
+    ("ioctl", (0, 0x5412), "EPERM"),
+    ("ioctl", (0, HIGH | 0x5412), "EPERM"),
+    ("ioctl", (0, 0x541C), "EPERM"),
+    ("ioctl", (0, 0x5000940E), "EPERM"),  # BTRFS_IOC_SUBVOL_CREATE
+    ("ioctl", (0, 0x50009418), "EPERM"),
+    # sockets
+    ("socket", (2, 1, 0), "allow"),
+    ("socket", (2, 0x80002, 17), "allow"),
+    ("socket", (10, 0x801, 6), "allow"),
+    ("socket", (2, 2, 1), "allow"),  # ping
+    ("socket", (2, 3, 1), "EPERM"),  # SOCK_RAW
+    ("socket", (2, 10, 0), "EPERM"),  # SOCK_PACKET
+    ("socket", (2, 1, 262), "EPROTONOSUPPORT"),  # Multipath TCP
+    ("socket", (2, 1, 132), "EPROTONOSUPPORT"),  # SCTP
+    ("socket", (16, 3, 0), "allow"),  # NETLINK_ROUTE
+    ("socket", (16, 3, 9), "EPROTONOSUPPORT"),  # NETLINK_AUDIT
+    ("socket", (16, 3, 12), "EPROTONOSUPPORT"),  # NETLINK_NETFILTER
+    *[("socket", (family, 1, 0), "EAFNOSUPPORT") for family in (0, 17, 38, 40, 31, 42, 44)],
+    ("socket", (HIGH | 40, 1, 0), "EAFNOSUPPORT"),
+    ("socketpair", (1, 1, 0), "allow"),
+    ("socketpair", (1, 0x80005, 0), "allow"),
+    ("socketpair", (1, 2, 0), "EPROTONOSUPPORT"),
+    ("socketpair", (1, 3, 0), "EPROTONOSUPPORT"),
+    ("socketpair", (40, 1, 0), "EAFNOSUPPORT"),
+    ("socket", (1, 2, 0), "EPROTONOSUPPORT"),
+    ("socket", (1, 0x80802, 0), "EPROTONOSUPPORT"),
+    ("socket", (1, 3, 0), "EPROTONOSUPPORT"),
+    ("sendto", (3, 0, 0, 0x4000), "allow"),
+    ("sendto", (3, 0, 0, 0x20000000), "EOPNOTSUPP"),
+    ("sendmsg", (3, 0, 0x20000000), "EOPNOTSUPP"),
+    ("sendmmsg", (3, 0, 0, 0x20004000), "EOPNOTSUPP"),
+    # the tag of a command
+    ("prlimit64", (0, 15, 0, 0x1000), "allow"),
+    ("prlimit64", (0, 15, 0x1000), "EPERM"),
+    ("prlimit64", (0, 15, HIGH), "EPERM"),
+    ("prlimit64", (0, HIGH | 15, 0x1000), "EPERM"),
+    ("prlimit64", (0, 7, 0x1000), "allow"),
+    ("prlimit64", (1, 7, 0x1000), "EPERM"),
+    ("prlimit64", (1, 7, HIGH), "EPERM"),
+    ("prlimit64", (1, 7, 0), "allow"),
+    ("setrlimit", (15, 0), "EPERM"),
+    ("setrlimit", (7, 0), "allow"),
+    # personality
+    ("personality", (0xFFFFFFFF,), "allow"),
+    ("personality", (0x40000,), "allow"),
+    ("personality", (0x400000,), "EPERM"),  # READ_IMPLIES_EXEC
+]
+
+# What the warden is asked, and what of it is simply allowed where there is none.
+NAMING = ("mkdirat", "mknodat", "linkat", "symlinkat", "renameat", "renameat2", "bind", "connect")
+OLD_NAMING = ("creat", "mkdir", "mknod", "link", "symlink", "rename")
+NOTIFIED = [
+    ("openat", (0, 0, 0), "allow"),
+    ("openat", (0, 0, 0o2400000), "allow"),
+    *[("openat", (0, 0, flags), "notify") for flags in (1, 2, 3, 0o100, 0o1000, 0o20200002, 0o101)],
+    ("openat", (0, 0, HIGH | 1), "notify"),
+    ("open", (0, 0), "allow"),
+    ("open", (0, 0o101), "notify"),
+    ("openat2", (), "ENOSYS"),
+    *[(name, (), "notify") for name in (*NAMING, *OLD_NAMING)],
+]
+
+
+@pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
+def test_what_is_always_so(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+    program = profile(architecture, warden, unix)
+    for name, arguments, expected in ALWAYS:
+        assert call(program, architecture, name, *arguments) == expected, (name, arguments)
+
+
+@pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
+def test_what_the_warden_is_asked(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+    program = profile(architecture, warden, unix)
+    for name, arguments, expected in NOTIFIED:
+        if name in NUMBERS[architecture]:
+            wanted = expected if warden is Warden.PRESENT else "allow"
+            assert call(program, architecture, name, *arguments) == wanted, (name, arguments)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("warden", Warden)
+def test_unix_sockets_need_a_judge(architecture: str, warden: Warden) -> None:
+    pairs = profile(architecture, warden, UnixSockets.PAIRS)
+    streams = profile(architecture, warden, UnixSockets.STREAMS)
+    assert call(pairs, architecture, "socket", 1, 1, 0) == "EAFNOSUPPORT"
+    assert call(streams, architecture, "socket", 1, 1, 0) == "allow"
+    assert call(streams, architecture, "socket", 1, 0x80005, 0) == "allow"
+
+
+def test_the_refusing_member_is_the_default() -> None:
+    assert profile("x86_64") == profile("x86_64", next(iter(Warden)), next(iter(UnixSockets)))
+
+
+def test_every_rule_names_calls() -> None:
+    assert all(rule.calls for rule in rules(Warden.PRESENT, UnixSockets.PAIRS))

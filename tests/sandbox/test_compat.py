@@ -1,0 +1,73 @@
+"""What a machine cannot do is taken out of the plan, and named."""
+
+from typing import Any
+
+import pytest
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.machine import Layer as Fact
+from pinfold.model.machine import Machine
+from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
+from pinfold.sandbox.compat import fit, require_accepted
+from pinfold.sandbox.enforcement import Layer, Level
+from pinfold.sandbox.linux.machine import ask_machine
+from pinfold.sandbox.operations import Landlock, Place, Seccomp
+from pinfold.sandbox.plan import PAIRS, STREAMS, Places, plan_pen
+
+READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
+PLAN = plan_pen(READ_ONLY, Places((Place("/work"),)))
+
+
+def machine(**facts: Any) -> Machine:
+    return ask_machine()._replace(**{"landlock": 9, "seccomp": Fact(True), "release": "6.18.1-x", **facts})
+
+
+def kinds(plan: Any, kind: type) -> list[Any]:
+    return [operation for operation in plan.operations if isinstance(operation, kind)]
+
+
+def test_a_machine_that_can_do_all_enforces_all() -> None:
+    plan, enforcement = fit(PLAN, machine(), READ_ONLY)
+    assert (enforcement.level, enforcement.missing) == (Level.FULL, ())
+    assert kinds(plan, Seccomp) == [Seccomp(STREAMS)]
+    require_accepted(enforcement, ())
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "missing"),
+    [
+        ({"landlock": 7}, READ_ONLY, []),
+        ({"landlock": 0}, READ_ONLY, [Layer.LANDLOCK]),
+        ({"landlock": 1}, READ_ONLY, [Layer.LANDLOCK]),
+        ({"seccomp": Fact(False)}, READ_ONLY, [Layer.SECCOMP]),
+        ({"seccomp": Fact(False), "landlock": 7}, READ_ONLY, [Layer.SECCOMP, Layer.UNIX_SOCKETS]),
+        ({}, WORKSPACE, [Layer.NAMES]),
+        ({"superuser": True, "release": "6.8.0"}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)),
+         [Layer.PROCESSES]),
+        ({"superuser": True}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)), []),
+        ({}, SandboxPolicy(READ_ONLY.type, limits=Limits(memory=9)), [Layer.MEMORY]),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_named(facts: dict[str, Any], policy: SandboxPolicy, missing: list[Layer]) -> None:
+    plan, enforcement = fit(PLAN, machine(**facts), policy)
+    assert [gap.layer for gap in enforcement.missing] == missing
+    assert enforcement.level is (Level.PARTIAL if missing else Level.FULL)
+    assert bool(kinds(plan, Landlock)) == bool(machine(**facts).landlock)
+    require_accepted(enforcement, missing)
+    for layer in missing:
+        with pytest.raises(ConfinementError, match=layer):
+            require_accepted(enforcement, set(missing) - {layer})
+
+
+def test_below_landlock_9_only_pairs_of_unix_sockets() -> None:
+    plan, _ = fit(PLAN, machine(landlock=7), READ_ONLY)
+    assert kinds(plan, Seccomp) == [Seccomp(PAIRS)]
+
+
+@pytest.mark.parametrize("fact", ["user_namespace", "fresh_proc"])
+def test_no_fence_no_run_even_if_accepted(fact: str) -> None:
+    plan, enforcement = fit(PLAN, machine(**{fact: Fact(False, "no such luck")}), READ_ONLY)
+    assert (plan.operations, enforcement.level) == ((), Level.NONE)
+    with pytest.raises(ConfinementError, match="no such luck"):
+        require_accepted(enforcement, tuple(Layer))

@@ -1,0 +1,50 @@
+"""Which variables a command sees."""
+
+import pytest
+
+from pinfold.model.policy import EnvironmentRules
+from pinfold.sandbox.environment import is_kept, scrub
+
+NONE = EnvironmentRules()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "SHELL", "VIRTUAL_ENV", "GOPATH",
+     "CARGO_HOME", "JAVA_HOME", "CC", "CFLAGS", "TZ", "COLUMNS", "CI", "DO_NOT_TRACK", "NVM_DIR",
+     "GIT_AUTHOR_NAME", "SSL_CERT_FILE"],
+)  # fmt: skip
+def test_ordinary_names_stay(name: str) -> None:
+    assert is_kept(name, NONE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GITHUB_TOKEN", "github_token", "AWS_ACCESS_KEY_ID", "OPENAI_API_KEY", "DB_PASSWORD",
+     "PGPASSWORD", "MY_SECRET", "STRIPE_KEY", "DATABASE_URL", "LD_PRELOAD", "LD_LIBRARY_PATH",
+     "BASH_ENV", "ENV", "BASH_FUNC_x%%", "PYTHONPATH", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT",
+     "RUBYOPT", "GIT_SSH_COMMAND", "GIT_DIR", "SSH_AUTH_SOCK", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
+     "XDG_RUNTIME_DIR", "PINFOLD_POLICY", "TMPDIR", "PS4", "PROMPT_COMMAND", ""],
+)  # fmt: skip
+def test_secrets_loaders_and_agents_go(name: str) -> None:
+    assert not is_kept(name, NONE)
+
+
+def test_drop_is_stronger_than_keep() -> None:
+    rules = EnvironmentRules(keep=("MY_*",), drop=("MY_SECRET", "path"))
+    assert is_kept("MY_TOKEN", rules)
+    assert not is_kept("MY_SECRET", rules)
+    assert not is_kept("PATH", rules)
+
+
+def test_a_pen_says_that_it_is_one() -> None:
+    found = scrub({"IS_SANDBOX": "no", "A": "b"}, NONE, network=False, temporary="/tmp")
+    assert found == {
+        "A": "b",
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "TMPDIR": "/tmp",
+        "PINFOLD_PEN": "1",
+        "PINFOLD_PEN_NETWORK": "0",
+        "IS_SANDBOX": "1",
+    }
+    assert "TMPDIR" not in scrub({"TMPDIR": "/x"}, NONE, network=False, temporary=None)

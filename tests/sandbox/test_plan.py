@@ -1,0 +1,162 @@
+"""Plans are values: compared with golden texts, and by what must hold of any of them."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
+from pinfold.sandbox.operations import (
+    Bind,
+    EnterRoot,
+    Hide,
+    Kind,
+    Landlock,
+    Pin,
+    Place,
+    Point,
+    Protect,
+    Seal,
+    as_data,
+)
+from pinfold.sandbox.plan import Places, Plan, plan_pen
+
+GOLDEN = Path(__file__).parent / "golden"
+WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
+READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+WORK = Place("/home/u/work")
+
+
+def file(path: str) -> Place:
+    return Place(path, Kind.FILE)
+
+
+CASES = {
+    "workspace": (
+        SandboxPolicy(
+            type=PolicyType.WORKSPACE_READWRITE,
+            additional_readwrite_paths=("/srv/cache",),
+            limits=Limits(processes=512, memory=1 << 30),
+        ),
+        Places(
+            (WORK, Place("/tmp/other")),
+            writable=(Place("/srv/cache"),),
+            readable=(file("/run/user/token"), Place("/usr/share")),
+            protected=(Place(f"{WORK.path}/.git/hooks"), file(f"{WORK.path}/sub/.git/info/attributes")),
+            hidden=(Place("/home/u/.ssh"), file(f"{WORK.path}/.env")),
+        ),
+    ),
+    "read-only": (
+        READ_ONLY,
+        Places((WORK, Place("/tmp/other")), protected=(file(f"{WORK.path}/.git/config"),)),
+    ),
+    "no-tmp": (SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True), Places((WORK,))),
+    "no-git": (
+        SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True),
+        Places((WORK,), protected=(file(f"{WORK.path}/.git/config"), Place(f"{WORK.path}/a/.git/hooks"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plans_are_as_they_were(name: str) -> None:
+    path = GOLDEN / f"{name}.plan"
+    text = f"{plan_pen(*CASES[name])}\n"
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("type_", [PolicyType.UNSPECIFIED, PolicyType.INSECURE_NONE])
+def test_what_describes_no_pen_is_refused(type_: PolicyType) -> None:
+    with pytest.raises(ConfinementError):
+        plan_pen(SandboxPolicy(type=type_), Places((WORK,)))
+
+
+@pytest.mark.parametrize("root", ["/", "/proc", "/proc/1", "/sys/kernel", "/dev", "/dev/pts"])
+def test_roots_that_no_pen_can_have(root: str) -> None:
+    with pytest.raises(ConfinementError):
+        plan_pen(WORKSPACE, Places((Place(root),)))
+
+
+def test_shared_memory_may_hold_a_workspace() -> None:
+    plan = plan_pen(WORKSPACE, Places((Place("/dev/shm/work"),)))
+    assert Point("/dev/shm/work", Kind.DIRECTORY) in plan.operations
+
+
+names = st.sampled_from(["a", "b", ".git", "hooks", "config", "tmp", "run", "home"])
+paths = st.lists(names, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+found = st.lists(paths.map(Place), max_size=4).map(tuple)
+policies = st.builds(
+    SandboxPolicy,
+    type=st.sampled_from([PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY]),
+    block_git_writes=st.booleans(),
+    disable_tmp_write=st.booleans(),
+)
+places = st.builds(Places, found, found, found, found, found)
+
+
+def covers(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")
+
+
+@given(policies, places)
+def test_what_is_hidden_is_hidden_last(policy: SandboxPolicy, where: Places) -> None:
+    operations = plan_pen(policy, where).operations
+    for hidden in where.hidden:
+        place = operations.index(Hide(hidden.path, hidden.kind))
+        for later in operations[place:]:
+            assert not isinstance(later, Bind | Pin | Protect | Point), later
+        (landlock,) = (operation for operation in operations if isinstance(operation, Landlock))
+        assert not any("make" in rule.access and covers(rule.path, hidden.path) and rule.path not in OWN
+                       for rule in landlock.rules)  # fmt: skip
+
+
+OWN = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+@given(policies, places)
+def test_what_is_protected_is_under_a_read_only_mount(policy: SandboxPolicy, where: Places) -> None:
+    operations = plan_pen(policy, where).operations
+    writable = {
+        operation.path for operation in operations if isinstance(operation, Bind) and operation.writable
+    }
+    shut = [operation.path for operation in operations if isinstance(operation, Protect)]
+    for place in where.protected:
+        if any(covers(place.path, top) for top in writable):
+            assert any(covers(place.path, top) for top in shut)
+
+
+@given(policies, places)
+def test_read_only_mode_opens_nothing(policy: SandboxPolicy, where: Places) -> None:
+    operations = plan_pen(policy, where).operations
+    if policy.type is PolicyType.WORKSPACE_READONLY:
+        assert not any(isinstance(operation, Bind) and operation.writable for operation in operations)
+
+
+@given(policies, places)
+def test_parents_come_before_children_and_covers_are_sealed(policy: SandboxPolicy, where: Places) -> None:
+    operations = plan_pen(policy, where).operations
+    binds = [operation.path for operation in operations if isinstance(operation, Bind)]
+    assert binds == sorted(set(binds))
+    enter = operations.index(EnterRoot())
+    assert all(operations.index(each) < enter for each in operations if isinstance(each, Seal | Bind | Hide))
+
+
+def test_a_plan_is_plain_data_for_the_keeper() -> None:
+    import marshal
+
+    plan = plan_pen(*CASES["workspace"])
+    data = tuple(as_data(operation) for operation in plan.operations)
+    assert marshal.loads(marshal.dumps(data)) == data  # type: ignore[arg-type]
+
+
+def test_five_thousand_protected_paths_plan_quickly() -> None:
+    import time
+
+    where = Places((WORK,), protected=tuple(file(f"{WORK.path}/d{n}/.git/config") for n in range(5000)))
+    began = time.perf_counter()
+    plan = plan_pen(WORKSPACE, where)
+    assert sum(isinstance(operation, Protect) for operation in plan.operations) == 5000
+    assert time.perf_counter() - began < 2
+    assert isinstance(plan, Plan)
