@@ -26,7 +26,7 @@ from pinfold.sandbox.plan import Places, Plan, plan_pen
 GOLDEN = Path(__file__).parent / "golden"
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
-WORK = Place("/home/u/work")
+WORK = Place("/home/u/code")
 
 
 def file(path: str) -> Place:
