@@ -78,12 +78,17 @@ def main() -> int:
         seen = median_ms(lambda n: session.check(LINES[n % len(LINES)]), rounds * 10)
         new = median_ms(lambda n: session.check(f"{LINES[n % len(LINES)]} && echo {n}"), rounds * 5, 0.02)
         rush = median_ms(lambda n: session.check(f"{LINES[n % len(LINES)]} && ls {n}"), rounds * 5)
-        bare = median_ms(started(sys.executable, "-I", "-c", "pass"), rounds)
-        cold = median_ms(started(PINFOLD, "check", "--settings", "settings.toml", LINES[0]), rounds)
+        # In turns: a machine that changes its pace in between would spoil the ratio.
+        bare_start = started(sys.executable, "-I", "-c", "pass")
+        cold_start = started(PINFOLD, "check", "--settings", "settings.toml", LINES[0])
+        pairs = [(median_ms(bare_start, 1), median_ms(cold_start, 1)) for _ in range(rounds)]
+        bare, cold = (statistics.median(times) for times in zip(*pairs, strict=True))
 
-    print(f"a decision on a line seen before   {seen:8.3f} ms   (aim {AIMS['seen']} ms)")
-    print(f"a decision on a new line           {new:8.3f} ms   (aim {AIMS['new']} ms)")
-    print(f"the same, one upon the other       {rush:8.3f} ms")
+    print(
+        f"a decision on a line seen before   {seen:8.3f} ms   {seen / bare:.3f}x bare (aim {AIMS['seen']} ms)"
+    )
+    print(f"a decision on a new line           {new:8.3f} ms   {new / bare:.3f}x bare (aim {AIMS['new']} ms)")
+    print(f"the same, one upon the other       {rush:8.3f} ms   {rush / bare:.3f}x bare")
     print(f"python -I -c pass                  {bare:8.2f} ms")
     print(
         f"pinfold check, started cold        {cold:8.2f} ms   {cold / bare:.2f}x bare (aim {AIMS['cold']}x)"

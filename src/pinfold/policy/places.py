@@ -11,7 +11,7 @@ from pinfold.model.facts import Facts
 from pinfold.model.script import Command, Computed, Variable, Word
 from pinfold.policy.paths import contains
 
-BARE = re.compile(r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])")
+BARE = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
 """The root or the home as a word of its own, wherever in a line."""
 OWN_PROCESS = ("self", "thread-self")
 
@@ -106,7 +106,7 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
     # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.
     directories = bases(command, facts) or (facts.cwd, facts.home)
     for word in command.deletes:
-        if _is_wholly_unknown(word) and (named := BARE.search(facts.script.text)):
+        if _is_wholly_unknown(word) and (named := re.search(BARE, facts.script.text)):
             # Values are not followed; a line that names the root or the home beside such a word may mean it.
             yield word, "/" if named[0] == "/" else facts.home
             continue

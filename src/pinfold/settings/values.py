@@ -29,8 +29,8 @@ _UNITS_OF_SIZE = {
     "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
 }  # fmt: skip
 _LARGEST = 2**62
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAME_PATTERN = re.compile(r"[A-Za-z0-9_*?]+")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_NAME_PATTERN = r"[A-Za-z0-9_*?]+"
 _DURATION_HELP = 'write "10m", "90s" or "1h30m", or "" for no limit'
 _SIZE_HELP = 'write "512MB" or "2GiB", or "" for no limit'
 
@@ -144,7 +144,7 @@ def _host(value: object, _: str) -> object:
 
 def _name_pattern(value: object, _: str) -> object:
     text = str(_text(value))
-    if not _NAME_PATTERN.fullmatch(text):
+    if not re.fullmatch(_NAME_PATTERN, text):
         raise BadValue(f"`{visible(text[:60])}` is not a variable name", "such as `CI` or `AWS_*`")
     return text
 
@@ -165,7 +165,7 @@ def _hook(value: object, _: str) -> object:
 
 
 def _variable(value: object, name: str) -> object:
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise BadValue(f"`{visible(name[:60])}` is not a variable name")
     if not isinstance(value, str) or "\0" in value:
         raise BadValue("must be a text, without NUL")

@@ -38,8 +38,8 @@ ROLES = frozenset(
 
 
 # Pathspecs that are patterns or have magic, and those that lead elsewhere.
-PATTERN = re.compile(r"[*?\[]|^:[(/!^]")
-OUTSIDE = re.compile(r"[/~]|\.\.(/|$)|.*/\.\.(/|$)")
+PATTERN = r"[*?\[]|^:[(/!^]"
+OUTSIDE = r"[/~]|\.\.(/|$)|.*/\.\.(/|$)"
 
 
 class Stage(NamedTuple):
@@ -89,10 +89,10 @@ class _Found:
         Facts about git: a path is a pattern, in which `*` matches `/` too, and after `:` it may begin with
         magic. A path out of the repository means --no-index, and then directories are read.
         """
-        if PATTERN.search(word.literal or ""):
+        if re.search(PATTERN, word.literal or ""):
             self.below = True
             self.reads.append(literal_word(".", word.span))
-        self.below = self.below or bool(OUTSIDE.match(word.literal or ""))
+        self.below = self.below or bool(re.match(OUTSIDE, word.literal or ""))
         if ":" in word.start:
             self.reads.append(drop(word, word.start.rindex(":") + 1))
         elif word.literal is not None:

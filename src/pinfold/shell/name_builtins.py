@@ -16,7 +16,7 @@ from pinfold.shell.variables import RUN_LATER, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
 
-_COUNTS = re.compile(r"%[-+ #0'*.0-9]*[hlLjzt]*n")
+_COUNTS = r"%[-+ #0'*.0-9]*[hlLjzt]*n"
 
 
 def _takes_names(*value_options: str) -> Judge:
@@ -73,7 +73,7 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
 def _printf(_: Command, words: list[Word], findings: Findings) -> None:
     _option_names_variable(words, "v", findings)
     for word in words:
-        if _COUNTS.search(word.literal or "") or (
+        if re.search(_COUNTS, word.literal or "") or (
             word.literal is None and word is words[0] and _is_set(word)
         ):
             # `%n` gives the variable that its operand names the number of characters so far.

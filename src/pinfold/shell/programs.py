@@ -37,9 +37,9 @@ GNU = frozenset({
     "unlink", "updatedb", "uptime", "users", "vdir", "wc", "which", "who", "whoami", "xargs", "yes",
 })
 # fmt: on
-VERSION = re.compile(r"(?<=[A-Za-z+])-?[0-9][0-9.]*$")
-CAPITAL = re.compile(r"[A-Z]")
-PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+VERSION = r"(?<=[A-Za-z+])-?[0-9][0-9.]*$"
+CAPITAL = r"[A-Z]"
+PLAIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
 class Option(Struct, frozen=True, forbid_unknown_fields=True):
@@ -224,7 +224,7 @@ class Chart:
         """The one name of a subcommand that has several."""
         program = self.program
         if program.abbreviates:
-            name = CAPITAL.sub(lambda capital: "-" + capital[0].lower(), name)  # as npm reads `runScript`
+            name = re.sub(CAPITAL, lambda capital: "-" + capital[0].lower(), name)  # as npm reads `runScript`
         if program.abbreviates and name not in program.aliases and not self._is_listed(name):
             names = {*program.aliases, *program.subcommands, *program.known.split()}
             meant = {program.aliases.get(long, long) for long in names if long.startswith(name)}
@@ -275,7 +275,7 @@ def program_name(word: str) -> str:
         return name
     if name.startswith("g") and name[1:] in GNU:
         return name[1:]
-    shorter = VERSION.sub("", name)
+    shorter = re.sub(VERSION, "", name)
     return shorter if shorter != name and _file(shorter) else name
 
 
@@ -293,7 +293,7 @@ def chart(name: str) -> Chart | None:
 @lru_cache(maxsize=512)
 def _file(name: str) -> str:
     stem = SPELLED.get(name, name)
-    if not PLAIN_NAME.fullmatch(stem) or stem == "environment":
+    if not re.fullmatch(PLAIN_NAME, stem) or stem == "environment":
         return ""
     file = os.path.join(DATA, stem + ".toml")
     return file if os.path.isfile(file) else ""
