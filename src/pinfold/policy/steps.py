@@ -55,7 +55,8 @@ def no_fence(case: Case) -> Reasons:
     if not case.wants_fence or case.facts.fence_available or accepted is IfUnavailable.RUN:
         return SILENT
     verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
-    said, remedy = "this machine cannot hold the fence", "`pinfold doctor` says what is missing"
+    said = "this machine cannot hold the fence"
+    remedy = "run it where the fence can be held, or accept that by name in `sandbox.if_unavailable`"
     return (
         by_setting(case.settings, "no_fence", verdict, said, "sandbox.if_unavailable", str(accepted), remedy),
     )
