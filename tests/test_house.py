@@ -19,8 +19,10 @@ MAY_IMPORT = {
     "settings": {"model"},
     "kernel": {"model"},
     "sandbox": {"model", "kernel"},
-    "session": {"model", "shell", "policy", "settings"},
-    "cli": {"model", "shell", "policy", "settings", "session"},
+    "approval": {"model"},
+    "audit": {"model"},
+    "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "audit"},
+    "cli": {"model", "shell", "policy", "settings", "approval", "session"},
 }
 # Who may start a process: the shell parser's own, the hook runner, and the fence.
 STARTS_PROCESSES = {

@@ -565,7 +565,7 @@ def idle_pens_close_and_roots_are_added() -> None:
     more = os.environ["HOME"]
     bench.fails(f"echo > {more}/x", "Read-only")
     bench.out("sleep 1001 & true")
-    bench.session.add_root(more)
+    bench.session.change_roots((*bench.session.roots, more))
     bench.out(f"echo > {more}/x; pgrep sleep || grep sleep /proc/[0-9]*/comm")
     assert os.path.exists(f"{more}/x")
 

@@ -32,8 +32,12 @@ class Verb(NamedTuple):
 
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
 EXITS = "exit: 0 allow, 10 ask, 11 deny, 2 bad input or settings, 125 pinfold itself failed"
+RUN_EXITS = (
+    "exit: the command's own, 128 + N for signal N; 124 timed out, 125 pinfold itself failed, 126 denied"
+)
 
 VERBS = {
+    "run": Verb("run", "run a command inside the fence, once it is decided that it may", RUN_EXITS),
     "check": Verb("check", "say whether a command, path, host or tool is allowed", EXITS),
     "explain": Verb(
         "explain", "the same with its reasons, for a person: a command, path, host or tool", EXITS

@@ -2,6 +2,8 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import Any
 
 from pinfold.cli.common import add_common, here
 from pinfold.model.errors import PolicyError
@@ -24,28 +26,45 @@ def add_request(parser: ArgumentParser) -> None:
     parser.add_argument("--host", metavar="HOST:PORT", help="judge a connection")
     parser.add_argument("--mcp", metavar="SERVER:TOOL", help="judge a call of an MCP tool")
     parser.add_argument("--browser", metavar="ACTION", help="judge the use of a browser")
+    add_choices(parser)
+    add_call(parser)
+    add_common(parser)
+
+
+def add_choices(parser: ArgumentParser) -> None:
+    """The command line's layer of the settings."""
     parser.add_argument("--policy", choices=POLICY_WORDS, help="the policy of this run")
     parser.add_argument("--network", choices=("none", "ask", "rules", "all"), help="the network of this run")
     parser.add_argument(
         "--mode", choices=("ask_every_time", "use_allowlist", "run_everything"), help="the mode of this run"
     )
+
+
+def add_call(parser: ArgumentParser) -> None:
+    """What a call says of itself."""
     parser.add_argument("--sandbox-policy", metavar="JSON", help="a policy the call itself asks for")
     parser.add_argument("--description", default="", help="what the agent says the command is for")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds the command may take")
     parser.add_argument(
         "--dangerously-disable-sandbox", action="store_true", help="the call asks to run without the fence"
     )
-    add_common(parser)
 
 
-def session_of(args: Namespace) -> Session:
-    chosen = {"sandbox": {"policy": args.policy}, "network": {"access": args.network}}
-    overrides: dict[str, object] = {
-        section: values for section, values in chosen.items() if all(values.values())
+def session_of(
+    args: Namespace, lists: Mapping[str, Mapping[str, object]] | None = None, **given: Any
+) -> Session:
+    """The session that the arguments describe; `lists` are more values of the command line's layer."""
+    chosen: dict[str, dict[str, object]] = {
+        "sandbox": {"policy": args.policy},
+        "network": {"access": args.network},
     }
-    if args.mode:
-        overrides["mode"] = args.mode
-    return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides)
+    for section, values in (lists or {}).items():
+        chosen[section] = {**chosen.get(section, {}), **values}
+    overrides: dict[str, object] = {"mode": args.mode} if args.mode else {}
+    for section, values in chosen.items():
+        if said := {key: value for key, value in values.items() if value}:
+            overrides[section] = said
+    return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides, **given)
 
 
 def request_of(args: Namespace) -> Request:
@@ -65,12 +84,18 @@ def request_of(args: Namespace) -> Request:
 
 
 def _command(args: Namespace) -> RunCommand:
+    words = tuple(args.line)
+    line = _standard_input() if words == ("-",) else words[0]
+    return request_from(args, line, words if len(words) > 1 else None)
+
+
+def request_from(args: Namespace, line: str, argv: tuple[str, ...] | None) -> RunCommand:
+    """A command with what the call says of itself."""
     if args.timeout is not None and not 0 < args.timeout < float("inf"):
         raise PolicyError("--timeout is a number of seconds above 0")
-    words = tuple(args.line)
     return RunCommand(
-        _standard_input() if words == ("-",) else words[0],
-        argv=words if len(words) > 1 else None,
+        line,
+        argv=argv,
         description=args.description,
         timeout=args.timeout,
         policy=_sandbox_policy(args.sandbox_policy),

@@ -30,5 +30,13 @@ class ConfinementError(PinfoldError):
     """This machine cannot hold the fence that was asked for; nothing was run."""
 
 
+class SandboxUnavailable(ConfinementError):  # noqa: N818  (the name users of other systems know)
+    """This machine has no fence to offer, and the settings do not accept to go on without one."""
+
+
+class SandboxViolation(PinfoldError):  # noqa: N818
+    """A command was refused, or something it did was; `Result.check` raises it for whoever wants that."""
+
+
 class InternalError(PinfoldError):
     """The fault is ours; please report it."""

@@ -67,8 +67,10 @@ class Request(Struct, frozen=True):
     cwd: str
     environment: Mapping[str, str] | None = None
     """What to scrub and pass on; None is this process's own, as it was when the session was opened."""
-    stdin: bytes | None = None
-    """What to feed it; None is /dev/null."""
+    variables: Mapping[str, str] = {}
+    """Set besides, whatever they are called."""
+    stdin: bytes | int | None = None
+    """What to feed it: bytes, or all that a descriptor of ours reads, which stays ours; None is /dev/null."""
     timeout: float | None = None
     output: int | None = None
     """How many bytes of each stream are kept; None keeps all."""
@@ -100,6 +102,9 @@ class Session(Protocol):
     def start(self, request: Request) -> Running: ...
 
     def run(self, request: Request) -> Result: ...
+
+    def change_roots(self, roots: Sequence[str]) -> None:
+        """Other roots, from the next command on."""
 
     def close(self) -> None:
         """Ends everything that runs in it."""

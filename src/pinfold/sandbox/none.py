@@ -80,12 +80,19 @@ def _start(
     return subprocess.Popen(
         arguments_of(request),
         cwd=request.cwd,
-        env=None if request.environment is None else dict(request.environment),
+        env=_environment(request),
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
     )
+
+
+def _environment(request: Request) -> dict[str, str] | None:
+    if request.environment is None and not request.variables:
+        return None
+    given = os.environ if request.environment is None else request.environment
+    return {**given, **request.variables}
 
 
 class UnfencedSession:
@@ -107,6 +114,9 @@ class UnfencedSession:
 
     def run(self, request: Request) -> Result:
         return self.start(request).wait()
+
+    def change_roots(self, roots: Sequence[str]) -> None:
+        """There is no fence to move."""
 
     def close(self) -> None:
         for command in self.groups:

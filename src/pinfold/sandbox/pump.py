@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pinfold.model.errors import InternalError
 from pinfold.sandbox.backend import Event, Exited, Output, Result, Stream
 from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.feed import Feed
 
 CHUNK = 1 << 16
 GRACE = 0.1
@@ -36,7 +37,7 @@ class Pump:
         read_end: Callable[[], Exited | None],
         kill: Callable[[], None],
         leave: Callable[[list[int]], None],
-        feed: tuple[int, bytes] | None = None,
+        feed: tuple[int, bytes | int] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.streams = streams
@@ -44,7 +45,6 @@ class Pump:
         self.read_end = read_end
         self.kill = kill
         self.leave = leave
-        self.feed = (feed[0], memoryview(feed[1])) if feed else None
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.timed_out = False
         self.killed: float | None = None
@@ -53,9 +53,7 @@ class Pump:
         for descriptor in streams:
             os.set_blocking(descriptor, False)
             self.poll.register(descriptor, select.POLLIN)
-        if self.feed:
-            os.set_blocking(self.feed[0], False)
-            self.poll.register(self.feed[0], select.POLLOUT)
+        self.feed = Feed(*feed, self.poll) if feed else None
         self.poll.register(end, select.POLLIN)
 
     def events(self) -> Iterator[Event]:
@@ -63,8 +61,8 @@ class Pump:
             while self.streams or not self.exited:
                 ready = self.poll.poll(self._patience())
                 # Output first: whatever the command wrote was there before its end was told.
-                for descriptor, _ in ready:
-                    yield from self._moved(descriptor)
+                for descriptor, events in ready:
+                    yield from self._moved(descriptor, events)
                 if self.exited is None and any(descriptor == self.end for descriptor, _ in ready):
                     self._ended()
                 elif not ready and (self._unreported() or self._late()):
@@ -96,9 +94,10 @@ class Pump:
             end.cancelled,
         )
 
-    def _moved(self, descriptor: int) -> Iterator[Event]:
-        if self.feed and descriptor == self.feed[0]:
-            self._fed(*self.feed)
+    def _moved(self, descriptor: int, events: int) -> Iterator[Event]:
+        if self.feed and self.feed.owns(descriptor):
+            if not self.feed.move(descriptor, events):
+                self.feed = None
         elif descriptor in self.streams:
             try:
                 data = os.read(descriptor, CHUNK)
@@ -112,19 +111,6 @@ class Pump:
                 yield Output(self.streams[descriptor], data)
             else:
                 self._forget(descriptor)
-
-    def _fed(self, descriptor: int, rest: memoryview) -> None:
-        try:
-            rest = rest[os.write(descriptor, rest[:CHUNK]) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            rest = memoryview(b"")
-        self.feed = (descriptor, rest)
-        if not rest:
-            self.poll.unregister(descriptor)
-            os.close(descriptor)
-            self.feed = None
 
     def _ended(self) -> None:
         end = self.read_end()
@@ -170,7 +156,7 @@ class Pump:
         if self.exited is None:
             self.kill()
         if self.feed:
-            os.close(self.feed[0])
+            self.feed.close()
             self.feed = None
         self.leave(list(self.streams))
         self.streams.clear()

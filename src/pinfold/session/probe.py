@@ -1,4 +1,4 @@
-"""Whether this process is itself inside somebody's fence.
+"""Whether this process is itself inside somebody's fence, and whether anything speaks against making one.
 
 IS_SANDBOX is only a claim, and any value of it can be set by anyone. It counts together with what the
 kernel says of this very process.
@@ -8,6 +8,8 @@ process; the initial user namespace maps all 2^32 - 1 ids. `NoNewPrivs: 1` alone
 services have it.
 """
 
+import os
+import sys
 from collections.abc import Mapping
 
 EVERY_ID = 4294967295
@@ -16,6 +18,20 @@ EVERY_ID = 4294967295
 def is_inside_fence(environ: Mapping[str, str]) -> bool:
     """Whether IS_SANDBOX is set and the kernel agrees."""
     return bool(environ.get("IS_SANDBOX")) and (_is_filtered() or _is_namespaced())
+
+
+def fence_trouble() -> str:
+    """Why no fence can be made here, as far as a look at the kernel's switches tells; empty if nothing does.
+
+    The first pen is the proof; this is for answers that are wanted before, at no cost.
+    """
+    if sys.platform != "linux":
+        return f"there is no fence for {sys.platform} yet"
+    if _lines("/proc/sys/user/max_user_namespaces") == ["0"]:
+        return "user namespaces are switched off (user.max_user_namespaces is 0)"
+    if os.geteuid() != 0 and _lines("/proc/sys/kernel/unprivileged_userns_clone") == ["0"]:
+        return "user namespaces are root's alone (kernel.unprivileged_userns_clone is 0)"
+    return ""
 
 
 def _is_filtered() -> bool:

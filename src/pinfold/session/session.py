@@ -1,35 +1,40 @@
-"""A session: parse, gather the facts, decide."""
+"""A session: the one place that knows the order of the stages.
+
+A request is judged, asked about where the answer is "ask", journaled, and then run: inside the fence, or
+outside where settings or a person said so. Whatever goes wrong on this way ends it before anything runs.
+"""
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Self
+from time import monotonic
+from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
-from pinfold import shell
-from pinfold.model.decision import Decision
-from pinfold.model.errors import PolicyError
-from pinfold.model.facts import Facts, HookAnswer
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.permission import Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.quoting import quoted
-from pinfold.model.request import Request, RunCommand
-from pinfold.model.script import Script
+from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.decide import decide
-from pinfold.policy.enrich import enrich
-from pinfold.session.disk import Disk, IgnoreFiles
-from pinfold.session.probe import is_inside_fence
-from pinfold.settings import Live, Sources, cap_of, policy_of
+from pinfold.session.judge import Judge, Talk, as_request, directory, line_of
 from pinfold.settings.sources import find_project
-from pinfold.shell.shape import shape
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
+    from pinfold.session.execution import Execution
+    from pinfold.session.fences import Fences
+    from pinfold.session.ledger import Ledger
+    from pinfold.session.result import Result
 
 
 class Session:
-    """The projects an agent works in, the settings in force, and the answers to its requests.
+    """One agent's work: its projects, the settings in force, its pens and its journal.
 
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
-    the usual layers. `overrides` is the command line's layer.
+    the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
+    is needed; without any, the answer is no. May be used from any thread.
     """
 
     def __init__(
@@ -40,73 +45,139 @@ class Session:
         cwd: str | None = None,
         overrides: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
+        approvers: "Sequence[Approver]" = (),
         conversation: str = "",
         generation: str = "",
         model: str = "",
     ) -> None:
         if isinstance(projects, str):
             raise TypeError("projects is a list of directories, not one string")
-        settings = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
+        self.id = os.urandom(8).hex()
         self.environ = os.environ if environ is None else environ
-        self.cwd = _directory(cwd or os.getcwd())
-        self.roots = tuple(_directory(project) for project in projects) or (find_project(self.cwd),)
-        self.home = os.path.realpath(os.path.expanduser("~"))
-        self.conversation = conversation
-        self.generation = generation
-        self.model = model
-        self._parser: shell.Parser | None = None
-        self._has_parsed = False
-        self._disk = Disk()
-        self._ignore_files = IgnoreFiles(self.roots)
-        self._inside_fence = is_inside_fence(self.environ)
-        self._last_settings: tuple[object, Settings] = (None, Settings())
-        self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
-        self._live = Live(
-            Sources.usual(self.roots, user=settings, overrides=overrides, environ=self.environ),
-            shape,
-            _require_host,
-        )
+        self.approvers = tuple(approvers)
+        self.counts: Counter[str] = Counter()
+        """What was run, refused and asked, and what was done where there was no fence."""
+        roots = tuple(directory(project) for project in projects)
+        self.cwd = directory(cwd) if cwd else _start_of(roots)
+        self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
+        self._overrides = dict(overrides or {})
+        self._talk = Talk(conversation, generation, model)
+        self._fences: Fences | None = None
+        self._ledger: Ledger | None = None
+        self._judge = self._judge_of(roots or (find_project(self.cwd),))
+
+    def _judge_of(self, roots: tuple[str, ...]) -> Judge:
+        return Judge(roots, self.cwd, self._user, self._overrides, self.environ, self._talk)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The directories of the session's projects."""
+        return self._judge.roots
 
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        written = self._live.current()
-        if written is not self._last_settings[0]:
-            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
-            self._last_settings = written, spelled_out
-        return self._last_settings[1]
+        return self._judge.settings
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
-        return (*self.settings.notices, *self._live.troubles, *self._ignore_files.notices)
+        return self._judge.notices
 
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self._policy(self.settings)
+        return self._judge.policy
 
-    def _policy(self, settings: Settings) -> SandboxPolicy:
-        mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
-        made_of, policy = self._last_policy
-        if made_of[0] is not settings or made_of[1] is not mapping:
-            policy = _resolved(policy_of(settings, self.roots, self.home))
-            policy = enrich(policy, self.roots, mapping)
-            self._last_policy = (settings, mapping), policy
-        return policy
+    def add_project(self, path: str) -> None:
+        """One more directory to work in, from the next request on."""
+        root = directory(path)
+        if root in self.roots:
+            return
+        self._rejudge((*self.roots, root))
+
+    def change(self, overrides: Mapping[str, object]) -> None:
+        """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
+        self._overrides |= overrides
+        self._rejudge(self.roots)
+
+    def _rejudge(self, roots: tuple[str, ...]) -> None:
+        judge = self._judge_of(roots)
+        _ = judge.settings  # what cannot be read is told now, and the old ones stay
+        before, self._judge = self._judge, judge
+        before.close()
+        if self._fences is not None:
+            self._fences.change_roots(roots)
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
-        wanted = as_request(request)
-        if isinstance(wanted, RunCommand):
-            wanted = replace(wanted, command=line_of(wanted))
-        return self._decided(wanted)
+        return self._judge.check(request)
+
+    def check_path(self, path: str, *, write: bool = False) -> Decision:
+        """What would be done about reading a file, or writing it."""
+        return self.check(WriteFile(path) if write else ReadFile(path))
+
+    def run(
+        self,
+        request: RunCommand | str | Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> "Result":
+        """Decides, asks if need be, runs, and gathers what came of it. A refusal is a result too."""
+        return self.start(request, stdin=stdin, environment=environment).wait()
+
+    def start(
+        self,
+        request: RunCommand | str | Sequence[str],
+        *,
+        stdin: bytes | int | None = None,
+        environment: Mapping[str, str] | None = None,
+        terminal: tuple[int, int] | None = None,
+    ) -> "Execution":
+        """The same, under way: take its events as they come. `terminal` is rows and columns of one."""
+        from pinfold.session.execution import Execution
+        from pinfold.session.result import is_allowed
+
+        command = as_command(request)
+        decision = self._decided(command)
+        settlement = self._settled(command, decision) if decision.verdict is Verdict.ASK else None
+        allowed = is_allowed(decision, settlement)
+        entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)
+        self._count(decision, allowed)
+        if not allowed:
+            return Execution(decision, settlement)
+        policy = self._approved(decision)
+        from pinfold.sandbox.backend import Request as Start
+
+        start = Start(
+            command=command.argv if command.argv is not None else command.command,
+            policy=policy,
+            cwd=self._judge.start_of(command),
+            environment=environment,
+            variables=self.settings.environment_set,
+            stdin=stdin,
+            timeout=policy.limits.timeout,
+            output=policy.limits.output,
+            terminal=terminal,
+        )
+        pens = self.fences.fenced() if decision.sandboxed else self.fences.unfenced()
+        began = monotonic()
+        try:
+            running = pens.start(start)
+        except ConfinementError as error:
+            self.ledger.failed(entry, error)
+            raise
+        return Execution(decision, settlement, running, lambda end: self.ledger.after(entry, end), began)
 
     def close(self) -> None:
-        """End what the session keeps running."""
-        if self._parser is not None:
-            self._parser.close()
-            self._parser = None
+        """Ends everything that runs in it."""
+        self._judge.close()
+        if self._fences is not None:
+            self._fences.close()
+        if self._ledger is not None:
+            self._ledger.close()
+        self._fences = self._ledger = None
 
     def __enter__(self) -> Self:
         return self
@@ -114,104 +185,80 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decided(self, request: Request) -> Decision:
-        settings = self.settings
-        self._disk.forget()
-        facts = self._facts(request, settings)
-        if isinstance(request, RunCommand) and settings.hooks.before_command:
-            # Hooks are told whether the line would be fenced, so it is judged once without them.
-            sandboxed = decide(request, settings, facts).sandboxed
-            facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
-        return decide(request, settings, facts)
+    def _decided(self, command: RunCommand) -> Decision:
+        """The decision, with a fence that stands where it counts on one."""
+        decision = self._judge.check(command)
+        if decision.sandboxed and decision.verdict is not Verdict.DENY:
+            try:
+                self.fences.fenced()
+            except SandboxUnavailable as error:
+                self._judge.fence_trouble = str(error)
+                decision = self._judge.check(command)
+        return decision
 
-    def _facts(self, request: Request, settings: Settings) -> Facts:
-        return Facts(
-            cwd=self._start(request),
-            roots=self.roots,
-            home=self.home,
-            files=self._disk,
-            policy=self._policy(settings),
-            script=self._script(request),
-            is_superuser=os.geteuid() == 0,
-            inside_fence=self._inside_fence,
+    def _settled(self, command: RunCommand, decision: Decision) -> Settlement:
+        from pinfold.approval import settle
+
+        return settle(
+            PermissionNeeded(
+                request_id=os.urandom(8).hex(),
+                session=self.id,
+                capability=_capability(decision),
+                command=line_of(command),
+                cwd=self._judge.start_of(command),
+                decision=decision,
+                description=command.description,
+            ),
+            self.approvers,
         )
 
-    def _script(self, request: Request) -> Script:
-        if not isinstance(request, RunCommand):
-            return Script("")
-        if self._parser is None and self._has_parsed:
-            # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
-            self._parser = shell.Parser(warm=True)
-        self._has_parsed = True
-        return shell.parse(line_of(request), parser=self._parser)
+    def _approved(self, decision: Decision) -> SandboxPolicy:
+        if not decision.widening:
+            return decision.policy
+        from pinfold.policy.widen import with_approved
 
-    def _start(self, request: Request) -> str:
-        asked = request.cwd if isinstance(request, RunCommand) else None
-        # A NUL in it is a reason to deny (`steps.nul`); until then any directory will do.
-        return os.path.realpath(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
+        return with_approved(decision.policy, decision.widening, self.settings.cap)
 
-    def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
-        from pinfold.session.hooks import Question, ask_hooks
+    def _count(self, decision: Decision, allowed: bool) -> None:
+        if decision.verdict is Verdict.ASK:
+            self.counts["asked"] += 1
+        if self._judge.fence_trouble:
+            self.counts[f"unavailable: {self.settings.sandbox.if_unavailable}"] += 1
+        self.counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
 
-        question = Question(
-            conversation_id=self.conversation,
-            generation_id=self.generation,
-            model=self.model,
-            command=line_of(request),
-            cwd=self._start(request),
-            sandbox=sandboxed,
-        )
-        return ask_hooks(question, settings.hooks)
+    @property
+    def fences(self) -> "Fences":
+        if self._fences is None:
+            from pinfold.session.fences import Fences
 
+            self._fences = Fences(self.roots, None)
+        return self._fences
 
-def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
-    """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
-    return replace(
-        policy,
-        hidden=_with_targets(policy.hidden),
-        protected=_with_targets(policy.protected),
-        additional_readwrite_paths=tuple(map(os.path.realpath, policy.additional_readwrite_paths)),
-        additional_readonly_paths=tuple(map(os.path.realpath, policy.additional_readonly_paths)),
-    )
+    @property
+    def ledger(self) -> "Ledger":
+        if self._ledger is None:
+            from pinfold.session.ledger import Ledger
+
+            self._ledger = Ledger(self.id, self.environ)
+        return self._ledger
 
 
-def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
-    # Most of these lie side by side: their directories are resolved once, not once for each.
-    resolved = lru_cache(maxsize=None)(os.path.realpath)
-
-    def target(entry: str) -> str:
-        directory, name = os.path.split(entry)
-        place = os.path.join(resolved(directory), name)
-        return os.path.realpath(place) if os.path.islink(place) else place
-
-    paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
-    return tuple(dict.fromkeys((*entries, *map(target, paths))))
+def _start_of(roots: tuple[str, ...]) -> str:
+    """Where we are, if that is in one of the projects; else the first of them."""
+    here = directory(os.getcwd())
+    inside = not roots or any(f"{here}/".startswith(f"{root}/") for root in roots)
+    return here if inside else roots[0]
 
 
-def _require_host(pattern: str) -> None:
-    # Imported here: most settings name no hosts.
-    from pinfold.policy.hosts import require_pattern
-
-    require_pattern(pattern)
-
-
-def _directory(path: str) -> str:
-    if not os.path.isdir(path):
-        raise PolicyError("is not a directory", where=path, help="give one that exists")
-    return os.path.realpath(path)
+def as_command(request: RunCommand | str | Sequence[str]) -> RunCommand:
+    wanted = as_request(request)
+    if not isinstance(wanted, RunCommand):
+        raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
+    return replace(wanted, command=line_of(wanted))
 
 
-def as_request(request: Request | str | Sequence[str]) -> Request:
-    """A shell line or an argument vector as a request; a request as itself."""
-    if isinstance(request, str):
-        return RunCommand(request)
-    if isinstance(request, Request):
-        return request
-    if isinstance(request, list | tuple) and all(isinstance(word, str) for word in request):
-        return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
-    raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
-
-
-def line_of(request: RunCommand) -> str:
-    """The line that is judged: what will be run, whatever a person is shown of it."""
-    return request.command if request.argv is None else " ".join(map(quoted, request.argv))
+def _capability(decision: Decision) -> Capability:
+    steps = {reason.step for reason in decision.reasons}
+    if "bypass" in steps:
+        return Capability.BYPASS
+    return Capability.WIDEN if decision.widening else Capability.RUN

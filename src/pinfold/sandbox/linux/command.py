@@ -26,7 +26,7 @@ class PennedCommand:
         enforcement: Enforcement,
         streams: dict[int, Stream],
         status: int,
-        feed: tuple[int, bytes] | None,
+        feed: tuple[int, bytes | int] | None,
         kill: Callable[[], None],
         is_closed: Callable[[], bool],
         ended: Callable[[], None],

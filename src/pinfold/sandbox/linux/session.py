@@ -73,6 +73,8 @@ class LinuxSession:
             environment = pen.environment
         else:
             environment = self._scrub(request.environment, request.policy, pen.plan)
+        if request.variables:
+            environment = {**environment, **request.variables}
         message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
         start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
         return start.send(message)
@@ -119,10 +121,10 @@ class LinuxSession:
             self.pens = kept
         self._end(pen)
 
-    def add_root(self, path: str) -> None:
-        """One more root, from the next command on."""
+    def change_roots(self, roots: Sequence[str]) -> None:
+        """Other roots, from the next command on."""
         with self.lock:
-            self.roots = (*self.roots, path)
+            self.roots = tuple(roots)
         self.look_again()
 
     def look_again(self) -> None:

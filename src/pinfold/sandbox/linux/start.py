@@ -135,7 +135,7 @@ class Start:
             self.pen.enforcement,
             streams,
             status,
-            None if feed is None else (feed, request.stdin or b""),
+            None if feed is None or request.stdin is None else (feed, request.stdin),
             lambda: self.kill(tag),
             self.is_closed,
             self.pen.ended,

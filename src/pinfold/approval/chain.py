@@ -1,0 +1,62 @@
+"""The chain of approvers. INVARIANT: whatever goes wrong in it is a no.
+
+An approver answers, or says None: then the next one is asked. One that raises, that answers what was not
+offered, or that is late ends the chain with no: to go on would let the next one overrule it.
+
+An approver with a time of its own to keep (a person at a terminal, a page in a browser) runs on a thread
+here, so that one that hangs cannot hold the session; its late answer goes nowhere.
+"""
+
+from collections.abc import Sequence
+from threading import Thread
+from typing import Protocol
+
+from pinfold.model.permission import Answer, PermissionNeeded, Settlement
+
+PATIENCE = 600.0
+"""Seconds a person may take."""
+NOBODY = Settlement(Answer.NO, "there is nobody to ask")
+
+
+class Approver(Protocol):
+    """Somebody, or something, that may answer."""
+
+    name: str
+
+    def __call__(self, question: PermissionNeeded) -> Answer | None:
+        """The answer; None if this one cannot say."""
+
+
+def settle(
+    question: PermissionNeeded, approvers: Sequence[Approver], patience: float = PATIENCE
+) -> Settlement:
+    """The first answer of the chain."""
+    for approver in approvers:
+        settlement = _ask(approver, question, patience)
+        if settlement:
+            return settlement
+    return NOBODY
+
+
+def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Settlement | None:
+    said: list[object] = []
+
+    def ask() -> None:
+        try:
+            said.append(approver(question))
+        except BaseException as error:  # noqa: BLE001  (whatever it was, it is a no)
+            said.append(error)
+
+    thread = Thread(target=ask, name=f"pinfold-{approver.name}", daemon=True)
+    thread.start()
+    thread.join(patience)
+    if not said:
+        return Settlement(Answer.NO, f"{approver.name} gave no answer within {patience:g} seconds")
+    answer = said[0]
+    if answer is None:
+        return None
+    if isinstance(answer, BaseException):
+        return Settlement(Answer.NO, f"{approver.name} failed: {type(answer).__name__}: {answer}")
+    if not isinstance(answer, Answer) or answer not in question.choices:
+        return Settlement(Answer.NO, f"{approver.name} answered what was not offered: {answer!r}")
+    return Settlement(answer, approver.name)

@@ -1,0 +1,111 @@
+"""The journal: one row for each thing that is about to happen, and one for how it ended.
+
+INVARIANT: a row is committed before what it tells of is done, and none is ever changed. What cannot be
+journaled is not done.
+
+Facts about SQLite that shape it:
+- In WAL mode with synchronous=NORMAL a commit is a write and no fsync: it survives the death of this
+  process at any moment, and a power cut may take the last rows but never damages the file.
+- One connection may serve many threads if they take turns; other processes wait `BUSY` seconds for theirs.
+- The file, its `-wal` and `-shm` take the permissions of the file: 0600 is set before SQLite sees it.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from msgspec import Struct, json
+
+from pinfold.model.errors import PinfoldError
+
+BUSY = 5.0
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY,
+    at REAL NOT NULL,
+    session TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    about INTEGER REFERENCES entries (id),
+    data TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS entries_of_a_session ON entries (session, id);
+"""
+INSERT = "INSERT INTO entries (at, session, kind, about, data) VALUES (?, ?, ?, ?, ?)"
+
+
+class JournalError(PinfoldError):
+    """The journal cannot be written, so nothing is done."""
+
+
+class Entry(Struct, frozen=True):
+    id: int
+    at: float
+    """Seconds since 1970."""
+    session: str
+    kind: str
+    """run, refused, end."""
+    about: int | None
+    """The entry that this one is the end of."""
+    data: dict[str, Any]
+
+
+class Journal:
+    """Append-only. Any number of threads may share one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            self._connection = sqlite3.connect(
+                path, timeout=BUSY, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.executescript(SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise self._trouble(error) from None
+
+    def append(self, session: str, kind: str, data: Mapping[str, object], about: int | None = None) -> int:
+        """Commits one row; its number."""
+        text = json.encode(data, enc_hook=str).decode()
+        try:
+            with self._lock:
+                row = self._connection.execute(INSERT, (time.time(), session, kind, about, text)).lastrowid
+        except sqlite3.Error as error:
+            raise self._trouble(error) from None
+        return row or 0
+
+    def entries(self, session: str | None = None) -> Iterator[Entry]:
+        """Everything, or what belongs to one session, oldest first."""
+        where, values = ("WHERE session = ?", (session,)) if session is not None else ("", ())
+        query = f"SELECT id, at, session, kind, about, data FROM entries {where} ORDER BY id"  # noqa: S608
+        with self._lock:
+            rows = self._connection.execute(query, values).fetchall()
+        for number, at, owner, kind, about, data in rows:
+            yield Entry(number, at, owner, kind, about, json.decode(data))
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _trouble(self, error: Exception) -> JournalError:
+        return JournalError(
+            f"the journal {self.path} cannot be written, so nothing is run: {error}; "
+            "make room or set its directory right"
+        )
+
+
+def storable(text: str) -> str:
+    """A text without lone surrogates, which stand for bytes that were not UTF-8: those are spelled out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,119 @@
+"""`pinfold run`: decides, asks if need be, and runs the command inside the fence.
+
+On a terminal the command gets one of its own, in the pen; otherwise its streams are carried as they come.
+"""
+
+import os
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+
+from pinfold.cli.common import add_common, print_json
+from pinfold.cli.requests import add_call, add_choices, request_from, session_of
+from pinfold.model.errors import PolicyError
+from pinfold.model.permission import PermissionNeeded
+from pinfold.model.request import RunCommand
+from pinfold.model.visible import visible
+from pinfold.session import Session
+
+DENIED, TIMED_OUT, INTERRUPTED = 126, 124, 130
+SIGNALLED = 128
+"""Added to the number of a signal, as shells do."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.usage = "pinfold run [OPTION...] -- CMD [ARG...]\n       pinfold run [OPTION...] -c 'shell line'"
+    parser.add_argument("-c", dest="shell_line", metavar="LINE", help="a shell line")
+    parser.add_argument("words", nargs=REMAINDER, metavar="CMD ARG...", help="a program and its arguments")
+    parser.add_argument("--write", metavar="PATH", action="append", help="a path that may be written too")
+    parser.add_argument("--hide", metavar="PATH", action="append", help="a path that does not exist for it")
+    parser.add_argument("--allow-domain", metavar="HOST", action="append", help="a host that passes the gate")
+    add_choices(parser)
+    add_call(parser)
+    add_common(parser)
+
+
+def run(args: Namespace) -> int:
+    from pinfold.approval.terminal import TerminalApprover
+
+    command = _command(args)
+    lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
+    with session_of(args, lists=lists, approvers=[TerminalApprover(_question)]) as session:
+        return _as_json(session, command) if args.json else _as_program(session, command)
+
+
+def _command(args: Namespace) -> RunCommand:
+    words = args.words[1:] if args.words[:1] == ["--"] else args.words
+    if bool(words) == (args.shell_line is not None):
+        raise PolicyError("give a program and its arguments after --, or a shell line with -c")
+    return request_from(args, args.shell_line or "", tuple(words) or None)
+
+
+def _question(question: PermissionNeeded) -> list[str]:
+    from pinfold.cli.explain import told
+
+    request = RunCommand(question.command, description=question.description)
+    said = [f"  the agent says: {visible(question.description)}"] if question.description else []
+    return ["", *told(request, question.decision, colours=not os.environ.get("NO_COLOR")), *said]
+
+
+def _as_json(session: Session, command: RunCommand) -> int:
+    from pinfold.cli.check import as_json
+
+    result = session.run(command)
+    print_json(
+        {
+            "exitCode": result.exit_code,
+            "signal": result.signal,
+            "stdout": result.stdout,
+            "stderr": result.stderr,
+            "timedOut": result.timed_out,
+            "truncated": result.truncated,
+            "refusal": result.refusal or None,
+            "enforcement": result.enforcement,
+            "answer": result.settlement,
+            **as_json(result.decision, session.notices),
+        }
+    )
+    if not result.ran:
+        return DENIED
+    return exit_code(result.exit_code, result.signal, result.timed_out)
+
+
+def exit_code(code: int | None, signal: int | None, timed_out: bool) -> int:
+    if timed_out:
+        return TIMED_OUT
+    return code if code is not None else SIGNALLED + (signal or 0)
+
+
+def _as_program(session: Session, command: RunCommand) -> int:
+    from pinfold.cli import streams
+
+    on_terminal = _is_terminal(0) and _is_terminal(1)
+    execution = (
+        session.start(command, terminal=streams.size())
+        if on_terminal
+        else session.start(command, stdin=streams.standard_input())
+    )
+    if execution.refusal:
+        from pinfold.cli.draw import is_coloured
+        from pinfold.cli.explain import told
+
+        print("\n".join(told(command, execution.decision, is_coloured(sys.stderr))), file=sys.stderr)
+        print(f"\npinfold: not run; {visible(execution.refusal)}", file=sys.stderr)
+        return DENIED
+    try:
+        end = streams.on_terminal(execution) if on_terminal else streams.carried(execution)
+    except KeyboardInterrupt:
+        execution.cancel()
+        return INTERRUPTED
+    if end.timed_out:
+        limit = execution.decision.policy.limits.timeout
+        print(f"pinfold: ended after {limit:g} seconds, its time limit", file=sys.stderr)
+    return exit_code(end.exit_code, end.signal, end.timed_out)
+
+
+def _is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False

@@ -1,0 +1,75 @@
+"""Carries the streams of a running command to and from our own."""
+
+import os
+import signal
+import sys
+import termios
+import threading
+import time
+import tty
+
+from pinfold.model.errors import InternalError
+from pinfold.sandbox.backend import Exited, Output, Stream
+from pinfold.session.execution import Execution
+
+CHUNK = 1 << 16
+
+
+def standard_input() -> int | None:
+    """Our standard input, for the command to read; None if it is closed."""
+    return None if sys.stdin is None else 0
+
+
+def carried(execution: Execution) -> Exited:
+    """Output goes where ours goes, as it comes."""
+    end = None
+    for event in execution.events():
+        match event:
+            case Output(stream, data):
+                _write(1 if stream is Stream.STDOUT else 2, data)
+            case Exited():
+                end = event
+    return _known(end)
+
+
+def on_terminal(execution: Execution) -> Exited:
+    """Our terminal becomes the command's window: keys go in raw, sizes follow."""
+    before = termios.tcgetattr(0)
+    signal.signal(signal.SIGWINCH, lambda *_: execution.resize(*size()))
+    threading.Thread(target=_type, args=(execution,), daemon=True).start()
+    try:
+        tty.setraw(0)
+        return carried(execution)
+    finally:
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def size() -> tuple[int, int]:
+    """Rows and columns of our terminal."""
+    columns, rows = os.get_terminal_size(1)
+    return rows, columns
+
+
+def _type(execution: Execution) -> None:
+    while data := os.read(0, CHUNK):
+        while data:
+            try:
+                execution.write(data)
+                data = b""
+            except BlockingIOError:
+                time.sleep(0.01)  # the command does not read; what was typed waits here
+            except Exception:  # noqa: BLE001  (the command has ended, and its terminal with it)
+                return
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _known(end: Exited | None) -> Exited:
+    if end is None:
+        raise InternalError("a command's events ended before the command")
+    return end

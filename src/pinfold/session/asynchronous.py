@@ -1,0 +1,167 @@
+"""The session for asyncio hosts: the same stages, each run on threads, so that the loop never waits.
+
+A cancelled task cancels its command. Output is handed over in pieces and no faster than it is taken.
+"""
+
+import asyncio
+import queue
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Self
+
+from pinfold.model.decision import Decision
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import Request, RunCommand
+from pinfold.sandbox.backend import Event
+from pinfold.session.execution import Execution
+from pinfold.session.result import Result
+from pinfold.session.session import Session
+
+AT_ONCE = 128
+"""Commands that may run at the same time; more wait for their turn."""
+HELD = 64
+"""Pieces of output that may wait to be taken."""
+
+
+class AsyncSession:
+    """Takes what `Session` takes."""
+
+    def __init__(self, projects: Sequence[str] = (), **given: Any) -> None:
+        self.session = Session(projects, **given)
+        self._threads = ThreadPoolExecutor(AT_ONCE, "pinfold-command")
+
+    @property
+    def id(self) -> str:
+        return self.session.id
+
+    @property
+    def policy(self) -> SandboxPolicy:
+        return self.session.policy
+
+    async def check(self, request: Request | str | Sequence[str]) -> Decision:
+        decision: Decision = await self._on_thread(self.session.check, request)
+        return decision
+
+    async def check_path(self, path: str, *, write: bool = False) -> Decision:
+        decision: Decision = await self._on_thread(self.session.check_path, path, write=write)
+        return decision
+
+    async def add_project(self, path: str) -> None:
+        await self._on_thread(self.session.add_project, path)
+
+    async def change(self, overrides: Mapping[str, object]) -> None:
+        await self._on_thread(self.session.change, overrides)
+
+    async def run(self, request: RunCommand | str | Sequence[str], **given: Any) -> Result:
+        """As `Session.run`."""
+        execution = await self.start(request, **given)
+        return await execution.wait()
+
+    async def start(self, request: RunCommand | str | Sequence[str], **given: Any) -> "AsyncExecution":
+        """As `Session.start`."""
+        starting = asyncio.ensure_future(self._on_thread(self.session.start, request, **given))
+        try:
+            return AsyncExecution(await asyncio.shield(starting), self._threads)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_cancel_started)
+            raise
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.session.close)
+        self._threads.shutdown(wait=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _on_thread(self, function: Any, *args: Any, **given: Any) -> Any:
+        work = partial(function, *args, **given)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _cancel_started(starting: "asyncio.Future[Execution]") -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().cancel()
+
+
+class AsyncExecution:
+    """A command under way, or refused."""
+
+    def __init__(self, execution: Execution, threads: ThreadPoolExecutor) -> None:
+        self.execution = execution
+        self._threads = threads
+
+    @property
+    def decision(self) -> Decision:
+        return self.execution.decision
+
+    @property
+    def refusal(self) -> str:
+        return self.execution.refusal
+
+    async def wait(self) -> Result:
+        """Everything it wrote, once it has ended."""
+        waiting = asyncio.get_running_loop().run_in_executor(self._threads, self.execution.wait)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            await self.cancel()
+            raise
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Output as it comes, the end last. Leaving the loop early cancels the command."""
+        loop = asyncio.get_running_loop()
+        taken: queue.Queue[object] = queue.Queue(HELD)
+        more = asyncio.Event()
+        gone = False
+
+        def pump() -> None:
+            try:
+                for event in self.execution.events():
+                    taken.put(event)
+                    loop.call_soon_threadsafe(more.set)
+                    if gone:
+                        return
+            except BaseException as error:  # noqa: BLE001  (raised again where the events are taken)
+                taken.put(error)
+            finally:
+                taken.put(None)
+                loop.call_soon_threadsafe(more.set)
+
+        pumping = loop.run_in_executor(self._threads, pump)
+        try:
+            while True:
+                try:
+                    event: Any = taken.get_nowait()
+                except queue.Empty:
+                    more.clear()
+                    if taken.empty():
+                        await more.wait()
+                    continue
+                if event is None:
+                    return
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            gone = True
+            if not pumping.done():
+                await self.cancel()
+                while not pumping.done():
+                    while not taken.empty():
+                        taken.get_nowait()
+                    await asyncio.sleep(0.005)
+
+    async def cancel(self) -> None:
+        """Ends the command and everything it started, daemons included."""
+        await asyncio.to_thread(self.execution.cancel)
+
+    def write(self, data: bytes) -> None:
+        """Types on its terminal."""
+        self.execution.write(data)
+
+    def resize(self, rows: int, columns: int) -> None:
+        self.execution.resize(rows, columns)

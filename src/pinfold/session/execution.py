@@ -1,0 +1,95 @@
+"""One request to run something, as whoever asked holds it: under way, or refused."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pinfold.model.decision import Decision
+from pinfold.model.errors import ConfinementError
+from pinfold.model.permission import Settlement
+from pinfold.sandbox.backend import Event, Exited, Running
+from pinfold.session.result import Result, refusal_of
+
+Ended = Callable[["End"], None]
+
+
+class End(NamedTuple):
+    """What is journaled of the end of a command."""
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    cancelled: bool
+    seconds: float
+
+
+class Execution:
+    """Take its `events` as they come, or `wait` for all of it. One of them, once."""
+
+    def __init__(
+        self,
+        decision: Decision,
+        settlement: Settlement | None,
+        running: Running | None = None,
+        ended: Ended | None = None,
+        began: float = 0.0,
+    ) -> None:
+        self.decision = decision
+        self.settlement = settlement
+        self._running = running
+        self._ended = ended
+        self._began = began
+
+    @property
+    def refusal(self) -> str:
+        """Why it is not run, in one line; empty if it is."""
+        return "" if self._running else refusal_of(self.decision, self.settlement)
+
+    def events(self) -> Iterator[Event]:
+        """Output as it comes, the end last. A refused command has none."""
+        if self._running is None:
+            return
+        for event in self._running.events():
+            if isinstance(event, Exited):
+                self._tell(event.exit_code, event.signal, event.timed_out, event.cancelled)
+            yield event
+
+    def wait(self) -> Result:
+        """Everything it wrote, once it has ended."""
+        if self._running is None:
+            return Result(self.decision, self.settlement)
+        end = self._running.wait()
+        self._tell(end.exit_code, end.signal, end.timed_out, end.cancelled)
+        return Result(
+            self.decision,
+            self.settlement,
+            end.enforcement,
+            end.exit_code,
+            end.signal,
+            end.stdout,
+            end.stderr,
+            end.timed_out,
+            end.cancelled,
+            end.truncated,
+        )
+
+    def cancel(self) -> None:
+        """Ends the command and everything it started, daemons included. From any thread."""
+        if self._running is not None:
+            self._running.cancel()
+
+    def write(self, data: bytes) -> None:
+        """Types on its terminal."""
+        self._on_terminal().write(data)
+
+    def resize(self, rows: int, columns: int) -> None:
+        self._on_terminal().resize(rows, columns)
+
+    def _on_terminal(self) -> Running:
+        if self._running is None:
+            raise ConfinementError("the command was refused: it has no terminal")
+        return self._running
+
+    def _tell(self, exit_code: int | None, signal: int | None, timed_out: bool, cancelled: bool) -> None:
+        if self._ended:
+            self._ended(End(exit_code, signal, timed_out, cancelled, time.monotonic() - self._began))

@@ -1,0 +1,75 @@
+"""The backends that a session runs its commands with: a fence, opened when it is first needed, and none.
+
+One keeper serves all sessions of this process. A fork of it gets its own.
+"""
+
+import os
+import sys
+import threading
+
+from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.sandbox.backend import Backend, Survey
+from pinfold.sandbox.backend import Session as Pens
+from pinfold.sandbox.none import NoBackend
+
+_lock = threading.Lock()
+_backends: dict[int, Backend] = {}
+
+
+def _backend() -> Backend:
+    with _lock:
+        if os.getpid() not in _backends:
+            _backends.clear()
+            _backends[os.getpid()] = _new()
+        return _backends[os.getpid()]
+
+
+def _new() -> Backend:
+    if sys.platform != "linux":
+        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    from pinfold.sandbox.linux.backend import LinuxBackend
+
+    return LinuxBackend()
+
+
+class Fences:
+    """May be used from any thread."""
+
+    def __init__(self, roots: tuple[str, ...], survey: Survey | None) -> None:
+        self._roots = roots
+        self._survey = survey
+        self._lock = threading.Lock()
+        self._pens: Pens | None = None
+        self._unfenced: Pens | None = None
+
+    def fenced(self) -> Pens:
+        """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
+        with self._lock:
+            if self._pens is None:
+                try:
+                    self._pens = _backend().open_session(self._roots, self._survey)
+                except SandboxUnavailable:
+                    raise
+                except ConfinementError as error:
+                    raise SandboxUnavailable(str(error)) from None
+            return self._pens
+
+    def unfenced(self) -> Pens:
+        with self._lock:
+            if self._unfenced is None:
+                self._unfenced = NoBackend().open_session(self._roots)
+            return self._unfenced
+
+    def change_roots(self, roots: tuple[str, ...]) -> None:
+        with self._lock:
+            self._roots = roots
+            if self._pens is not None:
+                self._pens.change_roots(roots)
+
+    def close(self) -> None:
+        """Ends everything that runs."""
+        with self._lock:
+            for opened in (self._pens, self._unfenced):
+                if opened is not None:
+                    opened.close()
+            self._pens = self._unfenced = None

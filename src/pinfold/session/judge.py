@@ -1,0 +1,210 @@
+"""The first half of a session: parse, gather the facts, decide."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from pinfold import shell
+from pinfold.model.decision import Decision
+from pinfold.model.errors import PolicyError
+from pinfold.model.facts import Facts, HookAnswer
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.quoting import quoted
+from pinfold.model.request import Request, RunCommand
+from pinfold.model.script import Script
+from pinfold.model.settings import Settings
+from pinfold.policy.decide import decide
+from pinfold.policy.enrich import enrich
+from pinfold.session.disk import Disk, IgnoreFiles
+from pinfold.session.probe import fence_trouble, is_inside_fence
+from pinfold.session.state import state_directory
+from pinfold.settings import Live, Sources, cap_of, policy_of
+from pinfold.shell.shape import shape
+
+
+class Talk(NamedTuple):
+    """Whose work this is, as hooks are told."""
+
+    conversation: str = ""
+    generation: str = ""
+    model: str = ""
+
+
+class Judge:
+    """The projects an agent works in, the settings in force, and the answers to its requests."""
+
+    def __init__(
+        self,
+        roots: tuple[str, ...],
+        cwd: str,
+        settings: str | Mapping[str, object] | None,
+        overrides: Mapping[str, object] | None,
+        environ: Mapping[str, str],
+        talk: Talk,
+    ) -> None:
+        self.roots = roots
+        self.cwd = cwd
+        self.home = os.path.realpath(os.path.expanduser("~"))
+        self.talk = talk
+        self.fence_trouble = fence_trouble()
+        """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
+        self._withheld = (state_directory(environ),)
+        self._parser: shell.Parser | None = None
+        self._has_parsed = False
+        self._disk = Disk()
+        self._ignore_files = IgnoreFiles(roots)
+        self._inside_fence = is_inside_fence(environ)
+        self._last_settings: tuple[object, Settings] = (None, Settings())
+        self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
+        self._live = Live(
+            Sources.usual(roots, user=settings, overrides=overrides, environ=environ), shape, _require_host
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force now; a changed file counts from the next request on."""
+        written = self._live.current()
+        if written is not self._last_settings[0]:
+            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
+            self._last_settings = written, spelled_out
+        return self._last_settings[1]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know of the settings: what was not believed, and what was not looked at."""
+        return (*self.settings.notices, *self._live.troubles, *self._ignore_files.notices)
+
+    @property
+    def policy(self) -> SandboxPolicy:
+        """The user's own policy, with the workspace and its ignore files."""
+        return self._policy(self.settings)
+
+    def _policy(self, settings: Settings) -> SandboxPolicy:
+        mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
+        made_of, policy = self._last_policy
+        if made_of[0] is not settings or made_of[1] is not mapping:
+            policy = _resolved(policy_of(settings, self.roots, self.home))
+            policy = enrich(policy, self.roots, mapping)
+            policy = replace(policy, hidden=tuple(dict.fromkeys((*policy.hidden, *self._withheld))))
+            self._last_policy = (settings, mapping), policy
+        return policy
+
+    def check(self, request: Request | str | Sequence[str]) -> Decision:
+        """What would be done about a request; a string is a shell line, a list is run without a shell."""
+        wanted = as_request(request)
+        if isinstance(wanted, RunCommand):
+            wanted = replace(wanted, command=line_of(wanted))
+        return self.decided(wanted)
+
+    def close(self) -> None:
+        """End what the session keeps running."""
+        if self._parser is not None:
+            self._parser.close()
+            self._parser = None
+
+    def decided(self, request: Request) -> Decision:
+        settings = self.settings
+        self._disk.forget()
+        facts = self._facts(request, settings)
+        if isinstance(request, RunCommand) and settings.hooks.before_command:
+            # Hooks are told whether the line would be fenced, so it is judged once without them.
+            sandboxed = decide(request, settings, facts).sandboxed
+            facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
+        return decide(request, settings, facts)
+
+    def _facts(self, request: Request, settings: Settings) -> Facts:
+        return Facts(
+            cwd=self.start_of(request),
+            roots=self.roots,
+            home=self.home,
+            files=self._disk,
+            policy=self._policy(settings),
+            script=self._script(request),
+            is_superuser=os.geteuid() == 0,
+            fence_available=not self.fence_trouble,
+            inside_fence=self._inside_fence,
+        )
+
+    def _script(self, request: Request) -> Script:
+        if not isinstance(request, RunCommand):
+            return Script("")
+        if self._parser is None and self._has_parsed:
+            # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
+            self._parser = shell.Parser(warm=True)
+        self._has_parsed = True
+        return shell.parse(line_of(request), parser=self._parser)
+
+    def start_of(self, request: Request) -> str:
+        """The directory that a request starts in."""
+        asked = request.cwd if isinstance(request, RunCommand) else None
+        # A NUL in it is a reason to deny (`steps.nul`); until then any directory will do.
+        return os.path.realpath(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
+
+    def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
+        from pinfold.session.hooks import Question, ask_hooks
+
+        question = Question(
+            conversation_id=self.talk.conversation,
+            generation_id=self.talk.generation,
+            model=self.talk.model,
+            command=line_of(request),
+            cwd=self.start_of(request),
+            sandbox=sandboxed,
+        )
+        return ask_hooks(question, settings.hooks)
+
+
+def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
+    """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
+    return replace(
+        policy,
+        hidden=_with_targets(policy.hidden),
+        protected=_with_targets(policy.protected),
+        additional_readwrite_paths=tuple(map(os.path.realpath, policy.additional_readwrite_paths)),
+        additional_readonly_paths=tuple(map(os.path.realpath, policy.additional_readonly_paths)),
+    )
+
+
+def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
+    # Most of these lie side by side: their directories are resolved once, not once for each.
+    resolved = lru_cache(maxsize=None)(os.path.realpath)
+
+    def target(entry: str) -> str:
+        directory, name = os.path.split(entry)
+        place = os.path.join(resolved(directory), name)
+        return os.path.realpath(place) if os.path.islink(place) else place
+
+    paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
+    return tuple(dict.fromkeys((*entries, *map(target, paths))))
+
+
+def _require_host(pattern: str) -> None:
+    # Imported here: most settings name no hosts.
+    from pinfold.policy.hosts import require_pattern
+
+    require_pattern(pattern)
+
+
+def directory(path: str) -> str:
+    if not os.path.isdir(path):
+        raise PolicyError("is not a directory", where=path, help="give one that exists")
+    return os.path.realpath(path)
+
+
+def as_request(request: Request | str | Sequence[str]) -> Request:
+    """A shell line or an argument vector as a request; a request as itself."""
+    if isinstance(request, str):
+        return RunCommand(request)
+    if isinstance(request, Request):
+        return request
+    if isinstance(request, list | tuple) and all(isinstance(word, str) for word in request):
+        return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
+    raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
+
+
+def line_of(request: RunCommand) -> str:
+    """The line that is judged: what will be run, whatever a person is shown of it."""
+    return request.command if request.argv is None else " ".join(map(quoted, request.argv))

@@ -1,0 +1,78 @@
+"""What a session writes into the journal: each run before it begins, and how it ended."""
+
+from collections.abc import Mapping
+
+from pinfold.audit.journal import Journal, JournalError, storable
+from pinfold.model.decision import Decision
+from pinfold.model.permission import Settlement
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import RunCommand
+from pinfold.session.execution import End
+from pinfold.session.state import journal_file
+
+
+class Ledger:
+    """A policy is written once, and named by its row in each run that had it."""
+
+    def __init__(self, session: str, environ: Mapping[str, str]) -> None:
+        self.session = session
+        self.journal = Journal(journal_file(environ))
+        self.troubles: list[str] = []
+        """What could not be written of things that had already happened."""
+        self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
+
+    def before(
+        self,
+        command: RunCommand,
+        cwd: str,
+        decision: Decision,
+        settlement: Settlement | None,
+        allowed: bool,
+    ) -> int:
+        """The row of a run that is about to begin, or was refused."""
+        reason = decision.reasons[0]
+        data: dict[str, object] = {
+            "command": storable(command.command),
+            "cwd": storable(cwd),
+            "decision": decision.verdict,
+            "step": reason.step,
+            "sandboxed": decision.sandboxed,
+            "policy": self._row_of(decision.policy),
+        }
+        if command.argv is not None:
+            data["argv"] = [storable(word) for word in command.argv]
+        if command.description:
+            data["description"] = storable(command.description)
+        if reason.rule:
+            data["rule"] = storable(reason.rule)
+            data["where"] = str(reason.origin)
+        if settlement:
+            data["answer"] = settlement.answer
+            data["by"] = storable(settlement.by)
+        if decision.widening:
+            data["widening"] = [[wish.field, storable(wish.value)] for wish in decision.widening]
+        return self.journal.append(self.session, "run" if allowed else "refused", data)
+
+    def after(self, entry: int, end: End) -> None:
+        self._try("end", end._asdict(), entry)
+
+    def failed(self, entry: int, error: Exception) -> None:
+        self._try("end", {"error": storable(str(error))}, entry)
+
+    def _try(self, kind: str, data: Mapping[str, object], about: int) -> None:
+        try:
+            self.journal.append(self.session, kind, data, about)
+        except JournalError as error:
+            self.troubles.append(str(error))  # it has happened: its result must not be lost with it
+
+    def _row_of(self, policy: SandboxPolicy) -> int:
+        known, row = self._policy
+        if known is not policy:
+            from pinfold.policy.convert import to_json
+
+            row = self.journal.append(self.session, "policy", {"policy": to_json(policy)})
+            self._policy = policy, row
+        return row
+
+    def close(self) -> None:
+        self.journal.close()

@@ -1,0 +1,72 @@
+"""How a request to run something ended: what it wrote and how it left, or why it was not run."""
+
+from typing import Self
+
+from msgspec import Struct
+
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.errors import SandboxUnavailable, SandboxViolation
+from pinfold.model.permission import Answer, Settlement
+from pinfold.sandbox.enforcement import Enforcement
+
+
+class Result(Struct, frozen=True):
+    """`exit_code` is None where a signal ended the command, where it was not run, or where it never ended."""
+
+    decision: Decision
+    settlement: Settlement | None = None
+    """How the question was answered, if there was one."""
+    enforcement: Enforcement | None = None
+    """What held it; None if it was not run."""
+    exit_code: int | None = None
+    signal: int | None = None
+    stdout_bytes: bytes = b""
+    stderr_bytes: bytes = b""
+    timed_out: bool = False
+    cancelled: bool = False
+    truncated: bool = False
+    """Whether output beyond the cap was thrown away."""
+
+    @property
+    def stdout(self) -> str:
+        return self.stdout_bytes.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        return self.stderr_bytes.decode("utf-8", "replace")
+
+    @property
+    def ran(self) -> bool:
+        return self.enforcement is not None
+
+    @property
+    def refusal(self) -> str:
+        """Why it was not run, in one line; empty if it was."""
+        return "" if self.ran else refusal_of(self.decision, self.settlement)
+
+    def check(self) -> Self:
+        """This result, if the command was run; else raises what stopped it."""
+        if self.ran:
+            return self
+        if self.decision.reasons[0].step == "no_fence":
+            raise SandboxUnavailable(self.refusal)
+        raise SandboxViolation(self.refusal)
+
+
+def is_allowed(decision: Decision, settlement: Settlement | None) -> bool:
+    """Whether it may be run. Any doubt falls to no."""
+    if decision.verdict is Verdict.ALLOW:
+        return True
+    return decision.verdict is Verdict.ASK and settlement is not None and settlement.answer is not Answer.NO
+
+
+def refusal_of(decision: Decision, settlement: Settlement | None) -> str:
+    reason = decision.reasons[0]
+    said = [f"{'denied' if decision.verdict is Verdict.DENY else 'not approved'}: {reason.message}"]
+    if settlement and decision.verdict is Verdict.ASK:
+        said.append(settlement.by if settlement.answer is Answer.NO else "")
+    if reason.origin and reason.origin.file:
+        said.append(f"written in {reason.origin}")
+    if reason.remedy:
+        said.append(reason.remedy)
+    return "; ".join(part for part in said if part)
