@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pinfold.model.permission import Answer, PermissionNeeded
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
-    from pinfold.sandbox.backend import Exited, Output
+    from pinfold.model.events import Exited, Output
     from pinfold.session import Session
     from pinfold.session.asynchronous import AsyncSession
     from pinfold.session.execution import Execution
@@ -52,7 +52,7 @@ __all__ = [
 
 _HOMES = (
     *("session", "model.decision", "model.errors", "model.permission", "model.policy", "model.request"),
-    *("session.asynchronous", "session.execution", "session.result", "sandbox.backend"),
+    *("session.asynchronous", "session.execution", "session.result", "model.events"),
 )
 
 

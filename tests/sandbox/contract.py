@@ -5,8 +5,9 @@ import sys
 import threading
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Backend, Exited, Output, Request, Session, Stream
+from pinfold.sandbox.backend import Backend, Request, Session
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.none import NoBackend
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Exited, Output, Request, Result
+from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.linux.backend import LinuxBackend
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)

@@ -9,7 +9,7 @@ import time
 import tty
 
 from pinfold.model.errors import InternalError
-from pinfold.sandbox.backend import Exited, Output, Stream
+from pinfold.model.events import Exited, Output, Stream
 from pinfold.session.execution import Execution
 
 CHUNK = 1 << 16

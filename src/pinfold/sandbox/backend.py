@@ -8,40 +8,16 @@ under it, and never looks like the command's own output.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.events import Event
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement
 
 Survey = Callable[[SandboxPolicy], tuple[Sequence[str], Sequence[str]]]
 """Finds what exists of a policy's protected and of its hidden paths; asked once for each pen."""
-
-
-class Stream(StrEnum):
-    STDOUT = "stdout"
-    STDERR = "stderr"
-
-
-class Output(Struct, frozen=True):
-    """Some bytes came."""
-
-    stream: Stream
-    data: bytes
-
-
-class Exited(Struct, frozen=True):
-    """The command's first process has ended: by itself with a code, or by a signal."""
-
-    exit_code: int | None
-    signal: int | None
-    timed_out: bool = False
-    cancelled: bool = False
-
-
-Event = Output | Exited
 
 
 class Result(Struct, frozen=True):

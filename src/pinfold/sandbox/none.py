@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.backend import Event, Exited, Request, Result, Running, Stream, Survey, arguments_of
+from pinfold.model.events import Event, Exited, Stream
+from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.pump import Pump

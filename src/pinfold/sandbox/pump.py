@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from pinfold.model.errors import InternalError
-from pinfold.sandbox.backend import Event, Exited, Output, Result, Stream
+from pinfold.model.events import Event, Exited, Output, Stream
+from pinfold.sandbox.backend import Result
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.feed import Feed
 

@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterator
 
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.backend import Event, Exited, Output, Result, Stream
+from pinfold.model.events import Event, Exited, Output, Stream
+from pinfold.sandbox.backend import Result
 from pinfold.sandbox.enforcement import Enforcement
 
 

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, Self
 
 from pinfold.model.decision import Decision
+from pinfold.model.events import Event
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
-from pinfold.sandbox.backend import Event
 from pinfold.session.execution import Execution
 from pinfold.session.result import Result
 from pinfold.session.session import Session

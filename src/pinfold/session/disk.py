@@ -26,14 +26,22 @@ class Disk:
     def __init__(self) -> None:
         # A line may name thousands of paths, and one decision asks for each of them many times.
         self.real = lru_cache(maxsize=65_536)(_real)
+        self._was_asked = False
 
     def forget(self) -> None:
         """The disk may have changed since: called before each request."""
         self.real.cache_clear()
+        self._was_asked = False
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether anything was asked since `forget`."""
+        return self._was_asked or self.real.cache_info().currsize > 0
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         from glob import iglob
 
+        self._was_asked = True
         found: list[str] = []
         # `*` passes over dotfiles in the shell, but `shopt -s dotglob` may be on: look at both.
         try:
@@ -46,12 +54,14 @@ class Disk:
         return tuple(found)
 
     def is_directory(self, path: str) -> bool:
+        self._was_asked = True
         return os.path.isdir(path)
 
     def is_git_ignored(self, path: str) -> bool:
         from pinfold.policy.ignore import Ignore, mapping_of
         from pinfold.session.git import find_repository
 
+        self._was_asked = True
         found = find_repository(os.path.dirname(path))
         if found is None:
             return False
@@ -66,6 +76,7 @@ class Disk:
     def git_helpers(self, directory: str) -> tuple[str, ...]:
         from pinfold.session.git import git_helpers
 
+        self._was_asked = True
         return git_helpers(directory)
 
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
+from pinfold.model.events import Event, Exited
 from pinfold.model.permission import Settlement
-from pinfold.sandbox.backend import Event, Exited, Running
+from pinfold.sandbox.backend import Running
 from pinfold.session.result import Result, refusal_of
 
 Ended = Callable[["End"], None]

@@ -24,6 +24,8 @@ from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of
 from pinfold.shell.shape import shape
 
+MOST_ANSWERS = 1024
+
 
 class Talk(NamedTuple):
     """Whose work this is, as hooks are told."""
@@ -31,6 +33,15 @@ class Talk(NamedTuple):
     conversation: str = ""
     generation: str = ""
     model: str = ""
+
+
+class _Answer(NamedTuple):
+    """A decision that no look at the disk went into: it stands as long as what it was made of."""
+
+    settings: Settings
+    policy: SandboxPolicy
+    trouble: str
+    decision: Decision
 
 
 class Judge:
@@ -57,6 +68,7 @@ class Judge:
         self._disk = Disk()
         self._ignore_files = IgnoreFiles(roots)
         self._inside_fence = is_inside_fence(environ)
+        self._answers: dict[RunCommand, _Answer] = {}
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
@@ -70,6 +82,11 @@ class Judge:
         if written is not self._last_settings[0]:
             spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
             self._last_settings = written, spelled_out
+        return self._last_settings[1]
+
+    @property
+    def last_settings(self) -> Settings:
+        """The settings that the last request was judged by."""
         return self._last_settings[1]
 
     @property
@@ -107,13 +124,28 @@ class Judge:
 
     def decided(self, request: Request) -> Decision:
         settings = self.settings
+        policy = self._policy(settings)
+        known = self._answers.get(request) if isinstance(request, RunCommand) and not request.policy else None
+        if (
+            known
+            and known.settings is settings
+            and known.policy is policy
+            and known.trouble == self.fence_trouble
+        ):
+            return known.decision
         self._disk.forget()
         facts = self._facts(request, settings)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be fenced, so it is judged once without them.
             sandboxed = decide(request, settings, facts).sandboxed
             facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
-        return decide(request, settings, facts)
+            return decide(request, settings, facts)
+        decision = decide(request, settings, facts)
+        if isinstance(request, RunCommand) and not request.policy and not self._disk.was_asked:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[request] = _Answer(settings, policy, self.fence_trouble, decision)
+        return decision
 
     def _facts(self, request: Request, settings: Settings) -> Facts:
         return Facts(

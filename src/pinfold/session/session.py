@@ -155,7 +155,7 @@ class Session:
             policy=policy,
             cwd=self._judge.start_of(command),
             environment=environment,
-            variables=self.settings.environment_set,
+            variables=self._judge.last_settings.environment_set,
             stdin=stdin,
             timeout=policy.limits.timeout,
             output=policy.limits.output,
@@ -217,13 +217,13 @@ class Session:
             return decision.policy
         from pinfold.policy.widen import with_approved
 
-        return with_approved(decision.policy, decision.widening, self.settings.cap)
+        return with_approved(decision.policy, decision.widening, self._judge.last_settings.cap)
 
     def _count(self, decision: Decision, allowed: bool) -> None:
         if decision.verdict is Verdict.ASK:
             self.counts["asked"] += 1
         if self._judge.fence_trouble:
-            self.counts[f"unavailable: {self.settings.sandbox.if_unavailable}"] += 1
+            self.counts[f"unavailable: {self._judge.last_settings.sandbox.if_unavailable}"] += 1
         self.counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
 
     @property

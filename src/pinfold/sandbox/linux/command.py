@@ -9,7 +9,8 @@ import termios
 from collections.abc import Callable, Iterator
 
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.backend import Event, Exited, Request, Result, Stream
+from pinfold.model.events import Event, Exited, Stream
+from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux.spawner import EXITED, SIGNALLED, STATUS

@@ -19,7 +19,8 @@ from contextlib import suppress
 
 from pinfold.kernel.process import prlimit
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.backend import Request, Running, Stream, arguments_of
+from pinfold.model.events import Stream
+from pinfold.sandbox.backend import Request, Running, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux import channel

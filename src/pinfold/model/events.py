@@ -1,0 +1,29 @@
+"""What a running command tells as it goes."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Stream(StrEnum):
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class Output(Struct, frozen=True):
+    """Some bytes came."""
+
+    stream: Stream
+    data: bytes
+
+
+class Exited(Struct, frozen=True):
+    """The command's first process has ended: by itself with a code, or by a signal."""
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool = False
+    cancelled: bool = False
+
+
+Event = Output | Exited
