@@ -113,7 +113,7 @@ def test_trouble_of_the_text_is_remembered() -> None:
 
 
 def test_a_missing_parser_is_no_property_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "ls without a parser"
+    text = "ls # without a parser"
     with monkeypatch.context() as patch:
         patch.setattr(shfmt, "_binary", [])
         patch.setattr(sys, "path", [])

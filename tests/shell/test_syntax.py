@@ -15,6 +15,9 @@ from pinfold.shell import shfmt, syntax
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, TookTooLong, find_binary
 from pinfold.shell.syntax import Parser, load_tree
 
+ASKED = "ls #"
+"""A line that is not `plain`: shfmt is asked."""
+
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
@@ -31,7 +34,7 @@ def test_the_binary_is_the_wheels_own() -> None:
 
 
 def test_a_tree() -> None:
-    tree = load_tree("ls")
+    tree = load_tree(ASKED)
     assert tree["Stmts"][0]["Cmd"]["Args"][0]["Parts"][0]["Value"] == "ls"
 
 
@@ -70,7 +73,7 @@ def test_an_answer_that_is_too_large_is_cut_off(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(shfmt, "MAX_ANSWER", 1000)
     monkeypatch.setattr(shfmt, "_CHUNK", 100)
     with pytest.raises(SyntaxTrouble, match="too large"):
-        load_tree("ls " * 100)
+        load_tree("ls #" + "x" * 100)
     assert children() == before
 
 
@@ -87,7 +90,7 @@ def test_a_parser_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(shfmt, "_binary", [fake(tmp_path, "exec /bin/sleep 600")])
     monkeypatch.setattr(shfmt, "TIMEOUT", 0.1)
     with pytest.raises(TookTooLong):
-        load_tree("ls")
+        load_tree(ASKED)
     assert children() == before
 
 
@@ -103,7 +106,7 @@ def test_a_parser_that_dies_once_is_asked_again(
     once = f'if mkdir {tmp_path}/once 2>/dev/null; then kill -SEGV $$; fi; exec {find_binary()} "$@"'
     monkeypatch.setattr(shfmt, "_binary", [fake(tmp_path, f"PATH=/bin:/usr/bin\n{once}")])
     with Parser(warm=warm) as parser:
-        assert parser.load_tree("ls")["Type"] == "File"
+        assert parser.load_tree(ASKED)["Type"] == "File"
 
 
 def test_a_parser_that_dies_twice_is_trouble_of_the_parser(
@@ -111,7 +114,7 @@ def test_a_parser_that_dies_twice_is_trouble_of_the_parser(
 ) -> None:
     monkeypatch.setattr(shfmt, "_binary", [fake(tmp_path, "kill -SEGV $$")])
     with pytest.raises(ParserTrouble, match="died"):
-        load_tree("ls")
+        load_tree(ASKED)
 
 
 def test_a_parser_that_cannot_be_started_is_an_error_of_this_machine(
@@ -120,8 +123,17 @@ def test_a_parser_that_cannot_be_started_is_an_error_of_this_machine(
     before = descriptors()
     monkeypatch.setattr(shfmt, "_binary", [str(tmp_path / "nothing")])
     with Parser(warm=True) as parser, pytest.raises(PinfoldError, match=r"cannot be started.*; check"):
-        parser.load_tree("ls")
+        parser.load_tree(ASKED)
     assert descriptors() <= before  # a parser of another test may have ended meanwhile
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_nobody_is_asked_about_a_plain_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, warm: bool
+) -> None:
+    monkeypatch.setattr(shfmt, "_binary", [str(tmp_path / "nothing")])
+    with Parser(warm=warm) as parser:
+        assert parser.load_tree("ls")["Type"] == "File"
 
 
 def test_no_descriptor_left_is_an_error_of_this_machine() -> None:
@@ -130,7 +142,7 @@ def test_no_descriptor_left_is_an_error_of_this_machine() -> None:
 import os, resource
 from pinfold.model.errors import PinfoldError
 from pinfold.shell import parse
-assert not parse("ls").problem
+assert not parse("ls #").problem
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 spent = []
 try:
@@ -140,7 +152,7 @@ except OSError:
     pass
 for left in (0, 1, 2, 3):
     try:
-        parse("ls more")
+        parse("ls # more")
     except PinfoldError as error:
         assert "cannot be started" in str(error), error
     else:
@@ -148,7 +160,7 @@ for left in (0, 1, 2, 3):
     os.close(spent.pop())
 for fd in spent:
     os.close(fd)
-assert not parse("ls more").problem
+assert not parse("ls # more").problem
 """
     assert run(code) == (0, "")
 
@@ -164,7 +176,7 @@ def run(code: str) -> tuple[int, str]:
     "rest",
     [
         "parser = Parser(warm=True)",
-        "parser = Parser(warm=True); parser.load_tree('ls')",
+        "parser = Parser(warm=True); parser.load_tree('ls #')",
         "import pinfold.shell.syntax as s; s.kept = Parser(warm=True); s.kept.me = s.kept",
         "import sys; sys.kept = Parser(warm=True)",
         "p = Parser.__new__(Parser); del p",
@@ -183,13 +195,13 @@ from pinfold.shell import shfmt
 from pinfold.shell.syntax import Parser, load_tree
 killed = []
 os.kill = lambda *what: killed.append(what)
-for text in ("ls", "ls", "if"):
+for text in ("ls #", "ls #", "if"):
     try:
         load_tree(text)
     except shfmt.SyntaxTrouble:
         pass
 with Parser(warm=True) as parser:
-    parser.load_tree("ls")
+    parser.load_tree("ls #")
 assert killed == [], killed
 assert shfmt.end(shfmt.Process(1, -1, -1)) is None
 """
@@ -210,12 +222,12 @@ def test_parsers_that_are_gone_leave_nothing_to_do_after_a_fork() -> None:
 
 def test_nothing_is_left_behind() -> None:
     before, before_children = descriptors(), children()
-    for text in ("ls", "ls |", "a\0"):
+    for text in (ASKED, "ls |", "a\0"):
         with contextlib.suppress(SyntaxTrouble):
             load_tree(text)
     with Parser(warm=True) as parser:
         for number in range(20):
-            parser.load_tree(f"ls {number}")
+            parser.load_tree(f"{ASKED} {number}")
     deadline = time.monotonic() + 30
     while (descriptors() != before or children() != before_children) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -229,7 +241,7 @@ def test_threads_share_a_parser() -> None:
 
         def work(name: str) -> None:
             for number in range(20):
-                tree = parser.load_tree(f"{name} {number}")
+                tree = parser.load_tree(f"{name} {number} #")
                 found.append(tree["Stmts"][0]["Cmd"]["Args"][0]["Parts"][0]["Value"])
 
         threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
@@ -244,7 +256,7 @@ def test_a_waiting_process_that_was_killed_is_replaced() -> None:
     with Parser(warm=True) as parser:
         for process in parser._waiting:
             os.kill(process.pid, 9)
-        assert parser.load_tree("ls")["Type"] == "File"
+        assert parser.load_tree(ASKED)["Type"] == "File"
 
 
 def test_a_forked_copy_starts_its_own() -> None:
@@ -253,8 +265,8 @@ def test_a_forked_copy_starts_its_own() -> None:
         if pid == 0:
             code = 1
             try:
-                code = 0 if parser.load_tree("ls")["Type"] == "File" else 1
+                code = 0 if parser.load_tree(ASKED)["Type"] == "File" else 1
             finally:
                 os._exit(code)
-        assert parser.load_tree("ls")["Type"] == "File"
+        assert parser.load_tree(ASKED)["Type"] == "File"
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

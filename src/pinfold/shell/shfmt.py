@@ -87,7 +87,7 @@ def _look_for_binary() -> str:
                 found = _recorded_binary(folder, name)
                 if found:
                     return found
-    raise PinfoldError("the shell parser is missing, so no line can be judged; install `shfmt-py` again")
+    raise PinfoldError("the shell parser is missing, so this line cannot be judged; install `shfmt-py` again")
 
 
 def _recorded_binary(folder: str, name: str) -> str:
@@ -133,7 +133,7 @@ def start() -> Process:
         _close(*opened)
         why = error.strerror or str(error)
         raise PinfoldError(
-            f"the shell parser cannot be started, so no line can be judged: {why}; check `{binary}`, "
+            f"the shell parser cannot be started, so this line cannot be judged: {why}; check `{binary}`, "
             "and whether this machine is out of processes, files or memory"
         ) from None
     _limit(process.pid)

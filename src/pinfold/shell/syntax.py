@@ -1,7 +1,8 @@
 """Text to syntax tree: mvdan/sh, asked through the `shfmt` program of the shfmt-py wheel.
 
-This module decides what text is sent at all, and keeps one shfmt started and waiting for whoever asks often
-(`Parser(warm=True)`): then a parse costs only itself. The process is `shfmt`'s business.
+This module decides what text is sent at all: not one that `plain` knows the tree of. It keeps one shfmt
+started and waiting for whoever asks often (`Parser(warm=True)`): then a parse costs only itself. The process
+is `shfmt`'s business.
 
 A NUL is refused here: shfmt takes it for a character of the text, where bash drops it.
 """
@@ -17,6 +18,7 @@ from typing import Self
 import msgspec
 
 from pinfold.model.errors import PinfoldError
+from pinfold.shell.plain import plain_tree
 from pinfold.shell.prefix import Tree
 from pinfold.shell.shfmt import NoAnswer, ParserTrouble, Process, SyntaxTrouble, ask, end, leave, start
 
@@ -30,6 +32,8 @@ MAX_CHARACTERS = 10_000
 def load_tree(text: str) -> Tree:
     """The tree of `text`, from a shfmt started for it alone; a second one, should the first die."""
     data = _encode(text)
+    if (tree := plain_tree(text)) is not None:
+        return tree
     ended: list[Process] = []
     try:
         try:
@@ -61,6 +65,8 @@ class Parser:
         if not self._warm:
             return load_tree(text)
         data = _encode(text)
+        if (tree := plain_tree(text)) is not None:
+            return tree
         process = self._take()
         try:
             if process:

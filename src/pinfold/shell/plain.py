@@ -1,0 +1,357 @@
+r"""The tree of a plain line, made here: the very one that shfmt would give, without asking it.
+
+Most lines that agents type are plain words joined by a few operators, and asking shfmt costs more than all
+the rest of a decision. This module knows a small part of the grammar, and says None to everything else:
+
+    list     = chain {(";" | "&") chain} [";" | "&"]
+    chain    = pipe {("&&" | "||") pipe}
+    pipe     = command {("|" | "|&") command}
+    command  = {assignment | redirection} {word | redirection} | loop
+    loop     = "for" name "in" word {word} ";" "do" list "done"     with `;` or `&` before the `done`
+    word     = {literal | '...' | "..." | $name | ${name} | $(list)}, of printable ASCII, blanks as bash has
+
+INVARIANT: the tree equals shfmt's, key by key and place by place, and a text that shfmt refuses has none
+here. Judging rests on it, so whatever is not surely the same is None: tests/shell/test_plain.py compares.
+
+How that is held: the expressions below name the characters they take, and never those they leave out. What
+is not named (a newline, a comment, `(`, a backquote, `<<`, a byte beyond ASCII) matches nowhere.
+
+Facts about shfmt 3.14:
+- A word is reserved where a command may begin, if it is one bare literal. After an assignment it is a word
+  like any other, and after a redirection an error; here it is None in every case.
+- A literal is cut in two before a `[` inside of it: `r[m]` is, `{[m]}` is not. `{name}` right before `<` or
+  `>` names a descriptor. So here `[` is known only where a word begins, and no `}` stands before those.
+- `#` goes on with a word after a literal or a quote, and begins a comment after `$(...)`.
+- `;&` is one sign, also in `;&>`.
+- Digits name a descriptor only where they are all of a word before `<` or `>`: `a2>b` and `"a"2>b` are words.
+- `;` and `&` belong to the statement before them; operators of one rank lean to the left.
+"""
+
+import re
+from typing import Any
+
+Node = dict[str, Any]
+
+MAX_CHARACTERS = 1_000
+MAX_COMMANDS = 64
+"""Operators lean to the left: so many commands make a tree as deep."""
+MAX_DEPTH = 3
+"""Of lists inside of each other."""
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_BARE = r"-A-Za-z0-9_!%*+,./:=?@\]^{}~"
+_BRACKET = r"(?<![^ \t])(?<!\\ )\["
+_EXPANSION = rf"(?P<name>\$(?:{_NAME}|[0-9?@]))|(?P<braced>\$\{{{_NAME}\}})|(?P<list>\$\()"
+_BETWEEN = re.compile(
+    r"[ \t]*(?:(?P<number>[0-9]*)(?P<redirection>(?<!\})(?:>[>&|]?|<[>&]?))|(?P<both>&>>?)"
+    r"|(?P<operator>&&?|\|[|&]?|;(?![;&|])|\))|(?P<end>\Z))?"
+)
+_PART = re.compile(
+    rf"(?P<literal>(?:[{_BARE}]|{_BRACKET}|\\[ -~])(?:[{_BARE}#]|\\[ -~])*)"
+    rf"|(?P<single>'[\t -&(-~]*')|(?P<double>\")|{_EXPANSION}"
+)
+_QUOTED_PART = re.compile(rf"(?P<literal>(?:[\t !#%-\[\]-_a-~]|\\[ -~])+)|(?P<close>\")|{_EXPANSION}")
+_ASSIGNS = re.compile(rf"({_NAME})(=|\+=|\[)")
+_LOOP_HEAD = re.compile(rf"[ \t]+({_NAME})[ \t]+in(?=[ \t])")
+_LOOP_BODY = re.compile(r"[ \t]*do(?=[ \t])")
+_RESERVED = frozenset(
+    ("if", "then", "elif", "else", "fi", "for", "foreach", "select", "while", "until", "do", "done", "in",
+     "case", "esac", "function", "time", "coproc", "repeat", "end", "always", "let", "declare", "typeset",
+     "local", "export", "readonly", "nameref", "integer", "float", "noglob", "nocorrect", "[[", "]]", "@test")
+)  # fmt: skip
+
+
+class _NotPlain(Exception):  # noqa: N818 - nothing went wrong
+    pass
+
+
+def plain_tree(text: str) -> Node | None:
+    """The tree of `text`, or None where only shfmt knows."""
+    if len(text) > MAX_CHARACTERS:
+        return None
+    try:
+        stmts = _Reader(text).statements("")
+    except _NotPlain:
+        return None
+    return {"Type": "File", "Pos": stmts[0]["Pos"], "End": stmts[-1]["End"], "Stmts": stmts}
+
+
+class _Reader:
+    """Reads from left to right; `at` is where it stands, `sign` what ended the last command, at `sign_at`.
+
+    The sign is an operator, `done`, or an empty string for the end of the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.sign = ""
+        self.sign_at = 0
+        self.commands = 0
+        self.depth = 0
+
+    # Lists
+
+    def statements(self, closing: str) -> list[Node]:
+        """The statements up to the sign `closing`."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _NotPlain
+        stmts: list[Node] = []
+        while (first := self.command()) is not None:
+            stmt = self.chain(first)
+            stmts.append(stmt)
+            if self.sign not in (";", "&"):
+                break
+            stmt["Semicolon"] = _place(self.sign_at)
+            stmt["End"] = _place(self.sign_at + 1)
+            if self.sign == "&":
+                stmt["Background"] = True
+        if self.sign != closing or not stmts:
+            raise _NotPlain
+        self.depth -= 1
+        return stmts
+
+    def chain(self, first: Node) -> Node:
+        left = self.pipe(first)
+        while self.sign in ("&&", "||"):
+            op, at = self.sign, self.sign_at
+            left = _joined(op, at, left, self.pipe(self.required_command()))
+        return left
+
+    def pipe(self, first: Node) -> Node:
+        left = first
+        while self.sign in ("|", "|&"):
+            op, at = self.sign, self.sign_at
+            left = _joined(op, at, left, self.required_command())
+        return left
+
+    # Commands
+
+    def required_command(self) -> Node:
+        command = self.command()
+        if command is None:
+            raise _NotPlain
+        return command
+
+    def command(self) -> Node | None:
+        """The command that begins here, up to its sign; None where the sign comes first."""
+        self.commands += 1
+        if self.commands > MAX_COMMANDS:
+            raise _NotPlain
+        assigns: list[Node] = []
+        args: list[Node] = []
+        redirs: list[Node] = []
+        while (found := self.between()) is not None:
+            if found.lastgroup is not None:
+                redirs.append(self.redirection(found))
+                continue
+            word = self.word()
+            if not args:
+                if not redirs and not assigns and _literal_of(word) == "for":
+                    return self.loop(word)
+                if not redirs and not assigns and _literal_of(word) == "done":
+                    self.sign, self.sign_at = "done", word["Pos"]["Offset"]
+                    return None
+                assign = _assignment(word)
+                if assign is not None:
+                    assigns.append(assign)
+                    continue
+                _require_unreserved(word)
+            args.append(word)
+        return _statement(assigns, args, redirs)
+
+    def between(self) -> re.Match[str] | None:
+        """Skips blanks: to a redirection, to a word (no group), or to a sign (None)."""
+        found = _BETWEEN.match(self.text, self.at)
+        if found is None:
+            raise _NotPlain
+        self.at = found.end()
+        if found.lastgroup == "operator" or found.lastgroup == "end":
+            self.sign = found[found.lastgroup]
+            self.sign_at = self.at - len(self.sign)
+            return None
+        return found
+
+    def redirection(self, found: re.Match[str]) -> Node:
+        op_at = found.start(found.lastgroup or 0)
+        node: Node = {"Pos": _place(op_at), "OpPos": _place(op_at), "Op": found[found.lastgroup or 0]}
+        if found["number"]:
+            node["N"] = _value(found.start("number"), found["number"])
+            node["Pos"] = node["N"]["Pos"]
+        self.skip_blanks()
+        node["Word"] = word = self.word()
+        node["End"] = word["End"]
+        return node
+
+    def skip_blanks(self) -> None:
+        while self.text[self.at : self.at + 1] in (" ", "\t"):
+            self.at += 1
+
+    # Loops
+
+    def loop(self, word: Node) -> Node:
+        head = _LOOP_HEAD.match(self.text, self.at)
+        if head is None:
+            raise _NotPlain
+        self.at = head.end()
+        name = _value(head.start(1), head[1])
+        items: list[Node] = []
+        while (found := self.between()) is not None:
+            if found.lastgroup is not None:
+                raise _NotPlain
+            items.append(self.word())
+        body = _LOOP_BODY.match(self.text, self.at)
+        if self.sign != ";" or not items or body is None:
+            raise _NotPlain
+        self.at = body.end()
+        stmts = self.statements("done")
+        done_at, end = self.sign_at, _place(self.at)
+        iteration = {
+            "Type": "WordIter", "Pos": name["Pos"], "End": items[-1]["End"],
+            "Name": name, "InPos": _place(head.end() - 2), "Items": items,
+        }  # fmt: skip
+        command = {
+            "Type": "ForClause", "Pos": word["Pos"], "End": end, "ForPos": word["Pos"],
+            "DoPos": _place(body.end() - 2), "DonePos": _place(done_at), "Loop": iteration, "Do": stmts,
+        }  # fmt: skip
+        if self.between() is not None:
+            raise _NotPlain
+        return {"Pos": word["Pos"], "End": end, "Cmd": command, "Position": word["Pos"]}
+
+    # Words
+
+    def word(self) -> Node:
+        start = self.at
+        parts: list[Node] = []
+        while (found := _PART.match(self.text, self.at)) is not None:
+            parts.append(self.part(found))
+        if not parts:
+            raise _NotPlain
+        return {"Pos": _place(start), "End": _place(self.at), "Parts": parts}
+
+    def part(self, found: re.Match[str]) -> Node:
+        start, self.at = found.span()
+        match found.lastgroup:
+            case "literal":
+                return {"Type": "Lit", **_value(start, found[0])}
+            case "single":
+                return _single_quoted(start, found[0])
+            case "double":
+                return self.double_quoted(start)
+            case "name" | "braced":
+                return _parameter(start, found[0])
+            case _:
+                return self.substitution(start)
+
+    def double_quoted(self, start: int) -> Node:
+        parts: list[Node] = []
+        while (found := _QUOTED_PART.match(self.text, self.at)) is not None:
+            if found.lastgroup == "close":
+                self.at = found.end()
+                node = _enclosed("DblQuoted", start, found.start())
+                if parts:
+                    node["Parts"] = parts
+                return node
+            parts.append(self.part(found))
+        raise _NotPlain
+
+    def substitution(self, start: int) -> Node:
+        stmts = self.statements(")")
+        return {**_enclosed("CmdSubst", start, self.sign_at), "Stmts": stmts}
+
+
+def _place(offset: int) -> Node:
+    return {"Offset": offset, "Line": 1, "Col": offset + 1}
+
+
+def _value(start: int, text: str) -> Node:
+    begin, end = _place(start), _place(start + len(text))
+    return {"Pos": begin, "End": end, "ValuePos": begin, "ValueEnd": end, "Value": text}
+
+
+def _enclosed(kind: str, left: int, right: int) -> Node:
+    begin = _place(left)
+    return {"Type": kind, "Pos": begin, "End": _place(right + 1), "Left": begin, "Right": _place(right)}
+
+
+def _single_quoted(start: int, text: str) -> Node:
+    node = _enclosed("SglQuoted", start, start + len(text) - 1)
+    if len(text) > 2:
+        node["Value"] = text[1:-1]
+    return node
+
+
+def _parameter(start: int, text: str) -> Node:
+    begin, end = _place(start), _place(start + len(text))
+    node: Node = {"Type": "ParamExp", "Pos": begin, "End": end, "Dollar": begin}
+    if text[1] == "{":
+        node["Rbrace"] = _place(start + len(text) - 1)
+        node["Param"] = _value(start + 2, text[2:-1])
+    else:
+        node["Short"] = True
+        node["Param"] = _value(start + 1, text[1:])
+    return node
+
+
+def _literal_of(word: Node) -> str:
+    """The text of a word that is one bare literal; an empty string for any other."""
+    parts = word["Parts"]
+    return parts[0]["Value"] if len(parts) == 1 and parts[0]["Type"] == "Lit" else ""
+
+
+def _require_unreserved(word: Node) -> None:
+    literal = _literal_of(word)
+    if literal in _RESERVED or literal[:1] in ("{", "}", "!"):
+        raise _NotPlain
+
+
+def _assignment(word: Node) -> Node | None:
+    """`NAME=value` out of a word that begins so; None for any other word."""
+    first, *rest = word["Parts"]
+    found = _ASSIGNS.match(first["Value"]) if first["Type"] == "Lit" else None
+    if found is None:
+        return None
+    if found[2] != "=":
+        raise _NotPlain
+    name = _value(word["Pos"]["Offset"], found[1])
+    node: Node = {"Pos": word["Pos"], "End": word["End"], "Name": name}
+    after = word["Pos"]["Offset"] + found.end()
+    if found.end() < len(first["Value"]):
+        rest.insert(0, {"Type": "Lit", **_value(after, first["Value"][found.end() :])})
+    if rest:
+        node["Value"] = {"Pos": rest[0]["Pos"], "End": word["End"], "Parts": rest}
+    return node
+
+
+def _statement(assigns: list[Node], args: list[Node], redirs: list[Node]) -> Node | None:
+    stmt: Node = {}
+    words = [*assigns, *args]
+    if not words and not redirs:
+        return None
+    ends = [nodes[-1]["End"] for nodes in (words, redirs) if nodes]
+    starts = [nodes[0]["Pos"] for nodes in (words, redirs) if nodes]
+    stmt["Pos"] = stmt["Position"] = min(starts, key=_offset)
+    stmt["End"] = max(ends, key=_offset)
+    if words:
+        stmt["Cmd"] = command = {"Type": "CallExpr", "Pos": words[0]["Pos"], "End": words[-1]["End"]}
+        if assigns:
+            command["Assigns"] = assigns
+        if args:
+            command["Args"] = args
+    if redirs:
+        stmt["Redirs"] = redirs
+    return stmt
+
+
+def _offset(place: Node) -> int:
+    offset: int = place["Offset"]
+    return offset
+
+
+def _joined(op: str, at: int, left: Node, right: Node) -> Node:
+    command = {
+        "Type": "BinaryCmd", "Pos": left["Pos"], "End": right["End"],
+        "OpPos": _place(at), "Op": op, "X": left, "Y": right,
+    }  # fmt: skip
+    return {"Pos": left["Pos"], "End": right["End"], "Cmd": command, "Position": left["Pos"]}
