@@ -3,6 +3,7 @@
 One keeper serves all sessions of this process. A fork of it gets its own.
 """
 
+import atexit
 import os
 import sys
 import threading
@@ -29,7 +30,14 @@ def _new() -> Backend:
         raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
     from pinfold.sandbox.linux.backend import LinuxBackend
 
-    return LinuxBackend()
+    backend = LinuxBackend()
+    atexit.register(_close, backend, os.getpid())
+    return backend
+
+
+def _close(backend: Backend, owner: int) -> None:
+    if os.getpid() == owner:
+        backend.close()
 
 
 class Fences:
