@@ -50,10 +50,7 @@ _PART = re.compile(
     rf"(?P<literal>(?:[{_BARE}]|{_BRACKET}|\\[ -~])(?:[{_BARE}#]|\\[ -~])*)"
     rf"|(?P<single>'[\t -&(-~]*')|(?P<double>\")|{_EXPANSION}"
 )
-_QUOTED_PART = re.compile(rf"(?P<literal>(?:[\t !#%-\[\]-_a-~]|\\[ -~])+)|(?P<close>\")|{_EXPANSION}")
-_ASSIGNS = re.compile(rf"({_NAME})(=|\+=|\[)")
-_LOOP_HEAD = re.compile(rf"[ \t]+({_NAME})[ \t]+in(?=[ \t])")
-_LOOP_BODY = re.compile(r"[ \t]*do(?=[ \t])")
+_QUOTED_PART = rf"(?P<literal>(?:[\t !#%-\[\]-_a-~]|\\[ -~])+)|(?P<close>\")|{_EXPANSION}"
 _RESERVED = frozenset(
     ("if", "then", "elif", "else", "fi", "for", "foreach", "select", "while", "until", "do", "done", "in",
      "case", "esac", "function", "time", "coproc", "repeat", "end", "always", "let", "declare", "typeset",
@@ -147,18 +144,22 @@ class _Reader:
                 redirs.append(self.redirection(found))
                 continue
             word = self.word()
-            if not args:
-                if not redirs and not assigns and _literal_of(word) == "for":
-                    return self.loop(word)
-                if not redirs and not assigns and _literal_of(word) == "done":
-                    self.sign, self.sign_at = "done", word["Pos"]["Offset"]
-                    return None
-                assign = _assignment(word)
-                if assign is not None:
-                    assigns.append(assign)
-                    continue
-                _require_unreserved(word)
-            args.append(word)
+            if args:
+                args.append(word)
+                continue
+            literal, is_first = _literal_of(word), not assigns and not redirs
+            if is_first and literal == "for":
+                return self.loop(word)
+            if is_first and literal == "done":
+                self.sign, self.sign_at = "done", word["Pos"]["Offset"]
+                return None
+            if literal in _RESERVED or literal[:1] in ("{", "}", "!"):
+                raise _NotPlain
+            assign = _assignment(word)
+            if assign is None:
+                args.append(word)
+            else:
+                assigns.append(assign)
         return _statement(assigns, args, redirs)
 
     def between(self) -> re.Match[str] | None:
@@ -191,33 +192,47 @@ class _Reader:
     # Loops
 
     def loop(self, word: Node) -> Node:
-        head = _LOOP_HEAD.match(self.text, self.at)
-        if head is None:
+        start = word["Pos"]
+        iteration = self.loop_head()
+        do_at = self.keyword("do")
+        stmts = self.statements("done")
+        done_at, end = _place(self.sign_at), _place(self.at)
+        command = {
+            "Type": "ForClause", "Pos": start, "End": end, "ForPos": start,
+            "DoPos": do_at, "DonePos": done_at, "Loop": iteration, "Do": stmts,
+        }  # fmt: skip
+        if self.between() is not None:
             raise _NotPlain
-        self.at = head.end()
-        name = _value(head.start(1), head[1])
+        return {"Pos": start, "End": end, "Cmd": command, "Position": start}
+
+    def loop_head(self) -> Node:
+        """`name in word word;`"""
+        self.skip_blanks()
+        at = self.at
+        name = _literal_of(self.word())
+        if not name.isidentifier():
+            raise _NotPlain
+        in_at = self.keyword("in")
         items: list[Node] = []
         while (found := self.between()) is not None:
             if found.lastgroup is not None:
                 raise _NotPlain
             items.append(self.word())
-        body = _LOOP_BODY.match(self.text, self.at)
-        if self.sign != ";" or not items or body is None:
+        if self.sign != ";" or not items:
             raise _NotPlain
-        self.at = body.end()
-        stmts = self.statements("done")
-        done_at, end = self.sign_at, _place(self.at)
-        iteration = {
-            "Type": "WordIter", "Pos": name["Pos"], "End": items[-1]["End"],
-            "Name": name, "InPos": _place(head.end() - 2), "Items": items,
+        place = _value(at, name)
+        return {
+            "Type": "WordIter", "Pos": place["Pos"], "End": items[-1]["End"],
+            "Name": place, "InPos": in_at, "Items": items,
         }  # fmt: skip
-        command = {
-            "Type": "ForClause", "Pos": word["Pos"], "End": end, "ForPos": word["Pos"],
-            "DoPos": _place(body.end() - 2), "DonePos": _place(done_at), "Loop": iteration, "Do": stmts,
-        }  # fmt: skip
-        if self.between() is not None:
+
+    def keyword(self, expected: str) -> Node:
+        self.skip_blanks()
+        word = self.word()
+        if _literal_of(word) != expected:
             raise _NotPlain
-        return {"Pos": word["Pos"], "End": end, "Cmd": command, "Position": word["Pos"]}
+        place: Node = word["Pos"]
+        return place
 
     # Words
 
@@ -246,7 +261,8 @@ class _Reader:
 
     def double_quoted(self, start: int) -> Node:
         parts: list[Node] = []
-        while (found := _QUOTED_PART.match(self.text, self.at)) is not None:
+        pattern = re.compile(_QUOTED_PART)  # when first needed, as no other line should pay for it
+        while (found := pattern.match(self.text, self.at)) is not None:
             if found.lastgroup == "close":
                 self.at = found.end()
                 node = _enclosed("DblQuoted", start, found.start())
@@ -300,39 +316,30 @@ def _literal_of(word: Node) -> str:
     return parts[0]["Value"] if len(parts) == 1 and parts[0]["Type"] == "Lit" else ""
 
 
-def _require_unreserved(word: Node) -> None:
-    literal = _literal_of(word)
-    if literal in _RESERVED or literal[:1] in ("{", "}", "!"):
-        raise _NotPlain
-
-
 def _assignment(word: Node) -> Node | None:
     """`NAME=value` out of a word that begins so; None for any other word."""
     first, *rest = word["Parts"]
-    found = _ASSIGNS.match(first["Value"]) if first["Type"] == "Lit" else None
-    if found is None:
+    name, equals, value = first["Value"].partition("=") if first["Type"] == "Lit" else ("", "", "")
+    if not equals or not name.removesuffix("+").isidentifier():
         return None
-    if found[2] != "=":
+    if name.endswith("+"):
         raise _NotPlain
-    name = _value(word["Pos"]["Offset"], found[1])
-    node: Node = {"Pos": word["Pos"], "End": word["End"], "Name": name}
-    after = word["Pos"]["Offset"] + found.end()
-    if found.end() < len(first["Value"]):
-        rest.insert(0, {"Type": "Lit", **_value(after, first["Value"][found.end() :])})
+    start = word["Pos"]["Offset"]
+    if value:
+        rest.insert(0, {"Type": "Lit", **_value(start + len(name) + 1, value)})
+    node: Node = {"Pos": word["Pos"], "End": word["End"], "Name": _value(start, name)}
     if rest:
         node["Value"] = {"Pos": rest[0]["Pos"], "End": word["End"], "Parts": rest}
     return node
 
 
 def _statement(assigns: list[Node], args: list[Node], redirs: list[Node]) -> Node | None:
-    stmt: Node = {}
     words = [*assigns, *args]
     if not words and not redirs:
         return None
-    ends = [nodes[-1]["End"] for nodes in (words, redirs) if nodes]
-    starts = [nodes[0]["Pos"] for nodes in (words, redirs) if nodes]
-    stmt["Pos"] = stmt["Position"] = min(starts, key=_offset)
-    stmt["End"] = max(ends, key=_offset)
+    start = min((nodes[0]["Pos"] for nodes in (words, redirs) if nodes), key=_offset)
+    end = max((nodes[-1]["End"] for nodes in (words, redirs) if nodes), key=_offset)
+    stmt: Node = {"Pos": start, "End": end, "Position": start}
     if words:
         stmt["Cmd"] = command = {"Type": "CallExpr", "Pos": words[0]["Pos"], "End": words[-1]["End"]}
         if assigns:
