@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import json
+
 import pinfold
 from pinfold.audit.journal import Entry, Journal, JournalError
 from pinfold.kernel import namespaces
@@ -256,7 +258,7 @@ def the_policy_can_be_changed_by_a_person() -> None:
 
 
 def variables_are_scrubbed_and_set() -> None:
-    os.environ["MY_TOKEN"] = "hidden"  # noqa: S105
+    os.environ["MY_TOKEN"] = "hidden"
     with opened({"environment": {"set": {"GIVEN_TOKEN": "yes"}}}) as session:
         seen = session.run("env").stdout
         assert "hidden" not in seen and "GIVEN_TOKEN=yes" in seen and "PINFOLD_PEN=1" in seen
@@ -271,7 +273,7 @@ def standard_input_is_bytes_or_a_descriptor() -> None:
         reader, writer = os.pipe()
         execution = session.start("wc -c", stdin=reader)
         os.write(writer, b"first")
-        threading.Timer(0.2, lambda: (os.write(writer, b"second"), os.close(writer))).start()
+        threading.Timer(0.2, _finish, (writer, b"second")).start()
         assert execution.wait().stdout == "11\n"
         os.close(reader)
         # One that stops reading does not hold anything up.
@@ -405,6 +407,21 @@ def asyncio_hosts_take_events() -> None:
     asyncio.run(work())
 
 
+def debug_output_is_told_and_hidden() -> None:
+    there = f"{os.environ['HOME']}/debug"
+    with opened({"sandbox": {"debug_output_dir": there}}) as session:
+        assert session.run("exit 3").exit_code == 3
+        assert session.run(f"cat {there}/*; ls {there}/log.jsonl").stdout == ""
+    with open(f"{there}/log.jsonl", "rb") as file:
+        first = json.decode(file.readline())
+    assert first["command"] == "exit 3" and first["enforced"] is True and first["exit_code"] == 3
+    with open(f"{there}/run-{first['id']}.json", "rb") as file:
+        told = json.decode(file.read())
+    assert told["policy"]["type"] == "TYPE_WORKSPACE_READWRITE"
+    assert told["converted"]["type"] == "WORKSPACE_READWRITE"
+    assert told["plan"][0] == "readonlyroot" and told["end"]["seconds"] > 0
+
+
 def a_terminal_is_a_real_one() -> None:
     with opened() as session:
         execution = session.start("tty; stty size; read word; echo got $word", terminal=(30, 100))
@@ -414,13 +431,20 @@ def a_terminal_is_a_real_one() -> None:
 
 
 def killing_the_host_ends_everything() -> None:
-    program = "import pinfold, os; pinfold.Session([os.getcwd()], settings={}).run('echo $$ > begun; sleep 546')"
+    program = (
+        "import pinfold, os; pinfold.Session([os.getcwd()], settings={}).run('echo $$ > begun; sleep 546')"
+    )
     host = subprocess.Popen([sys.executable, "-c", program])
     wait_until(lambda: os.path.exists("begun"))
     assert _sleeping("546")
     host.send_signal(signal.SIGKILL)
     host.wait()
     wait_until(lambda: not _sleeping("546"))
+
+
+def _finish(writer: int, data: bytes) -> None:
+    os.write(writer, data)
+    os.close(writer)
 
 
 def _sleeping(seconds: str) -> bool:

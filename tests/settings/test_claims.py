@@ -27,6 +27,7 @@ SCALARS: dict[Kind, list[Any]] = {
     Kind.BOOL: [True, False],
     Kind.DURATION: ["1s", "10m", "2h"],
     Kind.SIZE: ["1MB", "1GiB", ""],
+    Kind.PATH: ["", "/a", "~/b"],
     Kind.COUNT: [1, 512, 9999, ""],
 }
 

@@ -60,6 +60,7 @@ class SandboxSettings(Struct, frozen=True):
     """A bypass may be asked for."""
     excluded_commands: tuple[Rule, ...] = ()
     if_unavailable: IfUnavailable = IfUnavailable.REFUSE
+    debug_output_dir: str = ""
 
 
 class CommandRules(Struct, frozen=True):

@@ -79,6 +79,9 @@ class Session(Protocol):
 
     def run(self, request: Request) -> Result: ...
 
+    def plan(self, policy: SandboxPolicy) -> str:
+        """How this policy's commands are fenced, for a person; empty where they are not."""
+
     def change_roots(self, roots: Sequence[str]) -> None:
         """Other roots, from the next command on."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
 from pinfold.model.events import Event, Exited, Stream
 from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
@@ -115,6 +116,9 @@ class UnfencedSession:
 
     def run(self, request: Request) -> Result:
         return self.start(request).wait()
+
+    def plan(self, policy: SandboxPolicy) -> str:  # noqa: ARG002
+        return ""
 
     def change_roots(self, roots: Sequence[str]) -> None:
         """There is no fence to move."""

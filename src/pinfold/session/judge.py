@@ -105,7 +105,9 @@ class Judge:
         if made_of[0] is not settings or made_of[1] is not mapping:
             policy = _resolved(policy_of(settings, self.roots, self.home))
             policy = enrich(policy, self.roots, mapping)
-            policy = replace(policy, hidden=tuple(dict.fromkeys((*policy.hidden, *self._withheld))))
+            withheld = (*self._withheld, policy.debug_output_dir or "")
+            hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
+            policy = replace(policy, hidden=tuple(hidden))
             self._last_policy = (settings, mapping), policy
         return policy
 

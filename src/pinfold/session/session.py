@@ -168,7 +168,12 @@ class Session:
         except ConfinementError as error:
             self.ledger.failed(entry, error)
             raise
-        return Execution(decision, settlement, running, lambda end: self.ledger.after(entry, end), began)
+        after = self.ledger.after
+        if policy.debug_output_dir:
+            from pinfold.session.debugging import debugged
+
+            after = debugged(after, policy, start, pens.plan(policy))
+        return Execution(decision, settlement, running, lambda end: after(entry, end), began)
 
     def close(self) -> None:
         """Ends everything that runs in it."""

@@ -83,6 +83,7 @@ def build(
             allow_unsandboxed=values.flag("sandbox.allow_unsandboxed"),
             excluded_commands=values.rules("sandbox.excluded_commands"),
             if_unavailable=IfUnavailable(values.word("sandbox.if_unavailable")),
+            debug_output_dir=values.word("sandbox.debug_output_dir"),
         ),
         commands=CommandRules(
             allow=values.rules("commands.allow"),

@@ -24,6 +24,7 @@ class Kind(Enum):
     DURATION = "a duration"
     SIZE = "a size"
     COUNT = "a number"
+    PATH = "a path"
     RULES = "a list of commands"
     TEXTS = "a list of texts"
     PATHS = "a list of paths"
@@ -56,7 +57,7 @@ class Who(Enum):
     ANYONE = "anyone"
 
 
-SCALARS = frozenset([Kind.BOOL, Kind.WORD, Kind.DURATION, Kind.SIZE, Kind.COUNT])
+SCALARS = frozenset([Kind.BOOL, Kind.WORD, Kind.DURATION, Kind.SIZE, Kind.COUNT, Kind.PATH])
 TABLES = frozenset([Kind.TEXT_TABLE, Kind.LIST_TABLE])
 LAYERS = ("managed", "command line", "user", "project-local", "project", "default")
 """Most trusted first; the places in this tuple are compared."""
@@ -124,6 +125,7 @@ TABLE: tuple[Key, ...] = (
     _switch("sandbox.allow_unsandboxed", _AND, True, "Running a command outside the fence may be asked for."),
     _list("sandbox.excluded_commands", Kind.RULES, _GRANT, "Commands that run outside the fence; they still need approval. Where `allow_unsandboxed` is false, only entries of the layer that closed it, or of a more trusted one, count."),
     _word("sandbox.if_unavailable", "refuse ask run", "refuse", "What happens where this machine cannot hold the fence."),
+    Key("sandbox.debug_output_dir", Kind.PATH, _SMALLER, "", "A directory that gets the policy, the plan and the timings of each run; empty for none.", (), Who.TRUSTED),
 
     _list("commands.allow", Kind.RULES, _GRANT, "Commands that run without a question."),
     _list("commands.ask", Kind.RULES, _RESTRICT, "Commands that always ask."),

@@ -24,6 +24,7 @@ def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPol
         network_access=network.access is NetworkAccess.ALL,
         additional_readwrite_paths=write,
         additional_readonly_paths=read,
+        debug_output_dir=_debug_directory(settings, home),
         block_git_writes=not files.git_writes,
         disable_tmp_write=files.tmp is TmpAccess.NONE,
         hidden=tuple(dict.fromkeys(hidden)),
@@ -68,6 +69,11 @@ def expand(path: str, base: str, home: str) -> str:
     if path == "~" or path.startswith("~/"):
         path = join(home, path[2:])
     return normpath(join(base, path))
+
+
+def _debug_directory(settings: Settings, home: str) -> str | None:
+    path = settings.sandbox.debug_output_dir
+    return expand(path, home, home) if path else None
 
 
 def _granted(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ _KINDS: dict[Kind, dict[str, Any]] = {
     Kind.COUNT: {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"const": ""}]},
     Kind.RULES: _list(_TEXT),
     Kind.TEXTS: _list(_TEXT),
+    Kind.PATH: {"type": "string", "pattern": "^([/~].*)?$"},
     Kind.PATHS: _list(_TEXT),
     Kind.HOSTS: _list({"type": "string", "pattern": r"^(?!.*://)\S+$"}),
     Kind.NAMES: _list({"type": "string", "pattern": r"^[A-Za-z0-9_*?]+$"}),

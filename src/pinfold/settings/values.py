@@ -178,12 +178,22 @@ def _texts(value: object, _: str) -> object:
     return tuple(_at(index, _text, text, "") for index, text in enumerate(value))
 
 
+def _path(_: Key, value: object) -> object:
+    if value == "":
+        return value
+    text = str(_text(value))
+    if not text.startswith(("/", "~")):
+        raise BadValue("must begin with / or ~", "a relative path would depend on where you are")
+    return text
+
+
 _SCALAR_CHECKS: dict[Kind, Callable[[Key, object], object]] = {
     Kind.BOOL: _bool,
     Kind.WORD: _word,
     Kind.DURATION: _duration,
     Kind.SIZE: _size,
     Kind.COUNT: _count,
+    Kind.PATH: _path,
 }
 _ENTRY_CHECKS: dict[Kind, Callable[[object, str], object]] = {
     Kind.RULES: _text,

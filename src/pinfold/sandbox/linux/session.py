@@ -121,6 +121,9 @@ class LinuxSession:
             self.pens = kept
         self._end(pen)
 
+    def plan(self, policy: SandboxPolicy) -> str:
+        return str(self.pen(policy).plan)
+
     def change_roots(self, roots: Sequence[str]) -> None:
         """Other roots, from the next command on."""
         with self.lock:

@@ -1,0 +1,156 @@
+"""A workspace, a home and a neighbour made for the self-test, and gone with it.
+
+They do not lie in /tmp, which a pen does not show: what is not there cannot be attacked.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import Self
+
+from msgspec.structs import replace
+
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.protected import protected_by
+from pinfold.sandbox.attacks.attack import World
+from pinfold.sandbox.attacks.processes import LOCK
+from pinfold.session.selftest.baits import Baits
+from pinfold.session.selftest.snapshot import Snapshot, changed, snapshot, walk
+from pinfold.settings import policy_of
+
+MACHINE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  (what a pen must not show is exactly this)
+NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+VARIABLE = "SELFTEST_API_KEY"
+WORK = {
+    ".env": "{secret}",
+    "config/deep/.env": "{secret}",
+    ".git/config": "[core]\n",
+    ".git/HEAD": "ref: refs/heads/main\n",
+    ".git/hooks/pre-commit": "#!/bin/sh\n",
+    ".vscode/tasks.json": "{{}}",
+    ".pinfold/settings.toml": "",
+    "src/main.py": "",
+    LOCK: "",
+}
+HOME = {
+    ".ssh/id_ed25519": "{secret}",
+    ".bashrc": "",
+    ".local/bin/tool": "",
+    ".config/pinfold/settings.toml": "",
+    ".local/state/pinfold/journal.sqlite": "",
+}
+OUTSIDE = {"file": "as it was"}
+
+
+class Scratch:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.top = _make(environ)
+        self.work, self.home, self.outside = (f"{self.top}/{name}" for name in ("work", "home", "outside"))
+        self.secret = secrets.token_hex(16)
+        self.machine = [_bait_in(place, self.secret) for place in MACHINE if os.access(place, os.W_OK)]
+        for path in (self.work, self.home, self.outside):
+            os.mkdir(path)
+        self.baits = Baits(f"pinfold-selftest-{self.secret}")
+        leaked = os.open(self.machine[0], os.O_RDONLY) if self.machine else -1
+        self.descriptor = leaked
+        if leaked >= 0:
+            os.set_inheritable(leaked, True)
+            self.baits.closing.callback(os.close, leaked)
+        self.before: Snapshot = {}
+        self.policy = _policy(self.work, self.home)
+        self.furnish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.baits.close()
+        for path in self.machine:
+            os.unlink(path)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+    def furnish(self) -> None:
+        """Everything as it is before an attack; the three directories themselves stay."""
+        self.baits.take_up()
+        for top, files in ((self.work, WORK), (self.home, HOME), (self.outside, OUTSIDE)):
+            for name in os.listdir(top):
+                path = f"{top}/{name}"
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+            for name, content in files.items():
+                os.makedirs(os.path.dirname(f"{top}/{name}"), exist_ok=True)
+                with open(f"{top}/{name}", "w") as file:
+                    file.write(content.format(secret=self.secret))
+        self.baits.lay(self.outside, self.work)
+        self.baits.require_victim()
+        self.before = self.guarded()
+
+    def world(self) -> World:
+        return World(
+            work=self.work,
+            home=self.home,
+            outside=self.outside,
+            secret=self.secret,
+            machine=self.machine,
+            victim=self.baits.victim,
+            tcp=self.baits.tcp,
+            udp=self.baits.udp,
+            abstract=f"pinfold-selftest-{self.secret}",
+            terminal=self.baits.terminal,
+            descriptor=self.descriptor,
+            namespaces={name: os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES},
+            variable=VARIABLE,
+        )
+
+    def environment(self) -> dict[str, str]:
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.home, VARIABLE: self.secret}
+
+    def survey(self, policy: SandboxPolicy) -> tuple[list[str], list[str]]:
+        """What there is of protected and of hidden paths."""
+        paths = [*walk(self.work), *walk(self.home)][1:]
+        roots = (self.work,)
+        protected = [path for path in paths if protected_by(path, roots, policy.protected)]
+        return protected, [path for path in paths if hidden_by(path, policy, roots)]
+
+    def guarded(self) -> Snapshot:
+        """All that no attack may change: the home, the neighbour, and what is guarded in the workspace."""
+        roots = (self.work,)
+
+        def counts(path: str) -> bool:
+            return path != self.work and bool(
+                protected_by(path, roots, ()) or hidden_by(path, self.policy, roots)
+            )
+
+        return {**snapshot(self.home), **snapshot(self.outside), **snapshot(self.work, counts)}
+
+    def harm(self) -> str | None:
+        """What has been touched since it was furnished; everything is put in order again."""
+        told = self.baits.touched()
+        path = changed(self.before, self.guarded())
+        if told or path:
+            self.furnish()
+        return told or (f"{os.path.relpath(path, self.top)} was changed" if path else None)
+
+
+def _policy(work: str, home: str) -> SandboxPolicy:
+    """The one that is shipped, with something hidden in the workspace too."""
+    policy = policy_of(Settings(), (work,), home)
+    return replace(policy, hidden=(*policy.hidden, ".env"))
+
+
+def _make(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME") or os.path.expanduser("~")
+    cache = environ.get("XDG_CACHE_HOME", "")
+    place = os.path.join(cache if os.path.isabs(cache) else os.path.join(home, ".cache"), "pinfold")
+    os.makedirs(place, 0o700, exist_ok=True)
+    return os.path.realpath(tempfile.mkdtemp(prefix="selftest-", dir=place))
+
+
+def _bait_in(place: str, secret: str) -> str:
+    descriptor, path = tempfile.mkstemp(prefix="pinfold-selftest-", dir=place)
+    with open(descriptor, "w") as file:
+        file.write(secret)
+    return path
