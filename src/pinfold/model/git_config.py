@@ -1,13 +1,13 @@
 """Git's configuration files, read as git reads them. The standard library alone: the warden reads them too.
 
-Facts about git (config.c, of 2.39 and of 2.50; held to `git config --list` by a fuzz test):
+Facts about git (config.c; held to `git config --list` by a fuzz test):
 - Section and key names are case-insensitive ASCII; a subsection is quoted, any byte may follow a backslash
   in it; `[a.B]` is an old spelling of `[a "b"]`, in lower case.
 - A value may go on after a backslash at its line's end, a comment may not; of the escapes only
   `\\n \\t \\b \\" \\\\` are known; a quote that is still open at the line's end is an error.
 - A space within a value stays; a tab there becomes a space up to 2.44, and stays from 2.45 on.
-- CR LF ends a line; a lone CR is white space, but only in some places. Git cuts a value or subsection at a NUL.
-  Three bytes of a byte order mark are passed over.
+- CR LF ends a line; a lone CR is white space, but only in some places. Git cuts a value or a subsection at
+  a NUL, and passes over a byte order mark.
 
 What this means for us: a file that two readers could take differently has no meaning here. A NUL, a lone CR
 and a byte order mark are errors, although git goes on.

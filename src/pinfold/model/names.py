@@ -5,6 +5,9 @@ Plain tuples and the standard library alone: the warden has nothing else, and ge
 Facts about spellings: macOS and Windows file systems fold case; HFS+ passes over some code points
 (U+200C and its kin); NTFS drops trailing dots and spaces, reads `name::$STREAM` as the name, and gives
 `.git` the short name `git~1`. A name that is protected under one spelling is protected under all.
+
+Facts about git: the git directories of submodules lie in `.git/modules/NAME`, where NAME may have slashes and
+modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,6 +52,46 @@ def folded(component: str) -> str:
     return ".git" if name == "git~1" else name or component
 
 
+GIT = ".git"
+NESTS = ("modules", "worktrees")
+"""Where git directories lie in a git directory, by their names."""
+CONTENTS = frozenset(
+    ("hooks", "config", "config.worktree", "info", "commondir", "gitdir", "objects", "refs", "logs", *NESTS)
+)
+"""What ends the name of a module: no git directory is without some of these."""
+
+
+def unnested(parts: list[str]) -> tuple[list[str], bool]:
+    """The path with each git directory inside a git directory as `.git`, and whether any further name would
+    be that of such a one."""
+    found: list[str] = []
+    open_end = False
+    at = 0
+    while at < len(parts):
+        found.append(parts[at])
+        at += 1
+        while found[-1] == GIT and at < len(parts) and parts[at] in NESTS:
+            nest = parts[at]
+            if at + 1 == len(parts):
+                return [*found, nest], True
+            at += 2
+            open_end = nest == NESTS[0]
+            while open_end and at < len(parts) and parts[at] not in CONTENTS:
+                at += 1
+    return found, open_end and found[-1] == GIT
+
+
+class _GitDirectories(dict[str, Matches]):
+    """Children of which any other name is that of a git directory."""
+
+    def __init__(self, found: Children, others: Matches) -> None:
+        super().__init__(found)
+        self.others = others
+
+    def get(self, name: str, default: object = None, /) -> Matches:  # never the default
+        return super().get(name) or self.others
+
+
 def components(path: str) -> list[str]:
     return [folded(component) for component in path.split("/") if component not in ("", ".")]
 
@@ -82,10 +125,11 @@ class NameMatcher:
         """What the names in a directory meet; one match if the directory itself is protected."""
         found: Children = {}
         shared: Children | None = None
+        holds_git = False
         for root in self.roots:
             if directory != root and not directory.startswith(f"{root}/"):
                 continue
-            given = components(directory[len(root) :])
+            given, holds_git = unnested(components(directory[len(root) :]))
             inside = self._below(given, found)
             if inside:
                 return inside
@@ -94,7 +138,8 @@ class NameMatcher:
         for rule, parts in self.fixed:
             if inside := _step(rule, parts, given, found):
                 return inside
-        return _merged(found, shared or {})
+        children = _merged(found, shared or {})
+        return _GitDirectories(children, self.anywhere.get(GIT, ())) if holds_git else children
 
     def _below(self, given: list[str], found: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
