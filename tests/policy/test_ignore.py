@@ -118,3 +118,23 @@ def test_a_hostile_pattern_takes_no_time() -> None:
     costly = "**/a*/" * 12 + "b"
     assert Ignore({"/w": (costly,)}).is_ignored("/w" + "/aa" * 30)
     assert Ignore({"/w": ("aa", f"!{costly}")}).is_ignored("/w" + "/aa" * 30)
+
+
+def test_whoever_walks_down_hears_the_same() -> None:
+    rng = random.Random(7)
+    for _ in range(40):
+        mapping = {
+            place: tuple(_pattern(rng) for _ in range(rng.randint(1, 4)))
+            for place in rng.sample(["/w", "/w/", "/w/a", "/w/a/b", "/w/foo", "/"], 3)
+        }
+        ignore = Ignore(mapping)
+        waiting = ["/w"] if not ignore.is_ignored("/w", is_directory=True) else []
+        for directory in waiting:
+            ask = ignore.within(directory)
+            for name in NAMES:
+                for is_directory in (True, False):
+                    path = f"{directory}/{name}"
+                    told = ask(name, is_directory) if ask else False
+                    assert told is ignore.is_ignored(path, is_directory=is_directory), (mapping, path)
+                if not ignore.is_ignored(path, is_directory=True) and directory.count("/") < 3:
+                    waiting.append(path)

@@ -16,11 +16,13 @@ from typing import Any
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Request, Result
+from pinfold.policy.protected import name_rules
+from pinfold.sandbox.backend import Found, Request, Result
 from pinfold.sandbox.linux.backend import LinuxBackend
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+RULES = name_rules(())
 
 
 OPEN: list["Bench"] = []
@@ -30,7 +32,9 @@ class Bench:
     def __init__(self, protected: Sequence[str] = (), hidden: Sequence[str] = ()) -> None:
         self.work = os.getcwd()
         self.backend = LinuxBackend()
-        self.session = self.backend.open_session([self.work], lambda _: (protected, hidden))
+        self.session = self.backend.open_session(
+            [self.work], lambda _: Found(tuple(protected), tuple(hidden), RULES)
+        )
         OPEN.append(self)
 
     def request(
@@ -253,7 +257,7 @@ def odd_names_work() -> None:
         os.mkdir(os.path.join(work, b".git"))
         text = os.fsdecode(work)
         bench = Bench()
-        found = ([f"{text}/.git"], [f"{text}/" + os.fsdecode(b"hid\xff den")])
+        found = Found((f"{text}/.git",), (f"{text}/" + os.fsdecode(b"hid\xff den"),), RULES)
         session = bench.backend.open_session([text], lambda _: found)  # noqa: B023
         result = session.run(Request("pwd && echo > made && ! echo > .git/x && ls -A hid*", WORKSPACE, text))
         assert (result.exit_code, result.stdout) == (0, work + b"\n"), (name, result)

@@ -1,4 +1,4 @@
-"""What holds of a session that runs things: each function runs in a child, as root and as an ordinary user."""
+"""What holds of a session that runs things: each function runs in a child, as root and as another user."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from msgspec import json
@@ -374,10 +375,8 @@ def a_cancelled_task_cancels_its_command() -> None:
             while not os.path.exists("begun"):
                 await asyncio.sleep(0.01)
             task.cancel()
-            try:
+            with suppress(asyncio.CancelledError):
                 await task
-            except asyncio.CancelledError:
-                pass
             for _ in range(100):
                 if (await session.run("pgrep -f 'sleep 54[5]'")).exit_code == 1:
                     return

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.session.git import find_repository, git_helpers, parse_config
+from pinfold.session.git import find_repository, git_helpers
 
 
 def git(directory: Path, *arguments: str) -> None:
@@ -67,36 +67,6 @@ def test_a_bare_repository_in_the_open(tmp_path: Path) -> None:
     assert found is not None
     assert found.directory == str(tmp_path)
     assert git_helpers(str(tmp_path)) == ("core.pager",)
-
-
-PARSED = [
-    ('[core]\n\tpager = "a b"\n', [("core.pager", "a b")]),
-    ('[Diff "Tool"] textconv = x\n', [("diff.Tool.textconv", "x")]),
-    ("[alias]\n  x = one \\\n two\n# no = no\n", [("alias.x", "one  two")]),
-    ("[a]\nbare\n", [("a.bare", "true")]),
-    ("[a]\nbare\nb=1 ; c\n", [("a.bare", "true"), ("a.b", "1")]),
-    # a comment does not go on; a value that ends with an escaped backslash does not either
-    ("[a]\n# no \\\nb = 1\n", [("a.b", "1")]),
-    ("[a]\nx = y\\\\\nb = 1\n", [("a.x", "y\\"), ("a.b", "1")]),
-    ('[filter\t"x"]\nclean = y\n', [("filter.x.clean", "y")]),
-    ('[diff "x\\\\"] textconv = y\n', [("diff.x\\.textconv", "y")]),
-    ('[a] b = "x # y" # z\n', [("a.b", "x # y")]),
-]
-
-
-@pytest.mark.parametrize(("text", "settings"), PARSED)
-def test_parse_config(tmp_path: Path, text: str, settings: list[tuple[str, str]]) -> None:
-    assert list(parse_config(text)) == settings
-    (tmp_path / "config").write_text(text)
-    told = subprocess.run(
-        ["git", "config", "-f", "config", "--list", "-z"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    by_git = [entry.partition("\n") for entry in told.stdout.rstrip("\0").split("\0")]
-    assert [(key, value if mark else "true") for key, mark, value in by_git] == settings
 
 
 @pytest.mark.parametrize("text", ["\ufeff[core]\npager = x\n", "[core\npager = x\n", "= x\n", "\xff"])

@@ -41,6 +41,8 @@ NEW_NAMESPACES = (
     | CLONE_NEWNET
 )
 
+CLONE_FS = 0x00000200
+"""For unshare: a working directory, root and umask of this thread's own."""
 CLONE_PARENT = 0x00008000
 CLONE_CHILD_CLEARTID = 0x00200000
 CLONE_CHILD_SETTID = 0x01000000

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pinfold.model.policy import SandboxPolicy
-from pinfold.policy.ignore import Ignore
+from pinfold.policy.ignore import Asked, Ignore
 
 IGNORE_FILES = "an ignore file"
 DEEPEST = 256
@@ -33,6 +33,40 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
     if policy.ignore_mapping and _ignore(tuple(policy.ignore_mapping.items())).is_ignored(path):
         return IGNORE_FILES
     return None
+
+
+class Hiding:
+    """A policy's hidden things, for somebody who walks down a tree and leaves out what is hidden."""
+
+    def __init__(self, policy: SandboxPolicy, roots: tuple[str, ...]) -> None:
+        entries = _entries(policy.hidden)
+        self.paths = entries.paths
+        """Those that are plain paths: no walk is needed to find them."""
+        self._in: dict[str, set[str]] = {}
+        for path in entries.paths:
+            directory, _, name = path.rpartition("/")
+            self._in.setdefault(directory or "/", set()).add(name)
+        # Each entry is asked by itself: a `!` in one takes nothing back from another.
+        counted = [entry for entry in entries.patterns if not entry.startswith("!")]
+        self.globs = tuple(entry for entry in counted if not is_pattern(entry))
+        """Those that are paths with patterns in them."""
+        names = tuple(entry for entry in counted if is_pattern(entry))
+        mapping = dict.fromkeys(roots, names) if names else {}
+        if self.globs:
+            mapping["/"] = self.globs
+        self._ignores = [Ignore(each) for each in (mapping, policy.ignore_mapping) if each]
+
+    def within(self, directory: str) -> Asked | None:
+        """Asks which names in a directory, itself not hidden, are; None if surely none is."""
+        if directory.count("/") >= DEEPEST:
+            return lambda _, __: True
+        here = self._in.get(directory)
+        asked: list[Asked] = [ask for ignore in self._ignores if (ask := ignore.within(directory))]
+        if here is not None:
+            asked.append(lambda name, _: name in here)
+        if len(asked) <= 1:
+            return asked[0] if asked else None
+        return lambda name, is_directory: any(ask(name, is_directory) for ask in asked)
 
 
 def is_pattern(entry: str) -> bool:

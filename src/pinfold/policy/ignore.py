@@ -14,7 +14,7 @@ ignored if any layer ignores it. A directory's trailing slashes say which layer 
 reader that knows nothing of layers each key still names the right directory.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.model.policy import IgnoreMapping
@@ -23,6 +23,9 @@ from pinfold.policy.wildmatch import expression, is_costly
 
 if TYPE_CHECKING:
     import re
+
+Asked = Callable[[str, bool], bool]
+"""Whether the thing of this name is ignored; the second says whether it is a directory."""
 
 _CACHED_DIRECTORIES = 100_000
 # `info/exclude` is read before the top `.gitignore`, which may take back what it ignores.
@@ -129,9 +132,21 @@ class Ignore:
         plain = normalised(path)
         return any(layer.is_ignored(plain, is_directory) for layer in self._layers)
 
+    def within(self, directory: str) -> Asked | None:
+        """The same for the names in one directory; None if no pattern reaches it.
+
+        Preconditions: the directory is not ignored; whoever walks down has asked.
+        """
+        place = _bytes(normalised(directory)).rstrip(b"/")
+        asked = [ask for layer in self._layers if (ask := layer.within(place))]
+        if len(asked) <= 1:
+            return asked[0] if asked else None
+        return lambda name, is_directory: any(ask(name, is_directory) for ask in asked)
+
 
 class _Layer:
     def __init__(self, layer: IgnoreMapping) -> None:
+        self._candidates: dict[tuple[bytes, ...], re.Pattern[bytes]] = {}
         self._files = {
             _bytes(directory.rstrip("/")): [_Pattern(_bytes(pattern)) for pattern in reversed(patterns)]
             for directory, patterns in layer.items()
@@ -143,6 +158,29 @@ class _Layer:
         ends = [at for at, byte in enumerate(whole) if byte == ord("/") and at]
         # From the top: below an ignored directory nothing is asked any more.
         return any(self._is_ignored_directory(whole[:end]) for end in ends) or self._says(whole, is_directory)
+
+    def within(self, directory: bytes) -> Asked | None:
+        above = tuple(_upwards(directory, self._files))
+        if not above:
+            return None
+        # Most names match nothing: one expression for all patterns says so, and the rest is asked one by one.
+        candidate = self._candidates.get(above)
+        if candidate is None:
+            candidate = self._candidates[above] = self._candidate(above)
+        fits, says, start = candidate.fullmatch, self._says, directory + b"/"
+
+        def ask(name: str, is_directory: bool) -> bool:
+            raw = _bytes(name)
+            return fits(raw) is not None and says(start + raw, is_directory)
+
+        return ask
+
+    def _candidate(self, above: Iterable[bytes]) -> "re.Pattern[bytes]":
+        import re
+
+        found = (pattern for place in above for pattern in self._files[place] if not pattern.negative)
+        names = dict.fromkeys(pattern.last_name() for pattern in found)
+        return re.compile(b"|".join(b"(?:%s)" % name for name in names) or b"(?!)", re.DOTALL)
 
     def _says(self, path: bytes, is_directory: bool) -> bool:
         """What the patterns say of the path itself, the nearest file first."""
@@ -179,6 +217,14 @@ class _Pattern:
         self._is_costly = not self._by_name and is_costly(self._rest)
         self._compiled: re.Pattern[bytes] | None = None
 
+    def last_name(self) -> bytes:
+        """An expression that fits the last name of all that the pattern matches, and maybe of more."""
+        text = self._start + self._rest
+        if self._is_costly or is_costly(text) or (not self._by_name and (b"[" in text or b"\\" in text)):
+            return b".*"
+        last = text.rpartition(b"/")[2]
+        return expression(last, crosses=True).pattern
+
     def matches(self, path: bytes, is_directory: bool) -> bool:
         """Whether it names this path, relative to the pattern's directory."""
         if self._only_directories and not is_directory:
@@ -191,6 +237,16 @@ class _Pattern:
         if self._compiled is None:
             self._compiled = expression(self._rest, crosses=self._by_name)
         return self._compiled.fullmatch(name, len(self._start)) is not None
+
+
+def _upwards(directory: bytes, known: Mapping[bytes, object]) -> Iterable[bytes]:
+    """Those of the known directories that are this one or above it, the nearest first."""
+    while True:
+        if directory in known:
+            yield directory
+        if not directory:
+            return
+        directory = directory.rpartition(b"/")[0]
 
 
 def _bytes(text: str) -> bytes:

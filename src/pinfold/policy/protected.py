@@ -2,10 +2,7 @@
 
 Each is a file that something on the host would run or obey later, without being asked: a git hook, an
 editor's task, a shell's start-up file. The list is `data/protected.toml`, with the reason of each.
-
-Facts about spellings: macOS and Windows file systems fold case; HFS+ passes over some code points
-(U+200C and its kin); NTFS drops trailing dots and spaces, reads `name::$STREAM` as the name, and gives
-`.git` the short name `git~1`. A name that is protected under one spelling is protected under all.
+How a path is held against them is `model.names`.
 """
 
 from enum import StrEnum
@@ -14,9 +11,11 @@ from posixpath import dirname, join
 
 from msgspec import Struct
 
-from pinfold.policy.paths import contains
+from pinfold.model.names import NameMatcher, NameRule
+from pinfold.policy.paths import normalised
 
 OWN = "your settings protect it"
+BLOCKED = "git writes are blocked"
 
 
 class Reach(StrEnum):
@@ -59,49 +58,26 @@ def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) ->
 
     `entries` are the policy's own: absolute paths, and bare names that hold at any depth.
     """
-    for entry in entries:
-        if entry.startswith("/") and (contains(entry, path) or contains(path, entry)):
-            return ProtectedName(entry, OWN)
-    own = tuple(entry for entry in entries if not entry.startswith("/"))
-    for root in roots:
-        if contains(root, path):
-            found = _named(path[len(root) :], own)
-            if found:
-                return found
-    return None
+    found = _matcher(roots, entries).matches(normalised(path))
+    return _listed(found[0].rule) if found else None
 
 
-def _named(relative: str, own: tuple[str, ...]) -> ProtectedName | None:
-    components = [folded(component) for component in relative.split("/") if component not in ("", ".")]
-    for protected, parts, at_top in _compiled(own):
-        for start in (0,) if at_top else range(len(components)):
-            given = components[start : start + len(parts)]
-            # Shorter means a directory that holds the name: moved aside or replaced, it takes it along.
-            if (
-                given
-                and given == parts[: len(given)]
-                and (len(given) == len(parts) or start + len(given) == len(components))
-            ):
-                return protected
-    return None
+def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:
+    """What a pen's warden holds names against: the list, and the policy's own entries."""
+    git = (NameRule(".git", BLOCKED),) if block_git_writes else ()
+    own = tuple(NameRule(normalised(entry), OWN) for entry in entries)
+    listed = tuple(
+        NameRule(each.name, each.why, each.reach is Reach.TOP, each.grant is Grant.PERSON)
+        for each in protected_names()
+    )
+    return (*own, *git, *listed)
 
 
 @lru_cache(maxsize=16)
-def _compiled(own: tuple[str, ...]) -> tuple[tuple[ProtectedName, list[str], bool], ...]:
-    names = (*protected_names(), *(ProtectedName(entry, OWN) for entry in own))
-    return tuple(
-        (name, [folded(part) for part in name.name.split("/")], name.reach is Reach.TOP) for name in names
-    )
+def _matcher(roots: tuple[str, ...], entries: tuple[str, ...]) -> NameMatcher:
+    return NameMatcher(name_rules(entries), tuple(normalised(root) for root in roots))
 
 
-# Code points that HFS+ passes over when it compares names, and others that draw nothing.
-PASSED_OVER = dict.fromkeys(
-    (0x00AD, 0x200B, *range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065),
-     *range(0x206A, 0x2070), 0xFEFF)
-)  # fmt: skip
-
-
-def folded(component: str) -> str:
-    """One spelling for all that a file system might take for the same name."""
-    name = component.translate(PASSED_OVER).casefold().partition(":")[0].rstrip(". ")
-    return ".git" if name == "git~1" else name or component
+def _listed(rule: NameRule) -> ProtectedName:
+    reach = Reach.TOP if rule.top else Reach.ANY
+    return ProtectedName(rule.name, rule.why, reach, Grant.PERSON if rule.grantable else Grant.NEVER)

@@ -13,11 +13,25 @@ from typing import Protocol
 from msgspec import Struct
 
 from pinfold.model.events import Event
+from pinfold.model.names import NameRule
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.violation import Violation
 from pinfold.sandbox.enforcement import Enforcement
 
-Survey = Callable[[SandboxPolicy], tuple[Sequence[str], Sequence[str]]]
-"""Finds what exists of a policy's protected and of its hidden paths; asked once for each pen."""
+
+class Found(Struct, frozen=True):
+    """What stands in the way of a pen."""
+
+    protected: tuple[str, ...] = ()
+    """Paths that exist and may not be written."""
+    hidden: tuple[str, ...] = ()
+    """Paths that exist and may not be seen."""
+    names: tuple[NameRule, ...] = ()
+    """Names that may not be made in the roots, whether or not they exist."""
+
+
+Survey = Callable[[SandboxPolicy], Found]
+"""Looks for a policy's protected and hidden things; asked once for each pen."""
 
 
 class Result(Struct, frozen=True):
@@ -32,6 +46,8 @@ class Result(Struct, frozen=True):
     """Whether output beyond the cap was thrown away."""
     enforcement: Enforcement
     cancelled: bool = False
+    violations: tuple[Violation, ...] = ()
+    """What it tried and was refused, as far as the warden saw it."""
 
 
 class Request(Struct, frozen=True):

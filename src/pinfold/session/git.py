@@ -8,8 +8,6 @@ Facts about git (git-config(1), githooks(5), setup.c, config.c):
 - git climbs from the working directory, links followed, to the first directory with a valid `.git`
   (a directory, or a file with `gitdir: PATH`) or that is itself a valid repository. Valid: `HEAD` names a ref
   or a commit, `objects` and `refs` are directories, the latter two looked for where `commondir` leads.
-- Section and key names are case-insensitive; a subsection is quoted, with backslash escapes; a value may
-  go on after a backslash at its line's end, a comment may not.
 - `git status` and `git diff` look into repositories inside the working tree that the index links to.
 - `post-index-change` runs when `git status` refreshes the index.
 """
@@ -21,6 +19,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.git_config import parse_config
 from pinfold.settings.files import read_text
 
 RUNNING_KEYS = (
@@ -167,7 +166,7 @@ def _text(path: str) -> str:
 
 def _running_keys(path: str) -> Iterator[str]:
     try:
-        settings = list(parse_config(read_text(path) or ""))
+        settings = list(parse_config((read_text(path) or "").encode()))
     except (PolicyError, ValueError):
         yield f"what {os.path.basename(path)} says, which cannot be read"
         return
@@ -176,93 +175,3 @@ def _running_keys(path: str) -> Iterator[str]:
             continue
         if any(fnmatchcase(key, pattern) for pattern in RUNNING_KEYS):
             yield key
-
-
-def parse_config(text: str) -> Iterator[tuple[str, str]]:
-    """(`section.subsection.key`, value) for each setting; names in lower case. ValueError if it is none."""
-    reader = _Reader(text.replace("\r\n", "\n"))
-    section = ""
-    while (character := reader.skip(" \t\n")) != "":
-        if character in "#;":
-            reader.until("\n")
-        elif character == "[":
-            section = reader.section()
-        elif character.isalpha():
-            name = reader.name()
-            yield f"{section}.{name}", reader.value()
-        else:
-            raise ValueError(f"no configuration: {character!r}")
-
-
-class _Reader:
-    """git's own reader of configuration (config.c), character by character."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def peek(self) -> str:
-        return self._text[self._at : self._at + 1]
-
-    def take(self) -> str:
-        character = self.peek()
-        self._at += 1
-        return character
-
-    def skip(self, characters: str) -> str:
-        """Passes over these; what comes next, empty at the end."""
-        while self.peek() and self.peek() in characters:
-            self._at += 1
-        return self.peek()
-
-    def until(self, end: str) -> str:
-        start = self._at
-        while self.peek() not in ("", *end):
-            self._at += 1
-        return self._text[start : self._at]
-
-    def section(self) -> str:
-        self.take()
-        name = self.until("] \t\n").lower()
-        if self.skip(" \t") == '"':
-            self.take()
-            name += "." + self._subsection()
-        if self.take() != "]":
-            raise ValueError("a section is not closed")
-        return name
-
-    def _subsection(self) -> str:
-        name = ""
-        while (character := self.take()) != '"':
-            if character in ("", "\n"):
-                raise ValueError("a subsection is not closed")
-            name += self.take() if character == "\\" else character
-        return name
-
-    def name(self) -> str:
-        start = self._at
-        while self.peek().isalnum() or self.peek() == "-":
-            self._at += 1
-        return self._text[start : self._at].lower()
-
-    def value(self) -> str:
-        if self.skip(" \t") in ("", "\n"):
-            return "true"
-        if self.take() != "=":
-            raise ValueError("a key without a value")
-        self.skip(" \t")
-        return self._value()
-
-    def _value(self) -> str:
-        value, quoted = "", False
-        while (character := self.take()) not in ("", "\n"):
-            if character == "\\":
-                value += {"n": "\n", "t": "\t", "b": "\b", "\n": ""}.get(self.peek(), self.peek())
-                self._at += 1
-            elif character == '"':
-                quoted = not quoted
-            elif character in "#;" and not quoted:
-                self.until("\n")
-            else:
-                value += character
-        return value.rstrip()

@@ -6,7 +6,7 @@ outside where settings or a person said so. Whatever goes wrong on this way ends
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
@@ -23,7 +23,7 @@ from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
-    from pinfold.session.execution import Execution
+    from pinfold.session.execution import End, Execution
     from pinfold.session.fences import Fences
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
@@ -168,7 +168,7 @@ class Session:
         except ConfinementError as error:
             self.ledger.failed(entry, error)
             raise
-        after = self.ledger.after
+        after: Callable[[int, End], None] = self.ledger.after
         if policy.debug_output_dir:
             from pinfold.session.debugging import debugged
 

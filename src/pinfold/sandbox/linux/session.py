@@ -10,7 +10,7 @@ from contextlib import suppress
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Found, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
@@ -97,8 +97,8 @@ class LinuxSession:
             return pen
 
     def _make(self, policy: SandboxPolicy) -> Pen:
-        protected, hidden = self.survey(policy) if self.survey else ((), ())
-        places = look(policy, self.roots, protected, hidden)
+        found = self.survey(policy) if self.survey else Found()
+        places = look(policy, self.roots, found.protected, found.hidden)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
         held = hold(place.path for place in (*places.protected, *places.hidden))
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Self
 
 from msgspec.structs import replace
@@ -48,30 +49,38 @@ OUTSIDE = {"file": "as it was"}
 
 class Scratch:
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self.top = _make(environ)
+        self.closing = ExitStack()
+        try:
+            self._make(environ)
+        except BaseException:
+            self.closing.close()
+            raise
+
+    def _make(self, environ: Mapping[str, str]) -> None:
+        self.top = _private_directory(environ)
+        self.closing.callback(shutil.rmtree, self.top, ignore_errors=True)
         self.work, self.home, self.outside = (f"{self.top}/{name}" for name in ("work", "home", "outside"))
         self.secret = secrets.token_hex(16)
-        self.machine = [_bait_in(place, self.secret) for place in MACHINE if os.access(place, os.W_OK)]
+        self.policy = _policy(self.work, self.home)
+        self.machine: list[str] = []
+        for place in MACHINE:
+            if os.access(place, os.W_OK):
+                self.machine.append(_bait_in(place, self.secret))
+                self.closing.callback(os.unlink, self.machine[-1])
         for path in (self.work, self.home, self.outside):
             os.mkdir(path)
+        self.descriptor = os.open(self.machine[0], os.O_RDONLY) if self.machine else os.dup(0)
+        os.set_inheritable(self.descriptor, True)
+        self.closing.callback(os.close, self.descriptor)
         self.baits = Baits(f"pinfold-selftest-{self.secret}")
-        leaked = os.open(self.machine[0], os.O_RDONLY) if self.machine else -1
-        self.descriptor = leaked
-        if leaked >= 0:
-            os.set_inheritable(leaked, True)
-            self.baits.closing.callback(os.close, leaked)
-        self.before: Snapshot = {}
-        self.policy = _policy(self.work, self.home)
+        self.closing.callback(self.baits.close)
         self.furnish()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.baits.close()
-        for path in self.machine:
-            os.unlink(path)
-        shutil.rmtree(self.top, ignore_errors=True)
+        self.closing.close()
 
     def furnish(self) -> None:
         """Everything as it is before an attack; the three directories themselves stay."""
@@ -141,7 +150,7 @@ def _policy(work: str, home: str) -> SandboxPolicy:
     return replace(policy, hidden=(*policy.hidden, ".env"))
 
 
-def _make(environ: Mapping[str, str]) -> str:
+def _private_directory(environ: Mapping[str, str]) -> str:
     home = environ.get("HOME") or os.path.expanduser("~")
     cache = environ.get("XDG_CACHE_HOME", "")
     place = os.path.join(cache if os.path.isabs(cache) else os.path.join(home, ".cache"), "pinfold")

@@ -1,0 +1,177 @@
+"""Protected names: the rules, and the one matcher that both `policy` and a pen's warden ask.
+
+Plain tuples and the standard library alone: the warden has nothing else, and gets its rules as data.
+
+Facts about spellings: macOS and Windows file systems fold case; HFS+ passes over some code points
+(U+200C and its kin); NTFS drops trailing dots and spaces, reads `name::$STREAM` as the name, and gives
+`.git` the short name `git~1`. A name that is protected under one spelling is protected under all.
+
+Facts about git: the git directories of submodules lie in `.git/modules/NAME`, where NAME may have slashes and
+modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class NameRule(NamedTuple):
+    """A name that may not be written; what lies below it is protected with it."""
+
+    name: str
+    """One or more components; absolute, it holds at that very place alone."""
+    why: str
+    top: bool = False
+    """Only directly in a root; else wherever it stands in one."""
+    grantable: bool = True
+    """Whether a person may let a write through."""
+
+
+class Match(NamedTuple):
+    """How a path meets a rule."""
+
+    rule: NameRule
+    rest: tuple[str, ...] = ()
+    """What of the rule lies below the path, folded. Empty: the path is the protected name or lies in it. Else
+    it is a directory on the way, which would take the name along if it were moved or replaced."""
+
+
+Matches = tuple[Match, ...]
+Children = dict[str, Matches]
+"""What names in a directory would meet, by their folded spelling."""
+
+# Code points that HFS+ passes over when it compares names, and others that draw nothing.
+PASSED_OVER = dict.fromkeys(
+    (0x00AD, 0x200B, *range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065),
+     *range(0x206A, 0x2070), 0xFEFF)
+)  # fmt: skip
+
+
+def folded(component: str) -> str:
+    """One spelling for all that a file system might take for the same name."""
+    name = component.translate(PASSED_OVER).casefold().partition(":")[0].rstrip(". ")
+    return ".git" if name == "git~1" else name or component
+
+
+GIT = ".git"
+NESTS = ("modules", "worktrees")
+"""Where git directories lie in a git directory, by their names."""
+CONTENTS = frozenset(
+    ("hooks", "config", "config.worktree", "info", "commondir", "gitdir", "objects", "refs", "logs", *NESTS)
+)
+"""What ends the name of a module: no git directory is without some of these."""
+
+
+def unnested(parts: list[str]) -> tuple[list[str], bool]:
+    """The path with each git directory inside a git directory as `.git`, and whether any further name would
+    be that of such a one."""
+    found: list[str] = []
+    open_end = False
+    at = 0
+    while at < len(parts):
+        found.append(parts[at])
+        at += 1
+        while found[-1] == GIT and at < len(parts) and parts[at] in NESTS:
+            nest = parts[at]
+            if at + 1 == len(parts):
+                return [*found, nest], True
+            at += 2
+            open_end = nest == NESTS[0]
+            while open_end and at < len(parts) and parts[at] not in CONTENTS:
+                at += 1
+    return found, open_end and found[-1] == GIT
+
+
+class _GitDirectories(dict[str, Matches]):
+    """Children of which any other name is that of a git directory."""
+
+    def __init__(self, found: Children, others: Matches) -> None:
+        super().__init__(found)
+        self.others = others
+
+    def get(self, name: str, default: object = None, /) -> Matches:  # never the default
+        return super().get(name) or self.others
+
+
+def components(path: str) -> list[str]:
+    return [folded(component) for component in path.split("/") if component not in ("", ".")]
+
+
+class NameMatcher:
+    """The rules over some roots. Paths are absolute and without `..`; whoever asks has resolved them."""
+
+    def __init__(self, rules: Iterable[NameRule], roots: Sequence[str]) -> None:
+        self.roots = tuple(root.rstrip("/") for root in roots)
+        parts = [(rule, tuple(components(rule.name))) for rule in rules]
+        self.fixed = [(rule, part) for rule, part in parts if rule.name.startswith("/")]
+        self.named: dict[str, list[tuple[NameRule, tuple[str, ...]]]] = {}
+        """Rules for any place, by their first component."""
+        self.at_top: dict[str, list[tuple[NameRule, tuple[str, ...]]]] = {}
+        """Those and the rules for the top of a root."""
+        for rule, part in parts:
+            if part and not rule.name.startswith("/"):
+                self.at_top.setdefault(part[0], []).append((rule, part))
+                if not rule.top:
+                    self.named.setdefault(part[0], []).append((rule, part))
+        self.anywhere = {first: _first_steps(found) for first, found in self.named.items()}
+        self.anywhere_at_top = {first: _first_steps(found) for first, found in self.at_top.items()}
+
+    def matches(self, path: str) -> Matches:
+        """What a path meets: one match if it is protected, several if it is on the way to several names."""
+        head, _, name = path.rstrip("/").rpartition("/")
+        found = self.children(head or "/")
+        return (found,) if isinstance(found, Match) else found.get(folded(name), ())
+
+    def children(self, directory: str) -> Match | Children:
+        """What the names in a directory meet; one match if the directory itself is protected."""
+        found: Children = {}
+        shared: Children | None = None
+        holds_git = False
+        for root in self.roots:
+            if directory != root and not directory.startswith(f"{root}/"):
+                continue
+            given, holds_git = unnested(components(directory[len(root) :]))
+            inside = self._below(given, found)
+            if inside:
+                return inside
+            shared = self.anywhere_at_top if not given else shared or self.anywhere
+        given = components(directory)
+        for rule, parts in self.fixed:
+            if inside := _step(rule, parts, given, found):
+                return inside
+        children = _merged(found, shared or {})
+        return _GitDirectories(children, self.anywhere.get(GIT, ())) if holds_git else children
+
+    def _below(self, given: list[str], found: Children) -> Match | None:
+        """The rules whose first component is in the directory's own path."""
+        for start, component in enumerate(given):
+            for rule, parts in (self.named if start else self.at_top).get(component, ()):
+                if inside := _step(rule, parts, given[start:], found):
+                    return inside
+        return None
+
+
+def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], found: Children) -> Match | None:
+    """Notes what comes next on the way to a rule's name; a match if it has been reached."""
+    taken = len(given)
+    if taken >= len(parts):
+        return Match(rule) if tuple(given[: len(parts)]) == parts else None
+    if tuple(given) == parts[:taken]:
+        found[parts[taken]] = _strictest((*found.get(parts[taken], ()), Match(rule, parts[taken + 1 :])))
+    return None
+
+
+def _first_steps(rules: list[tuple[NameRule, tuple[str, ...]]]) -> Matches:
+    return _strictest(tuple(Match(rule, parts[1:]) for rule, parts in rules))
+
+
+def _merged(found: Children, shared: Children) -> Children:
+    if not found:
+        return shared
+    both = {name: _strictest((*matches, *shared.get(name, ()))) for name, matches in found.items()}
+    return {**shared, **both}
+
+
+def _strictest(matches: Matches) -> Matches:
+    """Where one rule protects the name itself, nothing else counts."""
+    whole = next((match for match in matches if not match.rest), None)
+    return (whole,) if whole else matches

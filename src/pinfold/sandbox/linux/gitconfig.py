@@ -1,0 +1,149 @@
+"""Whether a git configuration that a command wrote may take the place of the one that was there. Pure.
+
+Git runs what its configuration names, in a hundred ways, and learns new ones with every release. So it is
+not said what is harmful: `HARMLESS` lists what is known not to be, and all the rest must stand in the new
+file exactly as it stood in the old, in the same order. What a person configured (an alias, a filter, a
+hooksPath that leads nowhere) can thus neither be added, changed nor taken away from inside.
+
+Facts about the values (git-config(1), transport.c, connect.c):
+- A URL `x::y` runs `git-remote-x`, and so does `x://` for a scheme that git does not know; `branch.*.remote`
+  and `pushremote` may be a URL too. A host that begins with `-` was once an option of ssh.
+- `submodule.*.update` may be `!command`.
+- `core.fsmonitor` is a program unless it is a boolean, and `true` leaves a daemon behind.
+- Of `extensions.*`, `partialclone` makes git fetch by itself; `remote.*.promisor` does so too.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+from pinfold.model.git_config import parse_config
+
+Check = Callable[[str], bool]
+
+SCHEMES = ("https", "http", "ssh", "git", "file", "git+ssh", "ssh+git")
+
+
+def _plain(value: str) -> bool:
+    """Words for git itself: nothing that looks like an option, a command or a line of its own."""
+    return value.isprintable() and not value.startswith(("-", "!"))
+
+
+def _one_of(*values: str) -> Check:
+    return lambda value: value.lower() in values
+
+
+def _where(value: str) -> bool:
+    """A URL that git reads without a helper, or a path."""
+    scheme, found, rest = value.partition("://")
+    if found:
+        address = rest.rpartition("@")[2] if "@" in rest.partition("/")[0] else rest
+        known = scheme.lower() in SCHEMES and not address.startswith("-") and not rest.startswith("-")
+        return known and _plain(value)
+    return _plain(value) and "::" not in value and not value.rpartition("@")[2].startswith("-")
+
+
+def _refspec(value: str) -> bool:
+    return re.fullmatch(r"\+?\^?[\w./*@{}-]*(:[\w./*@{}-]*)?", value) is not None and _plain(value)
+
+
+_boolean = _one_of("true", "false", "yes", "no", "on", "off", "0", "1", "")
+
+HARMLESS: dict[str, dict[str, Check]] = {
+    "core": {
+        "repositoryformatversion": _one_of("0", "1"),
+        **dict.fromkeys(
+            ("filemode", "bare", "symlinks", "ignorecase", "precomposeunicode", "quotepath", "preloadindex",
+             "sparsecheckout", "sparsecheckoutcone", "commitgraph", "multipackindex"), _boolean
+        ),
+        **dict.fromkeys(
+            ("logallrefupdates", "autocrlf", "eol", "safecrlf", "abbrev", "untrackedcache", "compression",
+             "loosecompression", "bigfilethreshold", "whitespace"), _plain
+        ),
+        "fsmonitor": _one_of("false"),
+    },
+    "extensions": {
+        "objectformat": _one_of("sha1", "sha256"),
+        "refstorage": _one_of("files", "reftable"),
+        "worktreeconfig": _boolean,
+    },
+    "user": {"name": _plain, "email": _plain, "useconfigonly": _boolean},
+    "author": {"name": _plain, "email": _plain},
+    "committer": {"name": _plain, "email": _plain},
+    "init": {"defaultbranch": _plain},
+    "remote": {"pushdefault": _where},
+    "remote.*": {
+        "url": _where,
+        "pushurl": _where,
+        "fetch": _refspec,
+        "push": _refspec,
+        "tagopt": _one_of("--tags", "--no-tags"),
+        **dict.fromkeys(("mirror", "prune", "prunetags", "skipdefaultupdate", "skipfetchall"), _boolean),
+    },
+    "branch": {"autosetupmerge": _plain, "autosetuprebase": _plain, "sort": _plain},
+    "branch.*": {
+        "remote": _where,
+        "pushremote": _where,
+        "merge": _refspec,
+        "rebase": _plain,
+        "description": lambda value: "\0" not in value,
+        # Editors note here what a branch was made from.
+        "vscode-merge-base": _refspec,
+        "gh-merge-base": _refspec,
+        "github-pr-base-branch": _plain,
+    },
+    "pull": {"rebase": _plain, "ff": _plain},
+    "push": {"default": _plain, "autosetupremote": _boolean, "followtags": _boolean},
+    "fetch": {"prune": _boolean, "prunetags": _boolean, "writecommitgraph": _boolean},
+    "merge": {"ff": _plain, "conflictstyle": _plain, "renames": _plain, "stat": _boolean, "log": _plain},
+    "rebase": {"autosquash": _boolean, "autostash": _boolean, "updaterefs": _boolean, "stat": _boolean},
+    "rerere": {"enabled": _boolean, "autoupdate": _boolean},
+    "stash": {"showpatch": _boolean, "showstat": _boolean, "showincludeuntracked": _boolean},
+    "status": dict.fromkeys(("short", "branch", "showuntrackedfiles", "renames", "aheadbehind"), _plain),
+    "diff": dict.fromkeys(
+        ("algorithm", "renames", "renamelimit", "colormoved", "mnemonicprefix", "noprefix", "context",
+         "submodule", "wordregex", "indentheuristic"), _plain
+    ),
+    "log": dict.fromkeys(("date", "abbrevcommit", "decorate", "follow", "showroot"), _plain),
+    "color": dict.fromkeys(("ui", "branch", "diff", "status", "interactive"), _plain),
+    "gc": {"auto": _plain, "autodetach": _boolean, "autopacklimit": _plain},
+    "index": {"version": _plain, "threads": _plain},
+    "commit": {"verbose": _plain, "cleanup": _plain, "status": _boolean},
+    "tag": {"sort": _plain},
+    "submodule": {"recurse": _boolean, "active": _plain},
+    "submodule.*": {
+        "url": _where,
+        "active": _boolean,
+        "branch": _plain,
+        "update": _one_of("checkout", "rebase", "merge", "none"),
+    },
+    "lfs": {"repositoryformatversion": _one_of("0")},
+}  # fmt: skip
+"""What git only keeps, compares or prints. `name.*` is a section with a subsection."""
+
+
+def is_harmless(key: str, value: str) -> bool:
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    if section == "advice" and not subsection:
+        return _boolean(value)
+    check = HARMLESS.get(f"{section}.*" if subsection else section, {}).get(name)
+    return check is not None and check(value)
+
+
+def objection(new: bytes, old: bytes = b"") -> str | None:
+    """Why the new configuration may not replace the old one; None if it may."""
+    try:
+        before, after = _weighty(parse_config(old)), _weighty(parse_config(new))
+    except ValueError as error:
+        return f"it is no configuration that git surely reads as we do: {error}"
+    for key, value in after:
+        if (key, value) not in before:
+            return f"`{key}` is not known to be harmless"
+    for key, value in before:
+        if (key, value) not in after:
+            return f"`{key}` would be gone"
+    return None if before == after else "settings would change places"
+
+
+def _weighty(settings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [setting for setting in settings if not is_harmless(*setting)]

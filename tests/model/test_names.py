@@ -1,0 +1,62 @@
+"""What holds in a `.git` holds in every git directory inside it."""
+
+import pytest
+
+from pinfold.model.names import Match, NameMatcher, NameRule
+
+RULES = [
+    NameRule(".git/hooks", "w"),
+    NameRule(".git/config", "w"),
+    NameRule(".git/objects/info/alternates", "w"),
+    NameRule(".vscode", "w"),
+]
+MATCHER = NameMatcher(RULES, ["/w"])
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/w/.git/modules/x/hooks", ".git/hooks"),
+        ("/w/.git/modules/x/hooks/pre-commit", ".git/hooks"),
+        ("/w/.git/modules/libs/x/Config", ".git/config"),
+        ("/w/.git/modules/a/modules/b/hooks", ".git/hooks"),
+        ("/w/.git/worktrees/x/config", ".git/config"),
+        ("/w/sub/.git/modules/x/objects/info/alternates", ".git/objects/info/alternates"),
+    ],
+)
+def test_protected(path: str, rule: str) -> None:
+    (found,) = MATCHER.matches(path)
+    assert found.rule.name == rule and not found.rest
+
+
+@pytest.mark.parametrize("path", ["/w/.git/modules/x", "/w/.git/modules/config", "/w/.git/worktrees/x", "/w/.git",
+                                  "/w/.git/modules/libs/x", "/w/.git/modules/a/modules/b"])  # fmt: skip
+def test_a_git_directory_is_on_the_way_to_all_of_these(path: str) -> None:
+    assert {match.rest for match in MATCHER.matches(path)} == {
+        ("hooks",),
+        ("config",),
+        ("objects", "info", "alternates"),
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/w/.git/modules",
+        "/w/.git/refs/heads/config",
+        "/w/.git/modules/x/refs/heads/hooks",
+        "/w/.git/modules/x/logs/refs/heads/config",
+        "/w/.git/worktrees/x/HEAD",
+        "/w/modules/x/hooks",
+        "/w/hooks",
+    ],
+)
+def test_free(path: str) -> None:
+    assert MATCHER.matches(path) == ()
+
+
+def test_a_blocked_git_is_blocked_with_its_modules() -> None:
+    blocked = NameRule(".git", "w")
+    matcher = NameMatcher([*RULES, blocked], ["/w"])
+    for path in ("/w/.git", "/w/.git/modules", "/w/.git/modules/x/HEAD", "/w/a/.git/worktrees/b/c"):
+        assert matcher.matches(path) == (Match(blocked),)
