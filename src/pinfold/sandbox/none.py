@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.policy import SandboxPolicy
 from pinfold.model.events import Event, Exited, Stream
+from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
