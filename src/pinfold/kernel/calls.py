@@ -22,6 +22,19 @@ _syscall.restype = ctypes.c_long
 _numbers = NUMBERS.get(MACHINE, {})
 
 
+Buffer = ctypes.Array[ctypes.c_char]
+
+
+def buffer(data: bytes, size: int | None = None) -> Buffer:
+    """Memory that a call reads or fills, at least one NUL longer than the data unless told its size."""
+    return ctypes.create_string_buffer(data, size or len(data) + 1)
+
+
+def address_of(memory: Buffer) -> int:
+    """For a structure that points to it; the memory must be kept until the call is over."""
+    return ctypes.addressof(memory)
+
+
 def path_bytes(path: Path) -> bytes:
     """A path as the kernel takes it."""
     encoded = os.fsencode(path)

@@ -1,20 +1,23 @@
 """Files: the calls that Python's os does not have.
 
-Facts about these calls (openat2(2), rename(2), faccessat2(2), open(2)):
+Facts about these calls (openat2(2), rename(2), faccessat2(2), open(2), statx(2)):
 - openat2 (5.6) refuses flags it does not know, and RESOLVE_* bound the whole walk: BENEATH allows no absolute
   path and no step above the directory, links included; IN_ROOT makes the directory the root of the walk;
   NO_MAGICLINKS refuses /proc/PID/fd and its like. A rename during the walk can make it EAGAIN: try again.
 - mode must be 0 without O_CREAT or O_TMPFILE.
 - An O_PATH descriptor names an inode and gives no access; /proc/self/fd/N opens that very inode anew, with
   the access checks of now. It cannot be opened O_NOFOLLOW: that N is a link.
+- The number of a deleted inode is soon given to a new one; statx (4.11) tells when an inode was made, where
+  the file system keeps that.
 - faccessat2 (5.8) judges with the effective ids when told AT_EACCESS.
 """
 
 import ctypes
 import errno
 import os
+import struct
 
-from pinfold.kernel.calls import Path, path_bytes, system_call
+from pinfold.kernel.calls import Path, buffer, path_bytes, system_call
 
 AT_FDCWD = -100
 AT_EACCESS = 0x200
@@ -31,6 +34,9 @@ RESOLVE_CACHED = 0x20
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 RENAME_WHITEOUT = 4
+
+_STATX_BTIME = 0x800
+_STATX = struct.Struct("=I76xQI")  # the mask of what is told, and stx_btime
 
 _TRIES = 32
 
@@ -78,3 +84,11 @@ def may_access(directory: int, path: Path, mode: int, flags: int = AT_EACCESS) -
 def reopen(descriptor: int, flags: int, proc: str = "/proc/self") -> int:
     """Opens the inode of a descriptor anew, by no name that anybody could swap."""
     return os.open(f"{proc}/fd/{descriptor}", flags | os.O_CLOEXEC)
+
+
+def birth(path: Path) -> tuple[int, int] | None:
+    """When what is at a path was made: seconds and nanoseconds; None if the file system does not know."""
+    found = buffer(b"", 256)
+    system_call("statx", AT_FDCWD, path_bytes(path), AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found, path=path)
+    mask, seconds, nanoseconds = _STATX.unpack_from(found)
+    return (seconds, nanoseconds) if mask & _STATX_BTIME else None

@@ -1,0 +1,155 @@
+"""Reaching the network and the machine's own sockets.
+
+Facts: a network namespace closes addresses and abstract names, and does not close sockets that have a path;
+a datagram names its receiver in each send, so it needs no connect.
+"""
+
+import os
+import socket
+
+from pinfold.sandbox.attacks.attack import PACKETS, Untried, World, attack
+
+TIMEOUT = 1.0
+NETLINK_UEVENT = 15
+DOCUMENTATION = ("192.0.2.1", 9)
+"""An address that belongs to nobody (RFC 5737)."""
+
+
+def connect(address: tuple[str, int]) -> str:
+    socket.create_connection(address, TIMEOUT).close()
+    return "connected"
+
+
+def connect_unix(path: str, kind: int = socket.SOCK_STREAM) -> str:
+    with socket.socket(socket.AF_UNIX, kind) as client:
+        client.settimeout(TIMEOUT)
+        client.connect(path)
+    return "connected"
+
+
+@attack("connect to a server on the machine's loopback", PACKETS)
+def connect_loopback(world: World) -> str:
+    return connect(world.tcp[0])
+
+
+@attack("the same over IPv6", PACKETS)
+def connect_loopback_6(world: World) -> str:
+    if world.tcp[1][1] == 0:
+        raise Untried("this machine has no ::1")
+    return connect(world.tcp[1])
+
+
+@attack("connect to it as 0.0.0.0", PACKETS)
+def connect_any(world: World) -> str:
+    return connect(("0.0.0.0", world.tcp[0][1]))  # noqa: S104  (the attack is this very address)
+
+
+@attack("connect to the machine's own address", PACKETS)
+def connect_own_address(world: World) -> str:
+    if len(world.tcp) < 3:
+        raise Untried("this machine has no address but its loopback")
+    return connect(world.tcp[2])
+
+
+@attack("send a datagram to the machine's loopback", PACKETS)
+def send_datagram(world: World) -> str | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(b"pinfold", ("127.0.0.1", world.udp))
+    return None
+
+
+@attack("connect with the first byte of data, by MSG_FASTOPEN", PACKETS)
+def connect_fast(world: World) -> str:
+    with socket.socket() as client:
+        client.settimeout(TIMEOUT)
+        client.sendto(b"x", socket.MSG_FASTOPEN, tuple(world.tcp[0]))
+    return "connected"
+
+
+@attack("find a route to the internet", PACKETS)
+def find_route(world: World) -> str:
+    if len(world.tcp) < 3:
+        raise Untried("this machine has no route itself")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.connect(DOCUMENTATION)
+    return "there is one"
+
+
+@attack("see the machine's network interfaces", PACKETS)
+def see_interfaces(_: World) -> str | None:
+    others = [name for _, name in socket.if_nameindex() if name != "lo"]
+    if not others and not os.path.exists("/proc/net/route"):
+        raise Untried("there is no /proc/net")
+    return f"saw {others[0]}" if others else None
+
+
+@attack("open a raw socket", PACKETS, needs_root=True)
+def open_raw(_: World) -> str:
+    socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close()
+    return "opened it"
+
+
+@attack("open a packet socket", PACKETS, needs_root=True)
+def open_packet(_: World) -> str:
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
+    return "opened it"
+
+
+@attack("open a vsock, which knows no network namespace", PACKETS)
+def open_vsock(_: World) -> str:
+    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
+    return "opened it"
+
+
+@attack("listen to the kernel's events by netlink", PACKETS)
+def open_netlink(_: World) -> str:
+    socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_UEVENT).close()
+    return "opened it"
+
+
+@attack("open the kernel's crypto by AF_ALG", PACKETS)
+def open_crypto(_: World) -> str:
+    socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET).close()
+    return "opened it"
+
+
+@attack("connect to a unix socket of the machine", PACKETS)
+def connect_stream(world: World) -> str:
+    return connect_unix(f"{world.outside}/stream")
+
+
+@attack("the same of the kind seqpacket", PACKETS)
+def connect_seqpacket(world: World) -> str:
+    return connect_unix(f"{world.outside}/seqpacket", socket.SOCK_SEQPACKET)
+
+
+@attack("connect to one that lies in the workspace", PACKETS)
+def connect_in_workspace(world: World) -> str:
+    return connect_unix(f"{world.work}/socket")
+
+
+@attack("connect to one by a symbolic link", PACKETS)
+def connect_by_symlink(world: World) -> str:
+    link = f"{world.work}/socket-link"
+    if not os.path.lexists(link):
+        os.symlink(f"{world.outside}/stream", link)
+    return connect_unix(link)
+
+
+@attack("connect to an abstract unix socket of the machine", PACKETS)
+def connect_abstract(world: World) -> str:
+    return connect_unix("\0" + world.abstract)
+
+
+@attack("send a datagram to a unix socket of the machine", PACKETS)
+def send_unix(world: World) -> str | None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        client.sendto(b"pinfold", f"{world.outside}/datagram")
+    return None
+
+
+@attack("the same from a connected pair", PACKETS)
+def send_from_pair(world: World) -> str | None:
+    first, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    first.sendmsg([b"pinfold"], [], 0, f"{world.outside}/datagram")
+    return None

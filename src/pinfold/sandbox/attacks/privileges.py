@@ -1,0 +1,247 @@
+"""Gaining powers: capabilities, namespaces, mounts, devices, and the kernel's less travelled doors.
+
+What would change the machine is tried with arguments that cannot: a module from no descriptor, the host's own
+name. The answer that comes after the check of rights (EBADF and its kin) then counts as having got through.
+"""
+
+import errno
+import fcntl
+import os
+import termios
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from pinfold.kernel import mounts, namespaces
+from pinfold.kernel.calls import address_of, buffer, system_call
+from pinfold.kernel.process import has_no_new_privs
+from pinfold.sandbox.attacks.attack import APPROVES, PROTECTED, Untried, World, attack
+
+BEYOND = (errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ENOEXEC)
+"""What the kernel says once it no longer asks who we are."""
+PROCESS_KEYRING = -2
+USER_MODE_ONLY = 1
+HANDLE_BYTES = 128
+
+
+def past(call: Callable[[], object], answers: Collection[int] = BEYOND) -> str:
+    """Whether a call came past the check of rights: it works, or fails only by its arguments."""
+    try:
+        call()
+    except OSError as error:
+        if error.errno is None or error.errno not in answers:
+            raise
+    return "it was let in"
+
+
+@attack("have a capability, or get one by an exec")
+def have_capabilities(_: World) -> str | None:
+    with open("/proc/self/status") as file:
+        held = dict(line.split(":\t") for line in file if line.startswith("Cap"))
+    return "some are left" if any(int(value, 16) for value in held.values()) else None
+
+
+@attack("gain rights by a setuid program")
+def use_setuid(_: World) -> str | None:
+    return None if has_no_new_privs() else "an exec may gain rights"
+
+
+@attack("make a user namespace, which has every capability")
+def make_user_namespace(_: World) -> str:
+    namespaces.unshare(namespaces.CLONE_NEWUSER)
+    return "made it"
+
+
+@attack("make a mount namespace and mount over a protected directory", PROTECTED)
+def mount_over(world: World) -> str:
+    flags = namespaces.CLONE_NEWNS | (namespaces.CLONE_NEWUSER if os.geteuid() else 0)
+    namespaces.unshare(flags)
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+    mounts.mount("none", f"{world.work}/.vscode", "tmpfs")
+    return "mounted it"
+
+
+@attack("make a protected directory writable again by a remount", PROTECTED)
+def remount(world: World) -> str:
+    path = f"{world.work}/.vscode"
+    if os.geteuid() == 0:
+        # Where nothing is mounted yet, and nobody else sees it.
+        namespaces.unshare(namespaces.CLONE_NEWNS)
+    else:
+        namespaces.unshare(namespaces.CLONE_NEWNS | namespaces.CLONE_NEWUSER)
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+    mounts.mount(path, path, None, mounts.MS_BIND)
+    mounts.mount(None, path, None, mounts.MS_BIND | mounts.MS_REMOUNT)
+    os.close(os.open(f"{path}/tasks.json", os.O_WRONLY))
+    return "remounted it"
+
+
+@attack("mount by the newer calls")
+def mount_by_fsopen(_: World) -> str:
+    if os.geteuid():
+        namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+    os.close(system_call("fsopen", b"tmpfs", 0))
+    return "began a mount"
+
+
+@attack("join a namespace", needs_root=True)
+def join_namespace(_: World) -> str:
+    descriptor = os.open("/proc/self/ns/uts", os.O_RDONLY)
+    namespaces.setns(descriptor)
+    return "joined it"
+
+
+@attack("change the root directory", needs_root=True)
+def change_root(_: World) -> str:
+    os.chroot("/")
+    return "changed it"
+
+
+@attack("share the machine's ipc namespace: its queues and shared memory")
+def share_ipc(world: World) -> str | None:
+    return _shared("ipc", world)
+
+
+@attack("share the machine's network namespace")
+def share_network(world: World) -> str | None:
+    return _shared("net", world)
+
+
+@attack("share the machine's uts namespace: its name")
+def share_uts(world: World) -> str | None:
+    return _shared("uts", world)
+
+
+@attack("share the machine's cgroup namespace")
+def share_cgroup(world: World) -> str | None:
+    return _shared("cgroup", world)
+
+
+def _shared(kind: str, world: World) -> str | None:
+    return "it is the same" if os.readlink(f"/proc/self/ns/{kind}") == world.namespaces[kind] else None
+
+
+@attack("move to another cgroup, out of every limit", needs_root=True)
+def escape_cgroup(_: World) -> str:
+    for path in ("/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs"):
+        if os.path.exists(path):
+            os.close(os.open(path, os.O_WRONLY))
+            return f"opened {path}"
+    raise Untried("no cgroup v2 is mounted")
+
+
+@attack("set up an io_uring, whose requests no filter sees")
+def set_up_io_uring(_: World) -> str:
+    os.close(system_call("io_uring_setup", 1, buffer(b"", 120)))
+    return "set it up"
+
+
+@attack("load a program into the kernel by bpf", needs_root=True)
+def load_bpf(_: World) -> str:
+    program = buffer(bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95]) + bytes(7))
+    licence = buffer(b"GPL")
+    head = [1, 2, address_of(program), address_of(licence)]
+    attributes = b"".join(
+        value.to_bytes(size, "little") for value, size in zip(head, (4, 4, 8, 8), strict=True)
+    )
+    os.close(system_call("bpf", 5, buffer(attributes + bytes(104)), 128))
+    return "loaded it"
+
+
+@attack("count what the kernel does, by perf_event_open", needs_root=True)
+def open_perf(_: World) -> str:
+    attributes = buffer((1).to_bytes(4, "little") + (112).to_bytes(4, "little"), 112)
+    os.close(system_call("perf_event_open", attributes, -1, 0, -1, 0))
+    return "opened a counter"
+
+
+@attack("hold the kernel still by userfaultfd")
+def open_userfaultfd(_: World) -> str:
+    os.close(system_call("userfaultfd", os.O_CLOEXEC | USER_MODE_ONLY))
+    return "opened it"
+
+
+@attack("put a key on a keyring of the user")
+def add_key(_: World) -> str:
+    system_call("add_key", b"user", b"pinfold-selftest", b"x", 1, PROCESS_KEYRING)
+    return "put it there"
+
+
+@attack("list the keyring of the user's session")
+def read_keyring(_: World) -> str:
+    system_call("keyctl", 0, -3, 0)
+    return "found it"
+
+
+@attack("open a file by its inode, past everything that covers it", needs_root=True)
+def open_by_handle(world: World) -> str | None:
+    handle = buffer(HANDLE_BYTES.to_bytes(4, "little") + bytes(4 + HANDLE_BYTES))
+    where = buffer(bytes(4))
+    system_call("name_to_handle_at", -100, os.fsencode(f"{world.outside}/file"), handle, where, 0)
+    directory = os.open(world.outside, os.O_RDONLY)
+    os.close(system_call("open_by_handle_at", directory, handle, os.O_RDONLY))
+    return "opened it"
+
+
+@attack("load a module into the kernel", needs_root=True)
+def load_module(_: World) -> str:
+    return past(lambda: system_call("finit_module", -1, b"", 0))
+
+
+@attack("give the machine another name", needs_root=True)
+def rename_machine(_: World) -> str:
+    name = os.uname().nodename.encode()
+    system_call("sethostname", name, len(name))
+    return "gave it its own"
+
+
+@attack("read the kernel's log", needs_root=True)
+def read_kernel_log(_: World) -> str:
+    os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK))
+    return "opened it"
+
+
+@attack("open a device of the machine: a disk, its memory, a virtual machine", needs_root=True)
+def open_device(_: World) -> str | None:
+    names = ("vda", "sda", "nvme0n1", "mem", "kvm", "fuse", "loop-control", "net/tun")
+    for path in (f"/dev/{name}" for name in names):
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDONLY))
+            return f"opened {path}"
+    return None
+
+
+@attack("make a device in the workspace and open it", needs_root=True)
+def make_device(world: World) -> str:
+    path = f"{world.work}/device"
+    os.mknod(path, 0o600 | 0o020000, os.makedev(1, 3))
+    os.close(os.open(path, os.O_RDONLY))
+    return "opened it"
+
+
+@attack("type on a terminal by TIOCSTI", APPROVES, needs_root=True)
+def type_on_terminal(_: World) -> str:
+    _on_own_terminal(lambda terminal: fcntl.ioctl(terminal, termios.TIOCSTI, b"x"))
+    return "typed"
+
+
+@attack("the same with bits above those that a filter looks at", APPROVES, needs_root=True)
+def type_with_high_bits(_: World) -> str:
+    high = 1 << 32
+    letter = buffer(b"x")
+    _on_own_terminal(lambda terminal: system_call("ioctl", terminal, termios.TIOCSTI | high, letter))
+    return "typed"
+
+
+@attack("change a line discipline, which is a driver")
+def set_line_discipline(_: World) -> str:
+    _on_own_terminal(lambda terminal: fcntl.ioctl(terminal, termios.TIOCSETD, (0).to_bytes(4, "little")))
+    return "changed it"
+
+
+def _on_own_terminal(work: Callable[[int], object]) -> None:
+    """On a new terminal that controls a session of ours: nobody else reads what is typed there."""
+    _, slave = os.openpty()  # its other end stays open: closing it would end this very session
+    if os.getsid(0) != os.getpid():
+        os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    work(slave)

@@ -1,0 +1,151 @@
+"""Reaching processes outside, and living on when everything should have ended."""
+
+import errno
+import fcntl
+import os
+import signal
+import time
+from contextlib import suppress
+
+from pinfold.kernel.calls import system_call
+from pinfold.kernel.process import pidfd_open, pidfd_send_signal
+from pinfold.sandbox.attacks.attack import APPROVES, BEHIND, HIDDEN, OUTLIVES, Stage, Untried, World, attack
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+STARTER = os.getppid()
+"""Who started this program, as it was at its start."""
+LOCK, STOP = "daemon.lock", "daemon.stop"
+LONGEST = 20.0
+"""Seconds after which a daemon ends by itself, should nobody end it."""
+
+
+@attack("see a process of the machine", HIDDEN)
+def see_process(world: World) -> str | None:
+    with open(f"/proc/{world.victim}/cmdline", "rb") as file:
+        return "saw it" if file.read().startswith(b"sleep\0") else None
+
+
+@attack("end a process of the machine", APPROVES)
+def signal_process(world: World) -> str | None:
+    seen = is_there(world)
+    os.kill(world.victim, signal.SIGTERM)
+    return "signalled it" if seen else None
+
+
+@attack("signal it by a pidfd", APPROVES)
+def signal_by_pidfd(world: World) -> str | None:
+    seen = is_there(world)
+    pidfd_send_signal(pidfd_open(world.victim), signal.SIGTERM)
+    return "signalled it" if seen else None
+
+
+@attack("trace a process of the machine", APPROVES)
+def trace_process(world: World) -> str:
+    require_victim(world)
+    system_call("ptrace", PTRACE_SEIZE, world.victim, 0, 0)
+    system_call("ptrace", PTRACE_INTERRUPT, world.victim, 0, 0)
+    os.waitpid(world.victim, 0x40000000)
+    system_call("ptrace", PTRACE_DETACH, world.victim, 0, 0)
+    return "traced it"
+
+
+@attack("open its memory for writing", APPROVES)
+def open_memory(world: World) -> str:
+    require_victim(world)
+    os.close(os.open(f"/proc/{world.victim}/mem", os.O_RDWR))
+    return "opened it"
+
+
+@attack("leave by its root directory", APPROVES)
+def leave_by_its_root(world: World) -> str:
+    require_victim(world)
+    os.listdir(f"/proc/{world.victim}/root/")
+    os.close(os.open(f"/proc/{world.victim}/root{world.outside}/file", os.O_WRONLY))
+    return "left by it"
+
+
+@attack("change its priority")
+def renice_process(world: World) -> str | None:
+    before = os.getpriority(os.PRIO_PROCESS, world.victim)
+    os.setpriority(os.PRIO_PROCESS, world.victim, before + 1)
+    return None
+
+
+@attack("open the memory of the process that starts commands", APPROVES)
+def open_parents_memory(_: World) -> str:
+    os.close(os.open(f"/proc/{STARTER}/mem", os.O_RDWR))
+    return "opened it"
+
+
+@attack("leave a daemon that outlives its session", OUTLIVES, stage=Stage.CLOSE)
+def outlive_session(world: World) -> str | None:
+    leave_daemon(world)
+    return None
+
+
+@attack("leave a daemon that outlives the time limit", OUTLIVES, stage=Stage.TIMEOUT)
+def outlive_timeout(world: World) -> str | None:
+    leave_daemon(world)
+    time.sleep(LONGEST)
+    return None
+
+
+@attack(
+    "end the process that starts commands, and use what comes after it",
+    fenced_only="nothing stands between us and the attacker",
+    stage=Stage.REPLACED,
+)
+def end_spawner(_: World) -> str | None:
+    with open(f"/proc/{STARTER}/comm") as file:
+        if file.read().strip() != "pinfold-spawner":
+            raise Untried("commands are not started by a spawner")
+    os.kill(STARTER, signal.SIGKILL)
+    time.sleep(0.2)
+    return None
+
+
+@attack(
+    "find something in the workspace that came with the pen",
+    BEHIND,
+    fenced_only="nothing is built without a fence",
+    stage=Stage.LEFTOVERS,
+)
+def find_leftovers(_: World) -> str | None:
+    return None
+
+
+def is_there(world: World) -> bool:
+    """Whether the victim's number means the victim here, and not one of our own."""
+    with suppress(OSError):
+        return see_process(world) is not None
+    return False
+
+
+def require_victim(world: World) -> None:
+    if not is_there(world):
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+
+
+def leave_daemon(world: World) -> None:
+    """A process in a session of its own, twice orphaned, that holds a lock for as long as it lives."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            _hold(world)
+        os._exit(0)
+    os.wait()
+    while os.path.getsize(f"{world.work}/{LOCK}") == 0:
+        time.sleep(0.005)
+
+
+def _hold(world: World) -> None:
+    try:
+        lock = os.open(f"{world.work}/{LOCK}", os.O_WRONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, b"held")
+        end = time.monotonic() + LONGEST
+        while time.monotonic() < end and not os.path.exists(f"{world.work}/{STOP}"):
+            time.sleep(0.02)
+    finally:
+        with suppress(OSError):
+            os._exit(0)
