@@ -1,0 +1,216 @@
+"""`pinfold run`, as root and as an ordinary user, with and without a terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.sandbox.people import ORDINARY, TOP, USERS, house, interpreter
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+PROGRAM = "from pinfold.cli import entry; entry()"
+
+
+class Person:
+    """Somebody who runs pinfold in a workspace of their own."""
+
+    def __init__(self, user: str, where: Path) -> None:
+        if user == "root" and os.geteuid():
+            pytest.skip("only root can test as root")
+        self.where = where
+        self.work = where / "work"
+        other = ORDINARY if user == "ordinary" and not os.geteuid() else None
+        libraries = os.path.dirname(os.path.dirname(msgspec.__file__))
+        self.program = [interpreter(user), "-c", PROGRAM]
+        self.given: dict[str, Any] = {
+            "cwd": self.work,
+            "user": other,
+            "group": other,
+            "extra_groups": None if other is None else [],
+            "env": {
+                "HOME": str(where / "home"),
+                "PATH": "/usr/local/bin:/usr/bin:/bin",
+                "PYTHONPATH": f"{TOP}/src:{libraries}",
+                "LANG": "C.UTF-8",
+                "TERM": "xterm",
+            },
+        }
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*self.program, "run", *arguments],
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            start_new_session=True,  # without a terminal
+            **self.given,
+        )
+
+    def settings(self, text: str) -> None:
+        directory = self.where / "home/.config/pinfold"
+        directory.mkdir(parents=True)
+        (directory / "settings.toml").write_text(text)
+
+    def on_terminal(self, *arguments: str, typed: list[tuple[bytes, bytes]]) -> tuple[int | None, bytes]:
+        """Types each text once what it waits for was written; the exit code and all that was written."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("=HHHH", 33, 80, 0, 0))
+        process = subprocess.Popen(
+            [*self.program, "run", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            **self.given,
+        )
+        os.close(theirs)
+        written, deadline = b"", time.monotonic() + 30
+        try:
+            while process.poll() is None or select.select([ours], [], [], 0.2)[0]:
+                assert time.monotonic() < deadline, written
+                if select.select([ours], [], [], 0.1)[0]:
+                    try:
+                        written += os.read(ours, 65536)
+                    except OSError:
+                        break
+                if typed and typed[0][0] in written:
+                    os.write(ours, typed.pop(0)[1])
+            return process.wait(10), written
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+@pytest.fixture(params=USERS)
+def person(request: pytest.FixtureRequest) -> Iterator[Person]:
+    with house(request.param) as where:
+        yield Person(request.param, where)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--", "true"], 0),
+        (["true"], 0),
+        (["-c", "exit 3"], 3),
+        (["-c", "kill -9 $$"], 137),
+        (["--", "no-such-program"], 127),
+        (["--", "/etc/passwd"], 126),
+        (["-c", "rm -rf /"], 126),
+        (["--timeout", "0.3", "--", "sleep", "50"], 124),
+        (["--cwd", "/nowhere", "--", "true"], 2),
+        ([], 2),
+        (["-c", "true", "--", "true"], 2),
+        (["--timeout", "-1", "--", "true"], 2),
+    ],
+)
+def test_exit_codes(person: Person, arguments: list[str], code: int) -> None:
+    done = person.run(*arguments)
+    assert done.returncode == code, done
+    assert b"Traceback" not in done.stderr
+
+
+def test_what_pinfold_itself_cannot_do_is_told_in_one_line(person: Person) -> None:
+    (person.where / "home/.local").write_text("in the way")
+    done = person.run("--", "touch", "made")
+    assert done.returncode == 125
+    assert done.stderr.count(b"\n") == 1 and b"so nothing is run" in done.stderr
+    assert not (person.work / "made").exists()
+
+
+def test_streams_stay_apart_and_words_stay_words(person: Person) -> None:
+    done = person.run("-c", "echo out; echo err >&2; cat", stdin=b"in\n" * 50_000)
+    assert done.stdout == b"out\n" + b"in\n" * 50_000
+    assert done.stderr == b"err\n"
+    assert person.run("--", "printf", "%s|", "a b", "--", "-c").stdout == b"a b|--|-c|"
+    assert person.run("printf", "%s|", "--", "-c").stdout == b"--|-c|"
+
+
+def test_output_comes_as_it_is_written(person: Person) -> None:
+    process = subprocess.Popen(
+        [*person.program, "run", "-c", "echo first; sleep 30"], stdout=subprocess.PIPE, **person.given
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"first\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    process.stdout.close()
+
+
+def test_a_denial_says_why_with_a_caret(person: Person) -> None:
+    person.settings('[commands]\ndeny = ["curl"]\n')
+    done = person.run("-c", "echo hi && curl evil.example")
+    assert done.returncode == 126 and not done.stdout
+    text = done.stderr.decode()
+    assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text and "not run" in text
+
+
+def test_choices_of_the_command_line(person: Person) -> None:
+    (person.where / "home/more").mkdir()
+    os.chown(person.where / "home/more", *os.stat(person.work)[4:6])
+    (person.work / "secret").write_text("x")
+    more = person.where / "home/more"
+    assert person.run("-c", f"touch {more}/x").returncode == 1
+    assert person.run("--write", str(more), "-c", f"touch {more}/x").returncode == 0
+    assert person.run("--policy", "read-only", "-c", "touch here").returncode == 1
+    assert person.run("--hide", f"{person.work}/secret", "-c", "cat secret").stdout == b""
+    assert person.run("-c", "cat secret").stdout == b"x"
+
+
+def test_json_tells_everything(person: Person) -> None:
+    told = json.loads(person.run("--json", "-c", "echo out; exit 4").stdout)
+    assert (told["exitCode"], told["stdout"], told["decision"]) == (4, "out\n", "allow")
+    assert told["enforcement"]["level"] in ("full", "partial") and told["refusal"] is None
+    refused = person.run("--json", "-c", "rm -rf /")
+    assert refused.returncode == 126
+    assert json.loads(refused.stdout)["enforcement"] is None
+    assert "nobody to ask" in json.loads(refused.stdout)["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "made"), [(b"y\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)]
+)
+def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: bool) -> None:
+    code, written = person.on_terminal(
+        "--mode", "ask_every_time", "--", "touch", "made", typed=[(b"run it?", answer)]
+    )
+    assert (person.work / "made").exists() is made, written
+    assert code == (0 if made else 126)
+    assert b"touch made" in written
+
+
+def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:
+    code, written = person.on_terminal(
+        "--mode", "ask_every_time", "--", "touch", "made", typed=[(b"", b"y\ny\n"), (b"run it?", b"n\n")]
+    )
+    assert code == 126 and not (person.work / "made").exists(), written
+
+
+def test_the_command_has_a_terminal_of_its_own(person: Person) -> None:
+    line = "tty; stty size; read word; echo got:$word"
+    code, written = person.on_terminal("-c", line, typed=[(b"33 80", b"hello\r")])
+    assert code == 0 and b"/dev/pts/0" in written and b"got:hello" in written
+
+
+def test_keys_reach_the_command(person: Person) -> None:
+    code, written = person.on_terminal(
+        "-c",
+        "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done",
+        typed=[(b"ready", b"\x03")],
+    )
+    assert code == 9 and b"caught" in written
