@@ -556,7 +556,12 @@ def a_pen_in_a_pen_is_refused_in_one_line() -> None:
         "try: LinuxBackend().open_session(['/usr'])\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
-    keep = SandboxPolicy(type=WORKSPACE.type, environment=EnvironmentRules(keep=("PYTHONPATH",)))
+    keep = SandboxPolicy(
+        type=WORKSPACE.type,
+        environment=EnvironmentRules(keep=("PYTHONPATH",)),
+        # This checkout may lie in /tmp, which a pen has of its own.
+        additional_readonly_paths=tuple(os.environ["PYTHONPATH"].split(":")),
+    )
     text = bench.out([sys.executable, "-c", program], keep)
     assert text.startswith("ConfinementError no pen could be made: ") and text.count("\n") == 1, text
 
