@@ -63,6 +63,8 @@ A= b
 A=1 B='x y'$C make
 A="$(pwd)"/x B=~/y:~/z c D=3
 A=1=2 a
+A+=1
+A+='' B+=x$C a+=b d
 -- redirections
 > x
 2> x
@@ -155,7 +157,8 @@ a$
 "$"
 a[1]=2
 a[1]
-a+=1
+A+=
+A+= b
 A=(b)
 A=[x]
 \ [a]

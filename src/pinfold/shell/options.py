@@ -40,6 +40,13 @@ class Arguments(NamedTuple):
     doubts: tuple[Word, ...]
 
 
+class Stage(NamedTuple):
+    """One of a command's names, program or subcommand, with the words that are its own."""
+
+    chart: Chart
+    arguments: Arguments
+
+
 def literal_word(text: str, span: Span) -> Word:
     return Word(text, span, (Text(text),))
 

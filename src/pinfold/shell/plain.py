@@ -24,13 +24,25 @@ Facts about shfmt 3.14:
 - `#` goes on with a word after a literal or a quote, and begins a comment after `$(...)`.
 - `;&` is one sign, also in `;&>`.
 - Digits name a descriptor only where they are all of a word before `<` or `>`: `a2>b` and `"a"2>b` are words.
+- `A+=` without a value ends before its `=`.
 - `;` and `&` belong to the statement before them; operators of one rank lean to the left.
 """
 
 import re
-from typing import Any
 
-Node = dict[str, Any]
+from pinfold.shell.plain_nodes import (
+    Node,
+    assignment,
+    enclosed,
+    joined,
+    literal,
+    literal_of,
+    parameter,
+    place,
+    single_quoted,
+    statement,
+    valued,
+)
 
 MAX_CHARACTERS = 1_000
 MAX_COMMANDS = 64
@@ -100,8 +112,8 @@ class _Reader:
             stmts.append(stmt)
             if self.sign not in (";", "&"):
                 break
-            stmt["Semicolon"] = _place(self.sign_at)
-            stmt["End"] = _place(self.sign_at + 1)
+            stmt["Semicolon"] = place(self.sign_at)
+            stmt["End"] = place(self.sign_at + 1)
             if self.sign == "&":
                 stmt["Background"] = True
         if self.sign != closing or not stmts:
@@ -113,14 +125,14 @@ class _Reader:
         left = self.pipe(first)
         while self.sign in ("&&", "||"):
             op, at = self.sign, self.sign_at
-            left = _joined(op, at, left, self.pipe(self.required_command()))
+            left = joined(op, at, left, self.pipe(self.required_command()))
         return left
 
     def pipe(self, first: Node) -> Node:
         left = first
         while self.sign in ("|", "|&"):
             op, at = self.sign, self.sign_at
-            left = _joined(op, at, left, self.required_command())
+            left = joined(op, at, left, self.required_command())
         return left
 
     # Commands
@@ -147,20 +159,22 @@ class _Reader:
             if args:
                 args.append(word)
                 continue
-            literal, is_first = _literal_of(word), not assigns and not redirs
-            if is_first and literal == "for":
+            bare, is_first = literal_of(word), not assigns and not redirs
+            if is_first and bare == "for":
                 return self.loop(word)
-            if is_first and literal == "done":
+            if is_first and bare == "done":
                 self.sign, self.sign_at = "done", word["Pos"]["Offset"]
                 return None
-            if literal in _RESERVED or literal[:1] in ("{", "}", "!"):
+            if bare in _RESERVED or bare[:1] in ("{", "}", "!"):
                 raise _NotPlain
-            assign = _assignment(word)
+            assign = assignment(word)
             if assign is None:
                 args.append(word)
+            elif "Append" in assign and "Value" not in assign:
+                raise _NotPlain
             else:
                 assigns.append(assign)
-        return _statement(assigns, args, redirs)
+        return statement(assigns, args, redirs)
 
     def between(self) -> re.Match[str] | None:
         """Skips blanks: to a redirection, to a word (no group), or to a sign (None)."""
@@ -176,9 +190,9 @@ class _Reader:
 
     def redirection(self, found: re.Match[str]) -> Node:
         op_at = found.start(found.lastgroup or 0)
-        node: Node = {"Pos": _place(op_at), "OpPos": _place(op_at), "Op": found[found.lastgroup or 0]}
+        node: Node = {"Pos": place(op_at), "OpPos": place(op_at), "Op": found[found.lastgroup or 0]}
         if found["number"]:
-            node["N"] = _value(found.start("number"), found["number"])
+            node["N"] = valued(found.start("number"), found["number"])
             node["Pos"] = node["N"]["Pos"]
         self.skip_blanks()
         node["Word"] = word = self.word()
@@ -196,7 +210,7 @@ class _Reader:
         iteration = self.loop_head()
         do_at = self.keyword("do")
         stmts = self.statements("done")
-        done_at, end = _place(self.sign_at), _place(self.at)
+        done_at, end = place(self.sign_at), place(self.at)
         command = {
             "Type": "ForClause", "Pos": start, "End": end, "ForPos": start,
             "DoPos": do_at, "DonePos": done_at, "Loop": iteration, "Do": stmts,
@@ -209,7 +223,7 @@ class _Reader:
         """`name in word word;`"""
         self.skip_blanks()
         at = self.at
-        name = _literal_of(self.word())
+        name = literal_of(self.word())
         if not name.isidentifier():
             raise _NotPlain
         in_at = self.keyword("in")
@@ -220,19 +234,19 @@ class _Reader:
             items.append(self.word())
         if self.sign != ";" or not items:
             raise _NotPlain
-        place = _value(at, name)
+        variable = valued(at, name)
         return {
-            "Type": "WordIter", "Pos": place["Pos"], "End": items[-1]["End"],
-            "Name": place, "InPos": in_at, "Items": items,
+            "Type": "WordIter", "Pos": variable["Pos"], "End": items[-1]["End"],
+            "Name": variable, "InPos": in_at, "Items": items,
         }  # fmt: skip
 
     def keyword(self, expected: str) -> Node:
         self.skip_blanks()
         word = self.word()
-        if _literal_of(word) != expected:
+        if literal_of(word) != expected:
             raise _NotPlain
-        place: Node = word["Pos"]
-        return place
+        start: Node = word["Pos"]
+        return start
 
     # Words
 
@@ -243,19 +257,19 @@ class _Reader:
             parts.append(self.part(found))
         if not parts:
             raise _NotPlain
-        return {"Pos": _place(start), "End": _place(self.at), "Parts": parts}
+        return {"Pos": place(start), "End": place(self.at), "Parts": parts}
 
     def part(self, found: re.Match[str]) -> Node:
         start, self.at = found.span()
         match found.lastgroup:
             case "literal":
-                return {"Type": "Lit", **_value(start, found[0])}
+                return literal(start, found[0])
             case "single":
-                return _single_quoted(start, found[0])
+                return single_quoted(start, found[0])
             case "double":
                 return self.double_quoted(start)
             case "name" | "braced":
-                return _parameter(start, found[0])
+                return parameter(start, found[0])
             case _:
                 return self.substitution(start)
 
@@ -265,7 +279,7 @@ class _Reader:
         while (found := pattern.match(self.text, self.at)) is not None:
             if found.lastgroup == "close":
                 self.at = found.end()
-                node = _enclosed("DblQuoted", start, found.start())
+                node = enclosed("DblQuoted", start, found.start())
                 if parts:
                     node["Parts"] = parts
                 return node
@@ -274,91 +288,4 @@ class _Reader:
 
     def substitution(self, start: int) -> Node:
         stmts = self.statements(")")
-        return {**_enclosed("CmdSubst", start, self.sign_at), "Stmts": stmts}
-
-
-def _place(offset: int) -> Node:
-    return {"Offset": offset, "Line": 1, "Col": offset + 1}
-
-
-def _value(start: int, text: str) -> Node:
-    begin, end = _place(start), _place(start + len(text))
-    return {"Pos": begin, "End": end, "ValuePos": begin, "ValueEnd": end, "Value": text}
-
-
-def _enclosed(kind: str, left: int, right: int) -> Node:
-    begin = _place(left)
-    return {"Type": kind, "Pos": begin, "End": _place(right + 1), "Left": begin, "Right": _place(right)}
-
-
-def _single_quoted(start: int, text: str) -> Node:
-    node = _enclosed("SglQuoted", start, start + len(text) - 1)
-    if len(text) > 2:
-        node["Value"] = text[1:-1]
-    return node
-
-
-def _parameter(start: int, text: str) -> Node:
-    begin, end = _place(start), _place(start + len(text))
-    node: Node = {"Type": "ParamExp", "Pos": begin, "End": end, "Dollar": begin}
-    if text[1] == "{":
-        node["Rbrace"] = _place(start + len(text) - 1)
-        node["Param"] = _value(start + 2, text[2:-1])
-    else:
-        node["Short"] = True
-        node["Param"] = _value(start + 1, text[1:])
-    return node
-
-
-def _literal_of(word: Node) -> str:
-    """The text of a word that is one bare literal; an empty string for any other."""
-    parts = word["Parts"]
-    return parts[0]["Value"] if len(parts) == 1 and parts[0]["Type"] == "Lit" else ""
-
-
-def _assignment(word: Node) -> Node | None:
-    """`NAME=value` out of a word that begins so; None for any other word."""
-    first, *rest = word["Parts"]
-    name, equals, value = first["Value"].partition("=") if first["Type"] == "Lit" else ("", "", "")
-    if not equals or not name.removesuffix("+").isidentifier():
-        return None
-    if name.endswith("+"):
-        raise _NotPlain
-    start = word["Pos"]["Offset"]
-    if value:
-        rest.insert(0, {"Type": "Lit", **_value(start + len(name) + 1, value)})
-    node: Node = {"Pos": word["Pos"], "End": word["End"], "Name": _value(start, name)}
-    if rest:
-        node["Value"] = {"Pos": rest[0]["Pos"], "End": word["End"], "Parts": rest}
-    return node
-
-
-def _statement(assigns: list[Node], args: list[Node], redirs: list[Node]) -> Node | None:
-    words = [*assigns, *args]
-    if not words and not redirs:
-        return None
-    start = min((nodes[0]["Pos"] for nodes in (words, redirs) if nodes), key=_offset)
-    end = max((nodes[-1]["End"] for nodes in (words, redirs) if nodes), key=_offset)
-    stmt: Node = {"Pos": start, "End": end, "Position": start}
-    if words:
-        stmt["Cmd"] = command = {"Type": "CallExpr", "Pos": words[0]["Pos"], "End": words[-1]["End"]}
-        if assigns:
-            command["Assigns"] = assigns
-        if args:
-            command["Args"] = args
-    if redirs:
-        stmt["Redirs"] = redirs
-    return stmt
-
-
-def _offset(place: Node) -> int:
-    offset: int = place["Offset"]
-    return offset
-
-
-def _joined(op: str, at: int, left: Node, right: Node) -> Node:
-    command = {
-        "Type": "BinaryCmd", "Pos": left["Pos"], "End": right["End"],
-        "OpPos": _place(at), "Op": op, "X": left, "Y": right,
-    }  # fmt: skip
-    return {"Pos": left["Pos"], "End": right["End"], "Cmd": command, "Position": left["Pos"]}
+        return {**enclosed("CmdSubst", start, self.sign_at), "Stmts": stmts}

@@ -7,8 +7,8 @@ is an error that says what to write instead. Comparing a shape with a command is
 
 from pinfold.model.script import Command, Shape, Word
 from pinfold.model.text import Span
-from pinfold.shell.effects import Stage, uncharted
-from pinfold.shell.options import literal_word
+from pinfold.shell.effects import uncharted
+from pinfold.shell.options import Stage, literal_word
 from pinfold.shell.programs import chart, program_name
 from pinfold.shell.unwrap import resolve
 

@@ -16,17 +16,14 @@ from msgspec.structs import replace
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Part, Text, Trait, Unknown, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import (
-    Stage,
     complete,
     here_text,
-    is_narrowed,
     lenient,
-    places,
     running_scripts,
-    some_of,
     uncharted,
 )
-from pinfold.shell.options import Given, computed_word, drop, literal_word, sort_words
+from pinfold.shell.narrowing import is_narrowed, places, some_of
+from pinfold.shell.options import Given, Stage, computed_word, drop, literal_word, sort_words
 from pinfold.shell.programs import Chart, Runs, chart, is_shell_text, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.variables import assignment_hazards, declaration_hazards

@@ -15,9 +15,10 @@ from pinfold.model.text import Span
 from pinfold.shell.directories import After, after_command, anywhere, stays, unite
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
+from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.source import Source
 from pinfold.shell.variables import note_assigned
-from pinfold.shell.words import UnknownNode, read_here_document, read_word, read_words
+from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 _READS = frozenset(("<", "<>"))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pinfold.model.script import Computed, Glob, Home, Part, Text, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
-from pinfold.shell.quotes import undo_ansi_c, undo_double, undo_here_document
+from pinfold.shell.quotes import undo_ansi_c, undo_double
 from pinfold.shell.source import Source
 
 _ACTIVE = frozenset("\\{}*?[]~=:")
@@ -81,78 +81,6 @@ def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = Fals
     return _finish([a for a in atoms if a is not _BREAK], scope, source, span, assigns=assigns)
 
 
-def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
-    """The text that a here-document hands over, tabs and quoting undone."""
-    body = redirect.get("Hdoc")
-    if body is None:
-        return Word("", scope.source.span(redirect["Word"]), ())
-    quoted = _delimiter_is_quoted(redirect["Word"])
-    strip = redirect["Op"] == "<<-"
-    if not quoted:
-        _require_plain_end(_body_as_bash_reads(body, scope.source))
-    parts: list[Part] = []
-    at_line_start = True
-    for part in body["Parts"]:
-        if part["Type"] == "Lit":
-            text = _without_tabs(part["Value"], at_line_start) if strip else part["Value"]
-            parts.append(Text(text if quoted else undo_here_document(text)))
-            at_line_start = text.endswith("\n")
-        else:
-            parts.extend(a for a in _quoted_part(part, scope) if not isinstance(a, Quoted))
-            at_line_start = False
-    # shfmt counts the closing delimiter as part of the body.
-    written, span = scope.source.written(body), scope.source.span(body)
-    kept = written.rfind("\n") + 1
-    if scope.source.within is None:
-        span = Span(span.start, span.end - len(written) + kept)
-    return Word(written[:kept], span, tuple(parts))
-
-
-def _body_as_bash_reads(body: dict[str, Any], source: Source) -> str:
-    """shfmt lets a body begin after the continued lines at its start."""
-    place = source.place(body)
-    start = place.start
-    while source.text[:start].endswith("\\\n"):
-        start -= 2
-    return source.text[start : place.end]
-
-
-def _require_plain_end(written: str) -> None:
-    """Facts about bash: it joins continued lines before it looks for the delimiter, and shfmt does not. So
-    the two may end a body at different lines, where a joined line is, or holds, the delimiter."""
-    if "\\\n" not in written:
-        return
-    delimiter = written.rpartition("\n")[2].strip("\t")
-    joined: list[str] = []
-    for line in written.split("\n"):
-        joined.append(line)
-        if (len(line) - len(line.rstrip("\\"))) % 2:
-            continue
-        whole = "".join(piece[:-1] for piece in joined[:-1]) + line
-        if len(joined) > 1 and delimiter in (whole.strip("\t"), line.strip("\t")):
-            raise UnknownNode("a here-document whose end is joined from several lines")
-        joined = []
-
-
-def _without_tabs(text: str, at_line_start: bool) -> str:
-    first, *lines = text.split("\n")
-    return "\n".join([first.lstrip("\t") if at_line_start else first, *(line.lstrip("\t") for line in lines)])
-
-
-def _delimiter_is_quoted(word: dict[str, Any]) -> bool:
-    """Facts about bash: any quoted character in the delimiter keeps the whole body literal. The dollar of
-    `$'E'` stays in bash's delimiter and not in shfmt's, so the two would not agree where the body ends."""
-    quoted = False
-    for part in word["Parts"]:
-        inner = part.get("Parts", ())
-        if part["Type"] not in ("Lit", "SglQuoted", "DblQuoted") or part.get("Dollar"):
-            raise UnknownNode("an unusual here-document delimiter")
-        if any(piece["Type"] != "Lit" or "\\" in piece["Value"] for piece in inner):
-            raise UnknownNode("an unusual here-document delimiter")
-        quoted = quoted or part["Type"] != "Lit" or "\\" in part["Value"]
-    return quoted
-
-
 def _atoms(parts: Sequence[dict[str, Any]], scope: Scope) -> list[Atom] | None:
     """The word as atoms; None for the usual word, one literal without a special character."""
     if len(parts) == 1 and parts[0]["Type"] == "Lit" and not _ACTIVE & set(parts[0]["Value"]):
@@ -176,7 +104,7 @@ def _part(part: dict[str, Any], scope: Scope) -> list[Atom]:
         case "ParamExp" if _plain_name(part) == "IFS" and not scope.is_assigned("IFS"):
             return [_BREAK]
         case _:
-            return [_expansion(part, scope, quoted=False)]
+            return [read_expansion(part, scope, quoted=False)]
 
 
 def _literal(text: str) -> list[Atom]:
@@ -213,13 +141,8 @@ def _double(part: dict[str, Any], scope: Scope) -> list[Atom]:
         if inner["Type"] == "Lit":
             atoms.extend(map(Quoted, undo_double(inner["Value"])))
         else:
-            atoms.extend(_quoted_part(inner, scope))
+            atoms.append(read_expansion(inner, scope, quoted=True))
     return atoms
-
-
-def _quoted_part(part: dict[str, Any], scope: Scope) -> list[Any]:
-    """A part between double quotes, or in a here-document, that is no literal."""
-    return [_expansion(part, scope, quoted=True)]
 
 
 def _pattern_group(part: dict[str, Any]) -> Part:
@@ -235,7 +158,7 @@ def _plain_name(part: dict[str, Any]) -> str:
     return str(part["Param"]["Value"]) if not extra and part.get("Param") else ""
 
 
-def _expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
+def read_expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
     match part["Type"]:
         case "ParamExp":
             return _parameter(part, scope, quoted=quoted)
