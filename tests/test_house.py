@@ -24,12 +24,14 @@ MAY_IMPORT = {
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "audit"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session"},
 }
-# Who may start a process: the shell parser's own, the hook runner, and the fence.
+# Who may start a process: the shell parser's own, the hook runner, the fence, and the attacks on it.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
     "kernel/namespaces.py",
     "kernel/probe.py",
+    "sandbox/attacks/inside.py",
+    "sandbox/attacks/processes.py",
     "sandbox/none.py",
     "sandbox/linux/keeper.py",
     "sandbox/linux/keeping.py",

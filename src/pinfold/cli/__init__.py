@@ -42,6 +42,16 @@ VERBS = {
     "explain": Verb(
         "explain", "the same with its reasons, for a person: a command, path, host or tool", EXITS
     ),
+    "doctor": Verb(
+        "doctor", "say what this machine enforces, and what would mend the rest", "exit: 0 all of it, 1 not"
+    ),
+    "selftest": Verb(
+        "selftest",
+        "attack the fence on this machine and say what held",
+        "exit: 0 all held, 1 something did not",
+    ),
+    "status": Verb("status", "the policy in force, what is enforced of it, and who runs"),
+    "prompt": Verb("prompt", "what to tell a model about the fence its commands run in"),
     "settings": Verb("settings", "show, validate or describe the settings"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),

@@ -53,16 +53,16 @@ def _show(args: Namespace) -> int:
     settings = settings_from(args)
     told = [*settings.notices, *warnings(settings)]
     if args.json:
-        print_json({"settings": _rows_as_json(settings), "notices": told})
+        print_json({"settings": rows_as_json(settings), "notices": told})
         return 0
     from shutil import get_terminal_size
 
-    print_table(_fitted(_rows(settings), get_terminal_size().columns))
+    print_table(fitted(rows_of(settings), get_terminal_size().columns))
     _print_notes(told)
     return 0
 
 
-def _rows_as_json(settings: Settings) -> dict[str, object]:
+def rows_as_json(settings: Settings) -> dict[str, object]:
     from pinfold.settings.show import effective
 
     rows: dict[str, object] = {}
@@ -75,7 +75,7 @@ def _rows_as_json(settings: Settings) -> dict[str, object]:
     return rows
 
 
-def _rows(settings: Settings) -> list[tuple[str, ...]]:
+def rows_of(settings: Settings) -> list[tuple[str, ...]]:
     from pinfold.settings.document import written
     from pinfold.settings.show import effective, limit_shown
 
@@ -88,7 +88,7 @@ def _rows(settings: Settings) -> list[tuple[str, ...]]:
     return rows
 
 
-def _fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+def fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
     """The rows with values, and then places, cut so that no line is wider than the terminal."""
     names, values, layers, places = (max(map(len, column)) for column in zip(*rows, strict=True))
     left = width - names - layers - 3 * len("  ")

@@ -55,6 +55,9 @@ def probe() -> Machine:
         cgroup_path=path,
         yama=_number("/proc/sys/kernel/yama/ptrace_scope", -1),
         apparmor_restricts_user_namespaces=restricted > 0,
+        most_user_namespaces=_number("/proc/sys/user/max_user_namespaces", -1),
+        user_namespaces_are_roots=_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0,
+        container=_container(),
         **layers,
     )
 
@@ -192,6 +195,15 @@ def _cgroup() -> tuple[str, Layer]:
     except OSError as error:
         return path, Layer(False, f"not delegated: mkdir in {path}: {error.strerror}")
     return path, Layer(True)
+
+
+def _container() -> str:
+    """What the container's maker left to be found."""
+    if os.path.exists("/run/.containerenv"):
+        return "podman"
+    if os.path.exists("/.dockerenv"):
+        return "docker"
+    return (_lines("/run/systemd/container") or [""])[0]
 
 
 def _lines(path: str) -> list[str]:

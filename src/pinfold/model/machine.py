@@ -49,3 +49,9 @@ class Machine(NamedTuple):
     """kernel.yama.ptrace_scope; -1 without Yama. From 3 on nobody reads another process."""
     apparmor_restricts_user_namespaces: bool
     """Ubuntu's rule: the namespace is made, and every capability in it refused."""
+    most_user_namespaces: int = -1
+    """user.max_user_namespaces; -1 if it is not told."""
+    user_namespaces_are_roots: bool = False
+    """Debian's old switch: kernel.unprivileged_userns_clone is 0."""
+    container: str = ""
+    """Which kind of container we are in; empty if in none that shows."""

@@ -1,7 +1,7 @@
 """A plan fitted to a machine: what cannot be done there is taken out, and named. Pure.
 
 Nothing is taken out silently: each loss is a `Gap` of the answer's `Enforcement`, and whoever runs the plan
-asks `require_accepted` first. A machine without user namespaces has no pen of this kind at all.
+asks `require_accepted` first. A machine without namespaces has no pen of this kind at all.
 """
 
 import re
@@ -15,23 +15,39 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
 from pinfold.sandbox.operations import Landlock, Operation, Seccomp
 from pinfold.sandbox.plan import PAIRS, STREAMS, Plan
+from pinfold.sandbox.remedies import remedy
 
+NAMESPACES = (
+    "user_namespace",
+    "mount_namespace",
+    "pid_namespace",
+    "net_namespace",
+    "ipc_namespace",
+    "uts_namespace",
+    "cgroup_namespace",
+)
+"""What a session is made of: without any one of them there is none."""
 LANDLOCK_WITH_REFER = 2
 LANDLOCK_WITH_UNIX = 9
 PID_MAX_OF_A_NAMESPACE = (6, 14)
-UNFENCED = "allow user namespaces, or run outside of a container that masks /proc"
 
 
 def fit(plan: Plan, machine: Machine, policy: SandboxPolicy) -> tuple[Plan, Enforcement]:
     """What of a plan this machine can do, and what is then enforced."""
-    for layer, fact in ((Layer.NAMESPACES, machine.user_namespace), (Layer.PROC, machine.fresh_proc)):
+    enforcement = judge(machine, policy)
+    if enforcement.level is Level.NONE:
+        return Plan(()), enforcement
+    return replace(plan, operations=tuple(_fitted(plan, machine))), enforcement
+
+
+def judge(machine: Machine, policy: SandboxPolicy) -> Enforcement:
+    """What this machine enforces of a policy."""
+    needed = [(Layer.NAMESPACES, getattr(machine, name), name) for name in NAMESPACES]
+    for layer, fact, name in (*needed, (Layer.PROC, machine.fresh_proc, "fresh_proc")):
         if not fact.works:
-            return Plan(()), Enforcement(Level.NONE, (Gap(layer, fact.reason or "refused", UNFENCED),))
+            return Enforcement(Level.NONE, (Gap(layer, fact.reason or "refused", remedy(machine, name)),))
     missing = tuple(_gaps(machine, policy))
-    operations = tuple(_fitted(plan, machine))
-    return replace(plan, operations=operations), Enforcement(
-        Level.PARTIAL if missing else Level.FULL, missing
-    )
+    return Enforcement(Level.PARTIAL if missing else Level.FULL, missing)
 
 
 def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
@@ -45,9 +61,13 @@ def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
 
 def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
     if machine.landlock < LANDLOCK_WITH_REFER:
-        yield Gap(Layer.LANDLOCK, "no Landlock, or only its first version", "Linux 5.19 or newer")
+        yield Gap(Layer.LANDLOCK, "no Landlock, or only its first version", remedy(machine, "landlock"))
     if not machine.seccomp.works:
-        yield Gap(Layer.SECCOMP, machine.seccomp.reason or "this kernel filters no system calls")
+        yield Gap(
+            Layer.SECCOMP,
+            machine.seccomp.reason or "this kernel filters no system calls",
+            remedy(machine, "seccomp"),
+        )
         if machine.landlock < LANDLOCK_WITH_UNIX:
             yield Gap(Layer.UNIX_SOCKETS, "a socket of the machine outside /run and /tmp can be connected to")
     if policy.type is PolicyType.WORKSPACE_READWRITE:

@@ -23,6 +23,7 @@ class Stage(Enum):
     """When the outside looks whether an attack got through."""
 
     AFTER = "once it has ended"
+    TWICE = "once it has ended, and once it was run again by another command"
     TIMEOUT = "once it was ended by its time limit"
     CLOSE = "once its session was closed"
     LEFTOVERS = "before, while and after its pen stands"

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 
 from pinfold.kernel.calls import system_call
-from pinfold.sandbox.attacks.attack import HIDDEN, World, attack
+from pinfold.sandbox.attacks.attack import HIDDEN, Stage, World, attack
 
 MNT_DETACH = 2
 
@@ -54,9 +54,10 @@ def read_by_symlink(world: World) -> str | None:
     return read(link, world)
 
 
-@attack("read it after moving the directory above", HIDDEN)
+@attack("read it after moving the directory above, at once or later", HIDDEN, stage=Stage.TWICE)
 def read_after_move(world: World) -> str | None:
-    os.rename(f"{world.work}/config", f"{world.work}/config-moved")
+    with suppress(FileNotFoundError):
+        os.rename(f"{world.work}/config", f"{world.work}/config-moved")
     return read(f"{world.work}/config-moved/deep/.env", world)
 
 

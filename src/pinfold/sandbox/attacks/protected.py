@@ -5,7 +5,9 @@ check of a path is worth nothing if another thread changes the path between the 
 """
 
 import os
+import sys
 import threading
+import time
 from contextlib import suppress
 from itertools import cycle
 
@@ -15,7 +17,8 @@ from pinfold.sandbox.attacks.files import MAKE, WRITE, write
 
 RENAME_EXCHANGE = 2
 AT_FDCWD = -100
-ROUNDS = 300
+RACE = 0.3
+"""Seconds."""
 
 
 def made(path: str) -> str | None:
@@ -155,9 +158,11 @@ def race_for_name(world: World) -> str | None:
                 break
 
     swapper = threading.Thread(target=swap)
+    sys.setswitchinterval(1e-5)
     swapper.start()
+    end = time.monotonic() + RACE
     try:
-        for _ in range(ROUNDS):
+        while time.monotonic() < end and not os.path.lexists(wanted):
             with suppress(OSError):
                 os.close(system_call("openat", AT_FDCWD, path, MAKE | os.O_EXCL, 0o600))
             with suppress(OSError):

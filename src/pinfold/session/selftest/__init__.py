@@ -3,3 +3,29 @@
 `scratch` makes the place that is attacked and tells from outside whether something of it was touched; `run`
 lets the attacks (`sandbox.attacks`) loose on it, one by one.
 """
+
+import sys
+from collections.abc import Iterator, Mapping
+
+from pinfold.model.errors import SandboxUnavailable
+from pinfold.sandbox.attacks.all import ATTACKS
+from pinfold.session.selftest.run import Finding, attack_all
+from pinfold.session.selftest.scratch import Scratch
+
+__all__ = ["HOW_MANY", "Finding", "selftest"]
+
+HOW_MANY = len(ATTACKS)
+
+
+def selftest(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Attacks this machine's fence; leaves nothing behind."""
+    if sys.platform != "linux":
+        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    from pinfold.sandbox.linux.backend import LinuxBackend
+
+    backend = LinuxBackend()
+    try:
+        with Scratch(environ) as scratch:
+            yield from attack_all(backend, scratch)
+    finally:
+        backend.close()

@@ -80,6 +80,12 @@ def _after(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tu
     return _told(session.run(_request((attack,), scratch)))
 
 
+def _twice(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+    answers = [_told(session.run(_request((attack,), scratch))) for _ in range(2)]
+    scratch.furnish()
+    return next((answer for answer in answers if answer[0] == THROUGH), answers[-1])
+
+
 def _timeout(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     session.run(_request((attack,), scratch, SHORT))
     return _lives_on(scratch)
@@ -115,6 +121,7 @@ def _replaced(_: Backend, session: Session, scratch: Scratch, attack: Attack) ->
 Judge = Callable[[Backend, Session, Scratch, Attack], tuple[str, str]]
 STAGES: dict[Stage, Judge] = {
     Stage.AFTER: _after,
+    Stage.TWICE: _twice,
     Stage.TIMEOUT: _timeout,
     Stage.CLOSE: _close,
     Stage.LEFTOVERS: _leftovers,

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Self
 
 from msgspec.structs import replace
@@ -59,7 +59,7 @@ class Scratch:
 
     def _make(self, environ: Mapping[str, str]) -> None:
         self.top = _private_directory(environ)
-        self.closing.callback(shutil.rmtree, self.top, ignore_errors=True)
+        self.closing.callback(_remove, self.top)
         self.work, self.home, self.outside = (f"{self.top}/{name}" for name in ("work", "home", "outside"))
         self.secret = secrets.token_hex(16)
         self.policy = _policy(self.work, self.home)
@@ -129,13 +129,10 @@ class Scratch:
         )
 
     def guarded(self) -> Snapshot:
-        """All that no attack may change: the home, the neighbour, and what is guarded in the workspace."""
-        roots = (self.work,)
+        """All that no attack may change: the home, the neighbour, and what is protected in the workspace."""
 
         def counts(path: str) -> bool:
-            return path != self.work and bool(
-                protected_by(path, roots, ()) or hidden_by(path, self.policy, roots)
-            )
+            return path != self.work and protected_by(path, (self.work,), ()) is not None
 
         return {**snapshot(self.home), **snapshot(self.outside), **snapshot(self.work, counts)}
 
@@ -167,3 +164,9 @@ def _bait_in(place: str, secret: str) -> str:
     with open(descriptor, "w") as file:
         file.write(secret)
     return path
+
+
+def _remove(top: str) -> None:
+    shutil.rmtree(top, ignore_errors=True)
+    with suppress(OSError):  # where others of our kind are at work, it stays
+        os.rmdir(os.path.dirname(top))

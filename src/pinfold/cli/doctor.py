@@ -1,0 +1,76 @@
+"""`pinfold doctor`: what this machine enforces, and the command that would mend what it does not."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import add_common, here, print_json
+from pinfold.model.visible import visible
+from pinfold.session import Session
+
+if TYPE_CHECKING:
+    from pinfold.session.doctor import Diagnosis
+
+COLOURS = {"not": "red", "partly": "yellow", "enforced": "green", "ready": "green"}
+WELL, UNWELL = 0, 1
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_common(parser)
+
+
+def run(args: Namespace) -> int:
+    from pinfold.session.doctor import diagnose
+
+    with Session(settings=args.settings, cwd=args.cwd or here()) as session:
+        diagnosis = diagnose(session)
+    if args.json:
+        print_json(as_json(diagnosis))
+    else:
+        _draw(diagnosis)
+    return WELL if diagnosis.is_well else UNWELL
+
+
+def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
+    return {
+        "well": diagnosis.is_well,
+        "enforcement": diagnosis.enforcement,
+        "layers": diagnosis.standings,
+        "narrower": diagnosis.narrower or None,
+        "machine": diagnosis.machine._asdict(),
+    }
+
+
+def _draw(diagnosis: "Diagnosis") -> None:
+    from rich.text import Text
+
+    from pinfold.cli.paper import paper, table
+
+    drawn = table("layer", "state", "")
+    for each in diagnosis.standings:
+        colour = COLOURS[each.state] if each.needed or each.state == "ready" else "yellow"
+        drawn.add_row(each.name, Text(each.state, style=colour), visible(each.detail))
+    sheet = paper()
+    sheet.print(drawn)
+    sheet.print()
+    # Commands are for copying: whole, on one line, however long.
+    for each in diagnosis.standings:
+        if each.fix:
+            sheet.print(Text.assemble(("to mend ", "dim"), (each.name, "bold"), (":", "dim")))
+            sheet.print(f"  {visible(each.fix)}", soft_wrap=True)
+    if diagnosis.narrower:
+        sheet.print(Text("or, for this Python alone:", style="dim"))
+        sheet.print(f"  {diagnosis.narrower}", soft_wrap=True)
+    if any(each.fix for each in diagnosis.standings):
+        sheet.print()
+    sheet.print(_verdict(diagnosis))
+
+
+def _verdict(diagnosis: "Diagnosis") -> str:
+    if diagnosis.is_well:
+        return "The fence stands, with nothing missing."
+    lacking = [gap.layer.replace("_", " ") for gap in diagnosis.enforcement.missing]
+    if diagnosis.enforcement.level == "none":
+        return "There is no fence on this machine: nothing is run inside of one."
+    if lacking:
+        return f"The fence stands, but for: {', '.join(lacking)}."
+    return "The fence stands, but pinfold lacks something else it needs: see above."

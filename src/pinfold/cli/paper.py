@@ -1,0 +1,35 @@
+"""A sheet to draw tables on: rich, loaded when something is drawn for a person, never before.
+
+Facts about rich: it asks the terminal for its width and colours by itself, obeys NO_COLOR and TERM=dumb, and
+takes 80 columns where there is no terminal. It reads `[word]` as markup unless told not to.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDEST = 120
+
+
+def paper(*, stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    sheet = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    return (
+        sheet
+        if sheet.width <= WIDEST
+        else Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=WIDEST)
+    )
+
+
+def table(*columns: str) -> "Table":
+    """Columns of which only the last gives way to a narrow terminal."""
+    from rich.table import Table
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns[:-1]:
+        drawn.add_column(column, no_wrap=True)
+    drawn.add_column(columns[-1], overflow="fold")
+    return drawn

@@ -1,0 +1,74 @@
+"""`pinfold selftest`: attacks the fence on this machine, in a place made for it, and says what held."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import print_json
+from pinfold.model.visible import visible
+
+if TYPE_CHECKING:
+    from pinfold.session.selftest.run import Finding
+
+HELD, GOT_THROUGH = 0, 1
+SHOWN = {"held": ("held", "green"), "through": ("got through", "red"), "untried": ("not tried", "yellow")}
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def run(args: Namespace) -> int:
+    findings = _attack(quiet=args.json)
+    through = [finding for finding in findings if finding.outcome == "through"]
+    if args.json:
+        counts = Counter(finding.outcome for finding in findings)
+        print_json({"held": not through, "counts": counts, "attacks": findings})
+    else:
+        _draw(findings)
+    return GOT_THROUGH if through else HELD
+
+
+def _attack(*, quiet: bool) -> list["Finding"]:
+    from pinfold.session.selftest import HOW_MANY, selftest
+
+    # A line that shows how far it is, where somebody looks; it is gone when the table comes.
+    if quiet or not os.isatty(2):
+        return list(selftest(os.environ))
+    from rich.progress import track
+
+    from pinfold.cli.paper import paper
+
+    with_progress: Iterable[Finding] = track(
+        selftest(os.environ), "attacking", total=HOW_MANY, console=paper(stderr=True), transient=True
+    )
+    return list(with_progress)
+
+
+def _draw(findings: list["Finding"]) -> None:
+    from rich.text import Text
+
+    from pinfold.cli.paper import paper, table
+
+    sheet = paper()
+    drawn = table("", "attack")
+    for claim in dict.fromkeys(finding.claim for finding in findings):
+        drawn.add_row("", Text(f"\n{claim}", style="bold"))
+        for finding in findings:
+            if finding.claim == claim:
+                word, colour = SHOWN[finding.outcome]
+                told = finding.tries if finding.outcome == "held" else f"{finding.tries}: {finding.detail}"
+                drawn.add_row(Text(word, style=colour), visible(told))
+    sheet.print(drawn)
+    counts = Counter(finding.outcome for finding in findings)
+    sheet.print()
+    # Once more, where nobody has to scroll for it.
+    for finding in findings:
+        if finding.outcome == "through":
+            sheet.print(Text.assemble(("got through: ", "red"), f"{visible(finding.tries)} ({finding.name})"))
+    sheet.print(
+        f"{counts['held']} of {len(findings)} attacks held, {counts['through']} got through,"
+        f" {counts['untried']} could not be tried."
+    )

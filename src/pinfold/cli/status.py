@@ -1,0 +1,80 @@
+"""`pinfold status`: the policy in force and where it is written, what is enforced of it, and who runs."""
+
+from argparse import ArgumentParser, Namespace
+from time import localtime, strftime
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import add_common, print_json, print_table, short
+from pinfold.cli.requests import add_choices, session_of
+from pinfold.cli.settings import fitted, rows_as_json, rows_of
+from pinfold.model.visible import visible
+
+if TYPE_CHECKING:
+    from pinfold.session import Session
+    from pinfold.session.doctor import Enforcement
+    from pinfold.session.sessions import Living
+
+SHOWN = ("mode", "sandbox", "filesystem", "network", "environment", "limits")
+"""Sections that make the policy; `pinfold settings show` has the others."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_choices(parser)
+    add_common(parser)
+
+
+def run(args: Namespace) -> int:
+    from pinfold.session.doctor import enforcement_of
+    from pinfold.session.sessions import living
+
+    with session_of(args) as session:
+        enforcement = enforcement_of(session)
+        alive = living(session.environ)
+        _print_json(session, enforcement, alive) if args.json else _draw(session, enforcement, alive)
+    return 0
+
+
+def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
+    from pinfold.policy.convert import to_executor
+
+    values = {name: row for name, row in rows_as_json(session.settings).items() if _is_shown(name)}
+    print_json(
+        {
+            "roots": session.roots,
+            "policy": to_executor(session.policy),
+            "settings": values,
+            "enforcement": enforcement,
+            "sessions": alive,
+            "notices": session.notices,
+        }
+    )
+
+
+def _draw(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
+    from shutil import get_terminal_size
+
+    print(f"workspace    {', '.join(visible(short(root)) for root in session.roots)}")
+    print(f"enforcement  {_told(session, enforcement)}")
+    print()
+    rows = [row for row in rows_of(session.settings) if _is_shown(row[0])]
+    print_table(fitted(rows, get_terminal_size().columns))
+    print()
+    if not alive:
+        print("no session is alive")
+    for each in alive:
+        since = strftime("%Y-%m-%d %H:%M", localtime(each.started))
+        roots = ", ".join(visible(short(root)) for root in each.roots)
+        print(f"session {visible(each.id)}  process {each.pid}  since {since}  {roots}")
+    for notice in session.notices:
+        print(f"note: {visible(notice)}")
+
+
+def _told(session: "Session", enforcement: "Enforcement") -> str:
+    if not session.settings.sandbox.enabled:
+        return "none: the fence is switched off"
+    missing = "; ".join(f"without {gap.layer}: {gap.why}" for gap in enforcement.missing)
+    return f"{enforcement.level}, {missing}" if missing else str(enforcement.level)
+
+
+def _is_shown(name: str) -> bool:
+    return name.split(".")[0] in SHOWN

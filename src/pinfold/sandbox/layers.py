@@ -1,0 +1,108 @@
+"""Every layer of the fence on one machine, told to a person: whether it stands, and what would mend it. Pure.
+
+Whether a policy is enforced is `compat`'s to judge; this only spells out the facts that it judges by.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from pinfold.model.machine import Machine
+from pinfold.sandbox.compat import LANDLOCK_WITH_REFER, NAMESPACES
+from pinfold.sandbox.remedies import remedy
+
+YAMA_CLOSED = 3
+LANDLOCK_GREW = (
+    (2, "moves between directories", ""),
+    (3, "truncation", "mounts"),
+    (4, "TCP", "the network namespace"),
+    (5, "device ioctls", "a private /dev"),
+    (6, "signals and abstract sockets", "namespaces"),
+    (9, "unix sockets by path", "seccomp"),
+    (10, "UDP", "the network namespace"),
+)
+"""What each version of Landlock brought, and what holds that where it is missing."""
+SERVES = {
+    "user_namespace": "powers over the pen alone",
+    "mount_namespace": "the pen's own tree, mostly read-only",
+    "pid_namespace": "the machine's processes are out of sight",
+    "net_namespace": "no network but what is let in",
+    "ipc_namespace": "shared memory and queues of its own",
+    "uts_namespace": "a host name of its own",
+    "cgroup_namespace": "a cgroup tree of its own",
+    "fresh_proc": "a /proc of its own",
+    "no_new_privs": "setuid programs gain nothing",
+    "seccomp": "system calls nobody needs are closed",
+    "notification": "a call can wait for an answer",
+    "wait_killable": "and no signal disturbs it meanwhile",
+}
+
+
+class State(StrEnum):
+    NOT = "not"
+    PARTLY = "partly"
+    ENFORCED = "enforced"
+    READY = "ready"
+    """Of what enforces nothing itself."""
+
+
+class Standing(Struct, frozen=True):
+    """How one layer stands."""
+
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+    """The one command that would mend it."""
+    needed: bool = True
+    """Whether the fence of the default policy rests on it."""
+
+
+def standings(machine: Machine) -> Iterator[Standing]:
+    """Every layer, the outermost first."""
+    for name in (*NAMESPACES, "fresh_proc"):
+        yield _fact(machine, name)
+    yield _landlock(machine)
+    for name in ("no_new_privs", "seccomp", "notification", "wait_killable"):
+        yield _fact(machine, name)
+    yield _yama(machine)
+    yield _cgroup(machine)
+
+
+def _fact(machine: Machine, name: str) -> Standing:
+    fact = getattr(machine, name)
+    shown = name.replace("_", " ").replace("fresh proc", "fresh /proc")
+    if fact.works:
+        return Standing(shown, State.ENFORCED, SERVES[name])
+    return Standing(shown, State.NOT, fact.reason or "refused", remedy(machine, name))
+
+
+def _landlock(machine: Machine) -> Standing:
+    if not machine.landlock:
+        reason = machine.landlock_reason or "refused"
+        return Standing("Landlock", State.NOT, reason, remedy(machine, "landlock"))
+    lacks = [
+        what + (f" (held by {instead})" if instead else "")
+        for version, what, instead in LANDLOCK_GREW
+        if version > machine.landlock
+    ]
+    detail = f"version {machine.landlock}" + (f", without {', '.join(lacks)}" if lacks else "")
+    if machine.landlock < LANDLOCK_WITH_REFER:
+        return Standing("Landlock", State.PARTLY, detail, remedy(machine, "landlock"))
+    return Standing("Landlock", State.ENFORCED, detail)
+
+
+def _yama(machine: Machine) -> Standing:
+    if machine.yama >= YAMA_CLOSED:
+        why = "scope 3: nobody reads another process, so no call can be answered"
+        return Standing("Yama ptrace scope", State.NOT, why, remedy(machine, "yama"))
+    detail = "not in this kernel" if machine.yama < 0 else f"scope {machine.yama}"
+    return Standing("Yama ptrace scope", State.READY, f"{detail}, which leaves the warden its work")
+
+
+def _cgroup(machine: Machine) -> Standing:
+    if machine.cgroup.works:
+        return Standing("cgroup delegation", State.READY, "limits of a whole command's memory can be held")
+    why = f"{machine.cgroup.reason}; only limits of memory need it"
+    return Standing("cgroup delegation", State.NOT, why, remedy(machine, "cgroup"), needed=False)

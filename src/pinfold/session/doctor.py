@@ -1,0 +1,119 @@
+"""What this machine enforces, and what pinfold needs besides: gathered for a person to look at."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.model.errors import PinfoldError, PolicyError, SandboxUnavailable
+from pinfold.model.machine import Machine
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.sandbox.compat import judge
+from pinfold.sandbox.enforcement import NOTHING, Enforcement, Layer, Level
+from pinfold.sandbox.layers import Standing, State, standings
+from pinfold.sandbox.remedies import apparmor_profile
+from pinfold.session.session import Session
+from pinfold.session.state import state_directory
+from pinfold.settings import policy_of
+from pinfold.shell.shfmt import find_binary
+
+__all__ = ["Diagnosis", "Enforcement", "diagnose", "enforcement_of"]
+
+FENCES = (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY)
+TOLD_BY_LAYERS = (Layer.NAMESPACES, Layer.PROC, Layer.LANDLOCK, Layer.SECCOMP)
+"""Gaps that have a row among the layers, with the very fact behind them."""
+
+
+class Diagnosis(Struct, frozen=True):
+    machine: Machine
+    standings: tuple[Standing, ...]
+    enforcement: Enforcement
+    """Of the policy in force; of the shipped one where settings cannot be read, or ask for no fence."""
+    narrower: str
+    """A command that opens namespaces to this Python alone; empty where that is not the trouble."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether commands would run as the policy says, with nothing missing."""
+        ready = all(each.state in (State.ENFORCED, State.READY) for each in self.standings if each.needed)
+        return ready and self.enforcement.level is Level.FULL
+
+
+def diagnose(session: Session) -> Diagnosis:
+    """Everything that can be missing, tried where it can be tried.
+
+    Preconditions: this process has one thread.
+    """
+    machine = machine_of_this()
+    policy, trouble = _policy(session)
+    enforcement = judge(machine, policy)
+    gaps = (
+        Standing(gap.layer.replace("_", " "), State.NOT, gap.why, gap.remedy)
+        for gap in enforcement.missing
+        if gap.layer not in TOLD_BY_LAYERS
+    )
+    directory = state_directory(session.environ)
+    around = (*_tools(), _settings(trouble), _state(directory))
+    python = os.path.realpath(sys.executable)
+    found = (*standings(machine), *gaps, *around)
+    return Diagnosis(machine, found, enforcement, apparmor_profile(machine, python))
+
+
+def enforcement_of(session: Session) -> Enforcement:
+    """What this machine enforces of the session's policy.
+
+    Preconditions: this process has one thread.
+    """
+    if not session.settings.sandbox.enabled or session.policy.type not in FENCES:
+        return NOTHING
+    return judge(machine_of_this(), session.policy)
+
+
+def machine_of_this() -> Machine:
+    if sys.platform != "linux":
+        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    from pinfold.sandbox.linux.machine import try_machine
+
+    return try_machine()
+
+
+def _policy(session: Session) -> tuple[SandboxPolicy, str]:
+    try:
+        policy = session.policy
+        return policy if policy.type in FENCES else replace(policy, type=FENCES[0]), ""
+    except PolicyError as error:
+        return policy_of(Settings(), session.roots, os.path.expanduser("~")), str(error)
+
+
+def _tools() -> Iterator[Standing]:
+    try:
+        yield Standing("shell parser", State.READY, find_binary())
+    except PinfoldError as error:
+        fix = f"{sys.executable} -m pip install --force-reinstall shfmt-py"
+        yield Standing("shell parser", State.NOT, str(error), fix)
+    if git := shutil.which("git"):
+        yield Standing("git", State.READY, git)
+    else:
+        why = "not found: what git ignores is not known"
+        yield Standing("git", State.NOT, why, "sudo apt-get install git", needed=False)
+
+
+def _settings(trouble: str) -> Standing:
+    if trouble:
+        return Standing("settings", State.NOT, trouble, "pinfold settings validate")
+    return Standing("settings", State.READY, "every layer can be read")
+
+
+def _state(directory: str) -> Standing:
+    """Runs are journaled before they begin, so without this directory nothing runs."""
+    there = directory
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
+        return Standing("state directory", State.READY, directory)
+    fix = f"sudo chown $(id -u) {there}" if os.path.isdir(there) else f"mv {there} {there}.old"
+    return Standing("state directory", State.NOT, f"{there} cannot be written to", fix)
