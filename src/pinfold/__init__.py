@@ -12,10 +12,10 @@ if TYPE_CHECKING:
         SandboxUnavailable,
         SandboxViolation,
     )
+    from pinfold.model.events import Exited, Output
     from pinfold.model.permission import Answer, PermissionNeeded
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
-    from pinfold.model.events import Exited, Output
     from pinfold.session import Session
     from pinfold.session.asynchronous import AsyncSession
     from pinfold.session.execution import Execution

@@ -27,6 +27,13 @@ class Result(Struct, frozen=True):
     truncated: bool = False
     """Whether output beyond the cap was thrown away."""
 
+    def __repr__(self) -> str:
+        """Short: a decision has its whole policy in it."""
+        if not self.ran:
+            return f"<Result: {self.refusal}>"
+        end = f"signal={self.signal}" if self.exit_code is None else f"exit_code={self.exit_code}"
+        return f"<Result: {end}, stdout={self.stdout[:2000]!r}, stderr={self.stderr[:2000]!r}>"
+
     @property
     def stdout(self) -> str:
         return self.stdout_bytes.decode("utf-8", "replace")
