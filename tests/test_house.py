@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "settings": {"model"},
     "kernel": {"model"},
     "sandbox": {"model", "kernel"},
-    "session": {"model", "shell", "policy", "settings"},
+    "session": {"model", "shell", "policy", "settings", "sandbox"},
     "cli": {"model", "shell", "policy", "settings", "session"},
 }
 # Who may start a process: the shell parser's own, the hook runner, and the fence.
@@ -29,6 +29,7 @@ STARTS_PROCESSES = {
     "kernel/namespaces.py",
     "kernel/probe.py",
     "sandbox/none.py",
+    "sandbox/linux/assembly.py",
     "sandbox/linux/keeper.py",
     "sandbox/linux/keeping.py",
     "sandbox/linux/spawner.py",

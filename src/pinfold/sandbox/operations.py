@@ -113,6 +113,8 @@ class Landlock(Operation, frozen=True):
 
 class Seccomp(Operation, frozen=True):
     profile: str
+    watched: bool = False
+    """Whether a warden answers the calls that make names and connections."""
 
 
 def as_data(operation: Operation) -> tuple[object, ...]:

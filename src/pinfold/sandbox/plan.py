@@ -54,7 +54,9 @@ OURS = ("/proc", "/sys", "/dev")
 
 READ = ("read",)
 WRITE = ("read", "write")
-ALL = ("read", "write", "remove", "make", "refer")
+CHANGE = ("read", "write", "remove")
+ALL = (*CHANGE, "make", "refer")
+"""In roots nobody but the warden makes names, so that it sees each; a private /tmp needs no such care."""
 
 PAIRS, STREAMS = "pen, unix pairs", "pen, unix streams"
 """The seccomp profiles: which unix sockets a command may make. The first is the stricter."""
@@ -101,8 +103,8 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             EnterRoot(),
             *_limits(policy),
             DropPowers(),
-            Landlock((*_own_rules(places, tmp), *(Rule(place.path, ALL) for place in _sorted(writable)))),
-            Seccomp(profile),
+            Landlock(_rules(places, tmp, writable)),
+            Seccomp(profile, watched=True),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )
@@ -222,13 +224,17 @@ def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
         yield Limit("data", policy.limits.memory)
 
 
-def _own_rules(places: Places, tmp: bool) -> Iterator[Rule]:
-    yield Rule("/", READ)
-    yield Rule("/proc", WRITE)
-    yield Rule("/dev", (*WRITE, "device"))
-    yield Rule(SHARED_MEMORY, ALL)
-    if tmp:
-        yield from (Rule(path, ALL) for path in TEMPORARY if path in places.machine)
+def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:
+    roots = [place.path for place in _sorted(writable)]
+    own = (SHARED_MEMORY, *(path for path in TEMPORARY if tmp and path in places.machine))
+    return (
+        Rule("/", READ),
+        Rule("/proc", WRITE),
+        Rule("/dev", (*WRITE, "device")),
+        # What Landlock grants above a root holds in the root too.
+        *(Rule(path, CHANGE if any(_within(root, (path,)) for root in roots) else ALL) for path in own),
+        *(Rule(path, CHANGE) for path in roots),
+    )
 
 
 def _sorted(places: Iterable[Place]) -> list[Place]:
