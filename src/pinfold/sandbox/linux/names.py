@@ -22,7 +22,7 @@ import os
 import stat
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import (
@@ -43,8 +43,8 @@ CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 MOST_LINKS = 40
 REMEMBERED = 4096
-PROTECTED = errno.EROFS
-"""What a protected name that exists answers too, since it is mounted read-only."""
+PROTECTED, HELD = errno.EROFS, errno.EBUSY
+"""What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
 OUTSIDE = "it lies outside of what may be written"
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
 
@@ -54,6 +54,30 @@ REFUSED_NAMES = (b"", b"/", b".", b"..", b"./", b"../")
 Handler = Callable[[Caller], None]
 End = tuple[int, int]
 """One path of a call: the descriptor that it starts from, and where its text is."""
+
+
+class Grounds(NamedTuple):
+    """What a plan says of places."""
+
+    roots: tuple[str, ...]
+    """Where protected names hold."""
+    watched: tuple[str, ...]
+    """Where names are made by the warden: roots, and what has a root in it."""
+    free: tuple[str, ...]
+    """Where they are made by whoever wants them."""
+
+    @classmethod
+    def of(cls, operations: tuple[tuple[object, ...], ...]) -> "Grounds":
+        binds = tuple(str(each[1]) for each in operations if each[0] == "bind" and each[2])
+        rules: Any = next((each[1] for each in operations if each[0] == "landlock"), ())
+        watched = tuple(path for path, access in rules if "remove" in access and "make" not in access)
+        return cls(binds, watched, tuple(path for path, access in rules if "make" in access))
+
+    def is_watched(self, path: str) -> bool:
+        return any(_within(path, root) for root in self.watched) and not self.is_free(path)
+
+    def is_free(self, path: str) -> bool:
+        return any(_within(path, place) for place in self.free)
 
 
 class Place(NamedTuple):
@@ -120,14 +144,13 @@ class Names:
         self,
         proc: int,
         records: Records,
-        granted: tuple[tuple[str, tuple[str, ...]], ...],
+        grounds: Grounds,
         rules: list[NameRule],
     ) -> None:
         self.own = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
         self.records = records
-        self.granted = sorted(granted, key=lambda rule: len(rule[0]), reverse=True)
-        roots = [path for path, access in granted if "remove" in access and "make" not in access]
-        self.matcher = NameMatcher(rules, roots)
+        self.grounds = grounds
+        self.matcher = NameMatcher(rules, grounds.roots)
         self.places: dict[bytes, Place] = {}
         self.held: list[int] = []
         """Directories of the call that is being answered."""
@@ -339,7 +362,8 @@ class Names:
     def _refuse(self, caller: Caller, operation: str, spot: Spot | str, match: Match) -> None:
         path = spot if isinstance(spot, str) else spot.path
         self._record(caller, operation, path, match.rule.name, match.rule.why, match.rule.grantable)
-        caller.refuse(PROTECTED)
+        exists = operation == "rename" and isinstance(spot, Spot) and spot.status()
+        caller.refuse(HELD if exists else PROTECTED)
 
     def _record(
         self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool
@@ -411,14 +435,12 @@ class Names:
         if found := self.places.get(path):
             return found
         text = os.fsdecode(path)
-        access = next((access for root, access in self.granted if _within(text, root)), ())
         children = self.matcher.children(text)
-        inside = children if isinstance(children, Match) else None
         place = Place(
             text,
-            "remove" in access and "make" not in access,
-            "make" in access,
-            inside,
+            self.grounds.is_watched(text),
+            self.grounds.is_free(text),
+            children if isinstance(children, Match) else None,
             {} if isinstance(children, Match) else children,
         )
         if len(self.places) >= REMEMBERED:
