@@ -38,8 +38,9 @@ def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
     for operation in plan.operations:
         if isinstance(operation, Seccomp):
             if machine.seccomp.works:
-                unix = STREAMS if machine.landlock >= LANDLOCK_WITH_UNIX else PAIRS
-                yield Seccomp(unix, operation.watched and _has_warden(machine))
+                watched = operation.watched and _has_warden(machine)
+                judged = watched or machine.landlock >= LANDLOCK_WITH_UNIX
+                yield Seccomp(STREAMS if judged else PAIRS, watched, operation.sockets)
         elif not isinstance(operation, Landlock):
             yield operation
         elif machine.landlock:

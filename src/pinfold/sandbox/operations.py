@@ -115,6 +115,8 @@ class Seccomp(Operation, frozen=True):
     profile: str
     watched: bool = False
     """Whether a warden answers the calls that make names and connections."""
+    sockets: tuple[str, ...] = ()
+    """Sockets of the machine that it lets commands connect to."""
 
 
 def as_data(operation: Operation) -> tuple[object, ...]:

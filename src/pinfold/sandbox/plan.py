@@ -68,6 +68,8 @@ class Places(Struct, frozen=True):
     roots: tuple[Place, ...]
     writable: tuple[Place, ...] = ()
     readable: tuple[Place, ...] = ()
+    sockets: tuple[Place, ...] = ()
+    """Sockets of the machine that the policy grants."""
     protected: tuple[Place, ...] = ()
     hidden: tuple[Place, ...] = ()
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
@@ -104,7 +106,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             *_limits(policy),
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
-            Seccomp(profile, watched=True),
+            Seccomp(profile, watched=True, sockets=tuple(place.path for place in _sorted(places.sockets))),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )
@@ -118,7 +120,11 @@ def _unhidden(places: Places) -> Places:
         return tuple(place for place in found if place.path not in hidden and not _within(place.path, hidden))
 
     return replace(
-        places, roots=seen(places.roots), writable=seen(places.writable), readable=seen(places.readable)
+        places,
+        roots=seen(places.roots),
+        writable=seen(places.writable),
+        readable=seen(places.readable),
+        sockets=seen(places.sockets),
     )
 
 
@@ -155,7 +161,7 @@ def _covers(places: Places, tmp: bool) -> tuple[str, ...]:
 def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
     """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
     granted = {place.path: (place, True) for place in writable}
-    for place in (*places.roots, *places.readable):
+    for place in (*places.roots, *places.readable, *places.sockets):
         granted.setdefault(place.path, (place, False))
     uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY)
     for path in sorted(granted):

@@ -36,9 +36,9 @@ def confine(operation: tuple[object, ...], filters: dict[str, list[tuple[int, in
             drop_powers()
         case ("landlock", tuple(rules)):
             restrict(rules)
-        case ("seccomp", str(profile), True):
+        case ("seccomp", str(profile), True, tuple()):
             return seccomp.install(filters[profile], WATCHED)
-        case ("seccomp", str(profile), False):
+        case ("seccomp", str(profile), False, tuple()):
             seccomp.install(filters[profile])
         case _:
             raise ValueError(f"unknown operation {operation[0]}")

@@ -91,13 +91,13 @@ class Keeper:
                 self.sessions[self.last] = [pidfd_open(pid), *held]
                 return ("made", self.last, pid), (ours,)
             case ("pen", int(session), tuple(operations), dict(filters), tuple(names)):
-                held = self.sessions[session][1:]
+                _, *held, pids = self.sessions[session]
                 host, wardens = channel.pair()
                 rules = [NameRule(*name) for name in names]
 
                 def build(theirs: socket.socket) -> None:
                     join(held)
-                    assemble(theirs, wardens, operations, filters, rules)
+                    assemble(theirs, wardens, pids, operations, filters, rules)
 
                 try:
                     pid, ours, _ = make(build)
@@ -136,7 +136,7 @@ def found_session(theirs: socket.socket) -> None:
 
 
 def join(held: list[int]) -> None:
-    """Into the session's namespaces, then into a mount namespace of our own."""
+    """Into the session's namespaces but its pids, then into a mount namespace of our own."""
     for descriptor in held:
         namespaces.setns(descriptor)
     namespaces.unshare(namespaces.CLONE_NEWNS)

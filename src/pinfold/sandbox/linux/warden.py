@@ -33,11 +33,14 @@ from pinfold.kernel.process import (
     set_parent_death_signal,
 )
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.caller import Caller
-from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.git import Git
+from pinfold.sandbox.linux.names import Grounds, Names
 from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.sockets import Sockets
 
+Operations = tuple[tuple[object, ...], ...]
 Handler = Callable[[Caller], None]
 """Answers a call, now or later from another thread."""
 
@@ -48,14 +51,15 @@ def serve(
     spawner: socket.socket,
     host: socket.socket,
     proc: int,
-    operations: list[tuple[object, ...]],
+    bound: int,
+    operations: Operations,
     rules: list[NameRule],
 ) -> None:
     """Becomes the warden of the pen around this process, and answers until all in it have ended."""
     set_name("pinfold-warden")
     keeper = os.getppid()
-    close_all_but({spawner.fileno(), host.fileno(), proc})
-    capabilities.drop_all(keep=1 << capabilities.CAP_SYS_PTRACE)
+    close_all_but({spawner.fileno(), host.fileno(), proc, bound})
+    drop_powers()
     set_no_new_privs()
     set_dumpable(False)
     set_parent_death_signal(signal.SIGKILL)
@@ -65,7 +69,16 @@ def serve(
     _, (listener,) = channel.receive_bytes(spawner, 1)
     spawner.close()
     seccomp.set_sync_wake_up(listener)
-    Warden(listener, proc, Records(host), operations, rules).serve()
+    Warden(listener, proc, bound, Records(host), operations, rules).serve()
+
+
+def drop_powers() -> None:
+    """Leaves the power to read callers, and two to be taken up: by the thread that binds sockets, and for
+    the moment of a late mount (`late`)."""
+    reading = 1 << capabilities.CAP_SYS_PTRACE
+    kept = reading | 1 << capabilities.CAP_NET_ADMIN | late.POWER
+    capabilities.drop_all(keep=kept)
+    capabilities.capset(capabilities.Sets(reading, kept, 0))
 
 
 class Warden:
@@ -73,21 +86,18 @@ class Warden:
         self,
         listener: int,
         proc: int,
+        bound: int,
         records: Records,
-        operations: list[tuple[object, ...]],
+        operations: Operations,
         rules: list[NameRule],
     ) -> None:
         self.listener = listener
         self.proc = proc
-        names = Names(proc, records, landlock_rules(operations), rules)
-        self.handlers: dict[int, Handler] = by_number(
-            {
-                **names.handlers,
-                # With none but pairs of unix sockets there is nothing that a connect could reach.
-                "connect": Caller.resume,
-                "bind": Caller.resume,
-            }
-        )
+        granted = landlock_rules(operations)
+        names = Names(proc, records, Grounds.of(operations), rules)
+        changed = [path for path, access in granted if "remove" in access]
+        sockets = Sockets(listener, proc, bound, records, changed, rules, granted_sockets(operations))
+        self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})
 
     def serve(self) -> None:
         poll = select.poll()
@@ -123,9 +133,17 @@ def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
     return {number(name): handler for name, handler in handlers.items() if name in NUMBERS[MACHINE]}
 
 
-def landlock_rules(operations: list[tuple[object, ...]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def landlock_rules(operations: Operations) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What a plan grants below which path."""
     for operation in operations:
         if operation[0] == "landlock":
             return operation[1]  # type: ignore[return-value]  # as sandbox.operations writes it
+    return ()
+
+
+def granted_sockets(operations: Operations) -> tuple[str, ...]:
+    """The machine's sockets that a plan opens."""
+    for operation in operations:
+        if operation[0] == "seccomp":
+            return operation[3]  # type: ignore[return-value]  # as sandbox.operations writes it
     return ()
