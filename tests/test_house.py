@@ -33,6 +33,7 @@ STARTS_PROCESSES = {
     "sandbox/attacks/inside.py",
     "sandbox/attacks/processes.py",
     "sandbox/none.py",
+    "sandbox/linux/assembly.py",
     "sandbox/linux/keeper.py",
     "sandbox/linux/keeping.py",
     "sandbox/linux/spawner.py",

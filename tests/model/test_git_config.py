@@ -68,7 +68,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("data", REFUSED)
 def test_refused(data: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError):
         list(parse_config(data))
 
 

@@ -29,8 +29,17 @@ def test_protected(path: str, rule: str) -> None:
     assert found.rule.name == rule and not found.rest
 
 
-@pytest.mark.parametrize("path", ["/w/.git/modules/x", "/w/.git/modules/config", "/w/.git/worktrees/x", "/w/.git",
-                                  "/w/.git/modules/libs/x", "/w/.git/modules/a/modules/b"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/w/.git",
+        "/w/.git/modules/x",
+        "/w/.git/modules/config",
+        "/w/.git/modules/libs/x",
+        "/w/.git/modules/a/modules/b",
+        "/w/.git/worktrees/x",
+    ],
+)
 def test_a_git_directory_is_on_the_way_to_all_of_these(path: str) -> None:
     assert {match.rest for match in MATCHER.matches(path)} == {
         ("hooks",),

@@ -313,7 +313,7 @@ def a_swapped_link_opens_nothing() -> None:
     os.symlink(victim, "inner")
     operations = tuple(as_data(operation) for operation in plan.operations)
     try:
-        bench.session.keeping.ask(("pen", bench.session.number, operations, {}))
+        bench.session.keeping.ask(("pen", bench.session.number, operations, {}, ()))
     except ConfinementError as error:
         assert "openat2" in str(error), error
     else:
@@ -447,7 +447,7 @@ def killing_the_keeper_ends_everything() -> None:
     bench.out("sleep 1001 & true")
     keeping = bench.session.keeping
     inside = processes_of(keeping.process.pid)
-    assert len(inside) == 4
+    assert len(inside) == 5
     keeping.process.kill()
     wait_until(lambda: not any(alive(pid) for pid in inside), 1.0)
     try:
@@ -466,7 +466,7 @@ def killing_the_host_ends_everything() -> None:
     os.close(into)
     with open(out) as told:
         pids = [int(word) for word in told.readline().split()]
-        assert len(pids) == 5 and all(alive(pid) for pid in pids)
+        assert len(pids) == 6 and all(alive(pid) for pid in pids)
         host.kill()
         host.wait()
         wait_until(lambda: not any(alive(pid) for pid in pids), 1.0)
@@ -480,7 +480,7 @@ def _host() -> None:
 
 
 def processes_of(keeper: int) -> list[int]:
-    """Everything below the keeper: the session's init, its spawners, and what they started."""
+    """Everything below the keeper: the session's init, wardens, spawners, and what they started."""
     found = [keeper]
     for pid in found:
         found += [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(int(name)) == pid]

@@ -11,8 +11,8 @@ from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Layer, Level
 from pinfold.sandbox.linux.machine import ask_machine
-from pinfold.sandbox.operations import Landlock, Place, Seccomp
-from pinfold.sandbox.plan import PAIRS, STREAMS, Places, plan_pen
+from pinfold.sandbox.operations import Landlock, Place, Rule, Seccomp
+from pinfold.sandbox.plan import ALL, CHANGE, PAIRS, STREAMS, Places, plan_pen
 
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -30,7 +30,7 @@ def kinds(plan: Any, kind: type) -> list[Any]:
 def test_a_machine_that_can_do_all_enforces_all() -> None:
     plan, enforcement = fit(PLAN, machine(), READ_ONLY)
     assert (enforcement.level, enforcement.missing) == (Level.FULL, ())
-    assert kinds(plan, Seccomp) == [Seccomp(STREAMS)]
+    assert kinds(plan, Seccomp) == [Seccomp(STREAMS, watched=True)]
     require_accepted(enforcement, ())
 
 
@@ -42,7 +42,11 @@ def test_a_machine_that_can_do_all_enforces_all() -> None:
         ({"landlock": 1}, READ_ONLY, [Layer.LANDLOCK]),
         ({"seccomp": Fact(False)}, READ_ONLY, [Layer.SECCOMP]),
         ({"seccomp": Fact(False), "landlock": 7}, READ_ONLY, [Layer.SECCOMP, Layer.UNIX_SOCKETS]),
-        ({}, WORKSPACE, [Layer.NAMES]),
+        ({}, WORKSPACE, []),
+        ({"notification": Fact(False)}, WORKSPACE, [Layer.NAMES]),
+        ({"wait_killable": Fact(False)}, WORKSPACE, [Layer.NAMES]),
+        ({"notification": Fact(False)}, READ_ONLY, []),
+        ({"landlock": 1}, WORKSPACE, [Layer.LANDLOCK, Layer.NAMES]),
         ({"superuser": True, "release": "6.8.0"}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)),
          [Layer.PROCESSES]),
         ({"superuser": True}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)), []),
@@ -62,7 +66,17 @@ def test_what_is_missing_is_named(facts: dict[str, Any], policy: SandboxPolicy, 
 
 def test_below_landlock_9_only_pairs_of_unix_sockets() -> None:
     plan, _ = fit(PLAN, machine(landlock=7), READ_ONLY)
-    assert kinds(plan, Seccomp) == [Seccomp(PAIRS)]
+    assert kinds(plan, Seccomp) == [Seccomp(PAIRS, watched=True)]
+
+
+def test_without_a_warden_commands_make_names_themselves() -> None:
+    plan = plan_pen(WORKSPACE, Places((Place("/work"),)))
+    (landlock,) = kinds(plan, Landlock)
+    assert Rule("/work", CHANGE) in landlock.rules
+    fitted, _ = fit(plan, machine(wait_killable=Fact(False)), WORKSPACE)
+    (landlock,) = kinds(fitted, Landlock)
+    assert Rule("/work", ALL) in landlock.rules
+    assert not kinds(fitted, Seccomp)[0].watched
 
 
 @pytest.mark.parametrize("fact", ["user_namespace", "fresh_proc"])

@@ -16,6 +16,7 @@ Facts about Landlock (Documentation/userspace-api/landlock.rst, include/uapi/lin
 import ctypes
 import errno
 import os
+import stat
 from typing import NamedTuple
 
 from pinfold.kernel.calls import system_call
@@ -141,7 +142,7 @@ def allow_path(ruleset: int, path: str | bytes, access: int) -> None:
     """`allow_beneath` by path; of the rights, a file gets those that a file can have."""
     descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        if not os.path.isdir(f"/proc/self/fd/{descriptor}"):
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             access &= FILE
         if access:
             allow_beneath(ruleset, descriptor, access)

@@ -88,7 +88,7 @@ class _GitDirectories(dict[str, Matches]):
         super().__init__(found)
         self.others = others
 
-    def get(self, name: str, default: object = None, /) -> Matches:  # never the default
+    def get(self, name: str, default: object = None, /) -> Matches:  # noqa: ARG002  (there is no default)
         return super().get(name) or self.others
 
 

@@ -1,11 +1,11 @@
 """Whether a path is one that does not exist for agents."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from pinfold.model.policy import SandboxPolicy
-from pinfold.policy.ignore import Asked, Ignore
+from pinfold.policy.ignore import Ignore, Within, united
 
 IGNORE_FILES = "an ignore file"
 DEEPEST = 256
@@ -54,19 +54,44 @@ class Hiding:
         mapping = dict.fromkeys(roots, names) if names else {}
         if self.globs:
             mapping["/"] = self.globs
-        self._ignores = [Ignore(each) for each in (mapping, policy.ignore_mapping) if each]
+        self._ignore = Ignore(united(mapping, policy.ignore_mapping))
 
-    def within(self, directory: str) -> Asked | None:
-        """Asks which names in a directory, itself not hidden, are; None if surely none is."""
+    def within(self, directory: str) -> "Names":
         if directory.count("/") >= DEEPEST:
-            return lambda _, __: True
-        here = self._in.get(directory)
-        asked: list[Asked] = [ask for ignore in self._ignores if (ask := ignore.within(directory))]
-        if here is not None:
-            asked.append(lambda name, _: name in here)
-        if len(asked) <= 1:
-            return asked[0] if asked else None
-        return lambda name, is_directory: any(ask(name, is_directory) for ask in asked)
+            return _All()
+        return Names(self._ignore.within(directory), self._in.get(directory, frozenset()))
+
+
+class Names:
+    """Which names in one directory, itself not hidden, are hidden."""
+
+    def __init__(self, ignored: Within | None, named: Collection[str]) -> None:
+        self._ignored = ignored
+        self._named = named
+
+    def may_hide(self, names: list[str]) -> bool:
+        """Whether some of these may be; False is sure."""
+        if self._ignored is not None and self._ignored.may_ignore("/".join(names)):
+            return True
+        return any(name in self._named for name in names) if self._named else False
+
+    def is_hidden(self, name: str, is_directory: bool) -> bool:
+        if name in self._named:
+            return True
+        return self._ignored is not None and self._ignored.is_ignored(name, is_directory)
+
+
+class _All(Names):
+    """Too deep to look: everything is."""
+
+    def __init__(self) -> None:
+        super().__init__(None, ())
+
+    def may_hide(self, names: list[str]) -> bool:
+        return bool(names)
+
+    def is_hidden(self, name: str, is_directory: bool) -> bool:  # noqa: ARG002
+        return True
 
 
 def is_pattern(entry: str) -> bool:

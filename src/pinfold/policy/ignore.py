@@ -24,8 +24,7 @@ from pinfold.policy.wildmatch import expression, is_costly
 if TYPE_CHECKING:
     import re
 
-Asked = Callable[[str, bool], bool]
-"""Whether the thing of this name is ignored; the second says whether it is a directory."""
+_Says = Callable[[bytes, bool], bool]
 
 _CACHED_DIRECTORIES = 100_000
 # `info/exclude` is read before the top `.gitignore`, which may take back what it ignores.
@@ -132,21 +131,39 @@ class Ignore:
         plain = normalised(path)
         return any(layer.is_ignored(plain, is_directory) for layer in self._layers)
 
-    def within(self, directory: str) -> Asked | None:
+    def within(self, directory: str) -> "Within | None":
         """The same for the names in one directory; None if no pattern reaches it.
 
         Preconditions: the directory is not ignored; whoever walks down has asked.
         """
         place = _bytes(normalised(directory)).rstrip(b"/")
-        asked = [ask for layer in self._layers if (ask := layer.within(place))]
-        if len(asked) <= 1:
-            return asked[0] if asked else None
-        return lambda name, is_directory: any(ask(name, is_directory) for ask in asked)
+        reaching = [(found, layer.says) for layer in self._layers if (found := layer.candidates(place))]
+        return Within(place + b"/", reaching) if reaching else None
+
+
+class Within:
+    """The question about names in one directory. Most match nothing, and one expression says so of many."""
+
+    def __init__(self, start: bytes, reaching: Sequence[tuple["re.Pattern[bytes]", "_Says"]]) -> None:
+        self._start = start
+        self._reaching = reaching
+
+    def may_ignore(self, names: str) -> bool:
+        """Whether some of these names, with slashes between them, may be ignored."""
+        joined = _bytes(names)
+        return any(candidates.search(joined) for candidates, _ in self._reaching)
+
+    def is_ignored(self, name: str, is_directory: bool) -> bool:
+        raw = _bytes(name)
+        return any(
+            candidates.search(raw) and says(self._start + raw, is_directory)
+            for candidates, says in self._reaching
+        )
 
 
 class _Layer:
     def __init__(self, layer: IgnoreMapping) -> None:
-        self._candidates: dict[tuple[bytes, ...], re.Pattern[bytes]] = {}
+        self._candidates: dict[tuple[bytes, ...], re.Pattern[bytes] | None] = {}
         self._files = {
             _bytes(directory.rstrip("/")): [_Pattern(_bytes(pattern)) for pattern in reversed(patterns)]
             for directory, patterns in layer.items()
@@ -157,32 +174,21 @@ class _Layer:
         whole = _bytes(path)
         ends = [at for at, byte in enumerate(whole) if byte == ord("/") and at]
         # From the top: below an ignored directory nothing is asked any more.
-        return any(self._is_ignored_directory(whole[:end]) for end in ends) or self._says(whole, is_directory)
+        return any(self._is_ignored_directory(whole[:end]) for end in ends) or self.says(whole, is_directory)
 
-    def within(self, directory: bytes) -> Asked | None:
+    def candidates(self, directory: bytes) -> "re.Pattern[bytes] | None":
+        """Finds each name, among several with slashes between them, that a pattern may match here."""
         above = tuple(_upwards(directory, self._files))
-        if not above:
-            return None
-        # Most names match nothing: one expression for all patterns says so, and the rest is asked one by one.
-        candidate = self._candidates.get(above)
-        if candidate is None:
-            candidate = self._candidates[above] = self._candidate(above)
-        fits, says, start = candidate.fullmatch, self._says, directory + b"/"
+        if above not in self._candidates:
+            import re
 
-        def ask(name: str, is_directory: bool) -> bool:
-            raw = _bytes(name)
-            return fits(raw) is not None and says(start + raw, is_directory)
+            found = (pattern for place in above for pattern in self._files[place] if not pattern.negative)
+            names = b"|".join(dict.fromkeys(pattern.last_name() for pattern in found))
+            whole = re.compile(rb"(?:^|/)(?:%s)(?=/|$)" % names, re.DOTALL) if names else None
+            self._candidates[above] = whole
+        return self._candidates[above]
 
-        return ask
-
-    def _candidate(self, above: Iterable[bytes]) -> "re.Pattern[bytes]":
-        import re
-
-        found = (pattern for place in above for pattern in self._files[place] if not pattern.negative)
-        names = dict.fromkeys(pattern.last_name() for pattern in found)
-        return re.compile(b"|".join(b"(?:%s)" % name for name in names) or b"(?!)", re.DOTALL)
-
-    def _says(self, path: bytes, is_directory: bool) -> bool:
+    def says(self, path: bytes, is_directory: bool) -> bool:
         """What the patterns say of the path itself, the nearest file first."""
         above = path.rpartition(b"/")[0]
         while True:
@@ -198,7 +204,7 @@ class _Layer:
         if known is None:
             if len(self._directories) >= _CACHED_DIRECTORIES:
                 self._directories.clear()
-            known = self._directories[path] = self._says(path, True)
+            known = self._directories[path] = self.says(path, True)
         return known
 
 
@@ -220,10 +226,11 @@ class _Pattern:
     def last_name(self) -> bytes:
         """An expression that fits the last name of all that the pattern matches, and maybe of more."""
         text = self._start + self._rest
-        if self._is_costly or is_costly(text) or (not self._by_name and (b"[" in text or b"\\" in text)):
-            return b".*"
         last = text.rpartition(b"/")[2]
-        return expression(last, crosses=True).pattern
+        is_split = not self._by_name and (b"[" in text or b"\\" in text)
+        if self._is_costly or is_costly(text) or is_split or b"**" in last:
+            return rb"[^/]*"
+        return expression(last, crosses=False).pattern
 
     def matches(self, path: bytes, is_directory: bool) -> bool:
         """Whether it names this path, relative to the pattern's directory."""

@@ -13,8 +13,8 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
-from pinfold.sandbox.operations import Landlock, Operation, Seccomp
-from pinfold.sandbox.plan import PAIRS, STREAMS, Plan
+from pinfold.sandbox.operations import Landlock, Operation, Rule, Seccomp
+from pinfold.sandbox.plan import ALL, CHANGE, PAIRS, STREAMS, Plan
 from pinfold.sandbox.remedies import remedy
 
 NAMESPACES = (
@@ -54,9 +54,25 @@ def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
     for operation in plan.operations:
         if isinstance(operation, Seccomp):
             if machine.seccomp.works:
-                yield Seccomp(STREAMS if machine.landlock >= LANDLOCK_WITH_UNIX else PAIRS)
-        elif not isinstance(operation, Landlock) or machine.landlock:
+                watched = operation.watched and _has_warden(machine)
+                judged = watched or machine.landlock >= LANDLOCK_WITH_UNIX
+                yield Seccomp(STREAMS if judged else PAIRS, watched, operation.sockets)
+        elif not isinstance(operation, Landlock):
             yield operation
+        elif machine.landlock:
+            yield operation if _has_warden(machine) else Landlock(tuple(map(_unwatched, operation.rules)))
+
+
+def _has_warden(machine: Machine) -> bool:
+    """Without WAIT_KILLABLE a signal would make a call that was already done on behalf a second time, and
+    without Landlock a path that is swapped after the warden's look would be made."""
+    listens = machine.seccomp.works and machine.notification.works and machine.wait_killable.works
+    return listens and machine.landlock >= LANDLOCK_WITH_REFER
+
+
+def _unwatched(rule: Rule) -> Rule:
+    """Where no warden makes names, whoever may change a place makes them."""
+    return Rule(rule.path, ALL) if rule.access == CHANGE else rule
 
 
 def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
@@ -70,8 +86,9 @@ def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
         )
         if machine.landlock < LANDLOCK_WITH_UNIX:
             yield Gap(Layer.UNIX_SOCKETS, "a socket of the machine outside /run and /tmp can be connected to")
-    if policy.type is PolicyType.WORKSPACE_READWRITE:
-        yield Gap(Layer.NAMES, "a protected name that does not exist yet can be made")
+    writes = policy.type is PolicyType.WORKSPACE_READWRITE
+    if writes and not _has_warden(machine):
+        yield Gap(Layer.NAMES, "a protected name that does not exist yet can be made", "Linux 5.19 or newer")
     outgrows = machine.superuser and _version(machine.release) < PID_MAX_OF_A_NAMESPACE
     if policy.limits.processes is not None and outgrows:
         yield Gap(Layer.PROCESSES, "root is not bound by RLIMIT_NPROC", "Linux 6.14 or newer")

@@ -113,6 +113,10 @@ class Landlock(Operation, frozen=True):
 
 class Seccomp(Operation, frozen=True):
     profile: str
+    watched: bool = False
+    """Whether a warden answers the calls that make names and connections."""
+    sockets: tuple[str, ...] = ()
+    """Sockets of the machine that it lets commands connect to."""
 
 
 def as_data(operation: Operation) -> tuple[object, ...]:

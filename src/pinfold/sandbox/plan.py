@@ -54,7 +54,9 @@ OURS = ("/proc", "/sys", "/dev")
 
 READ = ("read",)
 WRITE = ("read", "write")
-ALL = ("read", "write", "remove", "make", "refer")
+CHANGE = ("read", "write", "remove")
+ALL = (*CHANGE, "make", "refer")
+"""In roots nobody but the warden makes names, so that it sees each; a private /tmp needs no such care."""
 
 PAIRS, STREAMS = "pen, unix pairs", "pen, unix streams"
 """The seccomp profiles: which unix sockets a command may make. The first is the stricter."""
@@ -66,6 +68,8 @@ class Places(Struct, frozen=True):
     roots: tuple[Place, ...]
     writable: tuple[Place, ...] = ()
     readable: tuple[Place, ...] = ()
+    sockets: tuple[Place, ...] = ()
+    """Sockets of the machine that the policy grants."""
     protected: tuple[Place, ...] = ()
     hidden: tuple[Place, ...] = ()
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
@@ -101,8 +105,8 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             EnterRoot(),
             *_limits(policy),
             DropPowers(),
-            Landlock((*_own_rules(places, tmp), *(Rule(place.path, ALL) for place in _sorted(writable)))),
-            Seccomp(profile),
+            Landlock(_rules(places, tmp, writable)),
+            Seccomp(profile, watched=True, sockets=tuple(place.path for place in _sorted(places.sockets))),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )
@@ -116,7 +120,11 @@ def _unhidden(places: Places) -> Places:
         return tuple(place for place in found if place.path not in hidden and not _within(place.path, hidden))
 
     return replace(
-        places, roots=seen(places.roots), writable=seen(places.writable), readable=seen(places.readable)
+        places,
+        roots=seen(places.roots),
+        writable=seen(places.writable),
+        readable=seen(places.readable),
+        sockets=seen(places.sockets),
     )
 
 
@@ -153,7 +161,7 @@ def _covers(places: Places, tmp: bool) -> tuple[str, ...]:
 def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
     """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
     granted = {place.path: (place, True) for place in writable}
-    for place in (*places.roots, *places.readable):
+    for place in (*places.roots, *places.readable, *places.sockets):
         granted.setdefault(place.path, (place, False))
     uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY)
     for path in sorted(granted):
@@ -222,13 +230,17 @@ def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
         yield Limit("data", policy.limits.memory)
 
 
-def _own_rules(places: Places, tmp: bool) -> Iterator[Rule]:
-    yield Rule("/", READ)
-    yield Rule("/proc", WRITE)
-    yield Rule("/dev", (*WRITE, "device"))
-    yield Rule(SHARED_MEMORY, ALL)
-    if tmp:
-        yield from (Rule(path, ALL) for path in TEMPORARY if path in places.machine)
+def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:
+    roots = [place.path for place in _sorted(writable)]
+    own = (SHARED_MEMORY, *(path for path in TEMPORARY if tmp and path in places.machine))
+    return (
+        Rule("/", READ),
+        Rule("/proc", WRITE),
+        Rule("/dev", (*WRITE, "device")),
+        # What Landlock grants above a root holds in the root too.
+        *(Rule(path, CHANGE if any(_within(root, (path,)) for root in roots) else ALL) for path in own),
+        *(Rule(path, CHANGE) for path in roots),
+    )
 
 
 def _sorted(places: Iterable[Place]) -> list[Place]:

@@ -13,8 +13,8 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.linux.session import LinuxSession
 
-PENDING = (Layer.NAMES, Layer.MEMORY)
-"""What only the warden and cgroups will close: accepted until they are there, and named in every result."""
+PENDING = (Layer.MEMORY,)
+"""What only cgroups will close: accepted until they are there, and named in every result."""
 
 
 class LinuxBackend:

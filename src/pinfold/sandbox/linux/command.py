@@ -8,8 +8,11 @@ import struct
 import termios
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Stream
+from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
@@ -32,6 +35,7 @@ class PennedCommand:
         is_closed: Callable[[], bool],
         ended: Callable[[], None],
         drain: Drain,
+        violations: Callable[[], tuple[Violation, ...]],
     ) -> None:
         self.request = request
         self.enforcement = enforcement
@@ -39,6 +43,7 @@ class PennedCommand:
         self.is_closed = is_closed
         self.ended = ended
         self.drain = drain
+        self.violations = violations
         self.status = status
         self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
@@ -48,7 +53,9 @@ class PennedCommand:
         return self.pump.events()
 
     def wait(self) -> Result:
-        return self.pump.wait(self.request.output, self.enforcement)
+        result = self.pump.wait(self.request.output, self.enforcement)
+        violations = self.violations()
+        return replace(result, violations=violations) if violations else result
 
     def cancel(self) -> None:
         self.cancelled = True

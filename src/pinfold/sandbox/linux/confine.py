@@ -24,8 +24,11 @@ RIGHTS = {
 LIMITS = {"core": resource.RLIMIT_CORE, "nproc": resource.RLIMIT_NPROC, "data": resource.RLIMIT_DATA}
 
 
-def confine(operation: tuple[object, ...], filters: dict[str, list[tuple[int, int, int, int]]]) -> None:
-    """Does one operation of a plan; a name that is not known is a fault of ours."""
+WATCHED = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
+
+
+def confine(operation: tuple[object, ...], filters: dict[str, list[tuple[int, int, int, int]]]) -> int | None:
+    """Does one operation of a plan; the listener, if it made one. An unknown name is a fault of ours."""
     match operation:
         case ("limit", str(name), int(value)):
             set_limit(LIMITS[name], value)
@@ -33,10 +36,13 @@ def confine(operation: tuple[object, ...], filters: dict[str, list[tuple[int, in
             drop_powers()
         case ("landlock", tuple(rules)):
             restrict(rules)
-        case ("seccomp", str(profile)):
+        case ("seccomp", str(profile), True, tuple()):
+            return seccomp.install(filters[profile], WATCHED)
+        case ("seccomp", str(profile), False, tuple()):
             seccomp.install(filters[profile])
         case _:
             raise ValueError(f"unknown operation {operation[0]}")
+    return None
 
 
 def set_limit(kind: int, value: int) -> None:

@@ -12,10 +12,11 @@ UNIX = {PAIRS: UnixSockets.PAIRS, STREAMS: UnixSockets.STREAMS}
 
 
 def filters_of(plan: Plan, architecture: str) -> dict[str, Program]:
-    names = [step.profile for step in plan.operations if isinstance(step, Seccomp)]
-    return {name: _compiled(architecture, UNIX[name]) for name in names}
+    steps = [step for step in plan.operations if isinstance(step, Seccomp)]
+    return {step.profile: _compiled(architecture, step.watched, UNIX[step.profile]) for step in steps}
 
 
 @lru_cache(maxsize=4)
-def _compiled(architecture: str, unix: UnixSockets) -> Program:
-    return [(one.code, one.yes, one.no, one.value) for one in profile(architecture, Warden.ABSENT, unix)]
+def _compiled(architecture: str, watched: bool, unix: UnixSockets) -> Program:
+    warden = Warden.PRESENT if watched else Warden.ABSENT
+    return [(one.code, one.yes, one.no, one.value) for one in profile(architecture, warden, unix)]

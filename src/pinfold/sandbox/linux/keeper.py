@@ -7,9 +7,6 @@ Facts that shape it:
 - PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the
   host is watched by a pidfd.
 - A session's init is made by a helper with CLONE_PARENT, so that it is our own child and dies with us.
-- The init of a pid namespace cannot finish dying before every process of it is reaped. A process inside whose
-  parent is outside (a spawner that we made directly) is reaped by whoever inherits it from us, and some
-  machines' pid 1 never does. So spawners are made to be init's children.
 - We ignore SIGCHLD, and so do the helpers and init: the kernel reaps for us.
 - Only the kernel knows the pid that a process inside has outside: it adds it to the message
   (SCM_CREDENTIALS).
@@ -27,7 +24,9 @@ from collections.abc import Callable
 
 from pinfold.kernel import namespaces
 from pinfold.kernel.process import pidfd_open, pidfd_send_signal, set_name
-from pinfold.sandbox.linux import channel, init, spawner
+from pinfold.model.names import NameRule
+from pinfold.sandbox.linux import channel, init
+from pinfold.sandbox.linux.assembly import assemble
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -87,20 +86,26 @@ class Keeper:
     def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
         match request:
             case ("session",):
-                pid, ours, held = make(namespaces_of_a_session, as_our_child, init.serve)
+                pid, ours, held = make(found_session)
                 self.last += 1
                 self.sessions[self.last] = [pidfd_open(pid), *held]
                 return ("made", self.last, pid), (ours,)
-            case ("pen", int(session), tuple(operations), dict(filters)):
-                held = self.sessions[session][1:]
-                pid, ours, _ = make(
-                    lambda: join(held),
-                    as_child_of_init,
-                    lambda theirs: spawner.serve(theirs, operations, filters),
-                )
+            case ("pen", int(session), tuple(operations), dict(filters), tuple(names)):
+                _, *held, pids = self.sessions[session]
+                host, wardens = channel.pair()
+                rules = [NameRule(*name) for name in names]
+
+                def build(theirs: socket.socket) -> None:
+                    join(held)
+                    assemble(theirs, wardens, pids, operations, filters, rules)
+
+                try:
+                    pid, ours, _ = make(build)
+                finally:
+                    wardens.close()
                 self.last += 1
                 self.pens[self.last] = pidfd_open(pid)
-                return ("made", self.last, pid), (ours,)
+                return ("made", self.last, pid), (ours, host.detach())
             case ("close", int(number)):
                 self.close(number)
                 return ("closed",), ()
@@ -121,30 +126,32 @@ def wait_ended(process: int) -> None:
     poll.poll(PATIENCE * 1000)
 
 
-def namespaces_of_a_session() -> None:
+def found_session(theirs: socket.socket) -> None:
+    """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
     uid, gid = os.geteuid(), os.getegid()
     namespaces.unshare(NEW)
     namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    if namespaces.fork(namespaces.CLONE_PARENT) == 0:
+        init.serve(theirs)
 
 
 def join(held: list[int]) -> None:
-    """Into the session's namespaces, then into a mount namespace of our own."""
+    """Into the session's namespaces but its pids, then into a mount namespace of our own."""
     for descriptor in held:
         namespaces.setns(descriptor)
     namespaces.unshare(namespaces.CLONE_NEWNS)
 
 
-def make(
-    enter: Callable[[], None], leave: Callable[[], int], serve: Callable[[socket.socket], None]
-) -> tuple[int, int, list[int]]:
+def make(build: Callable[[socket.socket], None]) -> tuple[int, int, list[int]]:
     """A process in other namespaces, once it is ready: its pid, our end of its socket, what it sent.
 
-    A helper of ours enters them and then leaves the process there.
+    A helper of ours builds what is needed and leaves the process there.
     """
     ours, theirs = channel.pair()
     channel.name_senders(ours, True)
     if os.fork() == 0:
-        _guarded(theirs, lambda: _helper(enter, leave, serve, theirs))
+        ours.close()
+        _guarded(theirs, lambda: build(theirs))
     theirs.close()
     ours.settimeout(PATIENCE)
     try:
@@ -156,32 +163,6 @@ def make(
     channel.name_senders(ours, False)
     ours.settimeout(None)
     return pid, ours.detach(), held
-
-
-def _helper(
-    enter: Callable[[], None],
-    leave: Callable[[], int],
-    serve: Callable[[socket.socket], None],
-    theirs: socket.socket,
-) -> None:
-    enter()
-    if leave() == 0:
-        serve(theirs)
-
-
-def as_our_child() -> int:
-    """An init: a child of the keeper itself, which dies with it."""
-    return namespaces.fork(namespaces.CLONE_PARENT)
-
-
-def as_child_of_init() -> int:
-    """A spawner: its parent ends at once, inside the pid namespace, so that init becomes it."""
-    if (between := os.fork()) == 0:
-        return os.fork()
-    # It too must be reaped by somebody who surely does it: us, while we live.
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(between, 0)
-    return between
 
 
 def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:

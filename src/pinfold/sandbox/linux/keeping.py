@@ -44,12 +44,12 @@ class Keeping:
         if os.getpid() != self.owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
-    def ask(self, request: object) -> tuple[int, int, socket.socket]:
-        """A session or a pen: its number, its first process, and the way to it."""
+    def ask(self, request: object) -> tuple[int, int, list[socket.socket]]:
+        """A session or a pen: its number, its first process, and the ways to it and to a pen's warden."""
         answer, descriptors = self._exchange(request)
         match answer:
             case ("made", int(number), int(pid)):
-                return number, pid, socket.socket(fileno=descriptors[0])
+                return number, pid, [socket.socket(fileno=descriptor) for descriptor in descriptors]
             case ("failed", str(why)):
                 raise ConfinementError(f"no pen could be made: {why}")
         raise ConfinementError("the keeper gave no answer that is known")

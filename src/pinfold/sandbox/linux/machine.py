@@ -15,6 +15,8 @@ TRIED_LATER = Layer(True)
 def ask_machine() -> Machine:
     uname = os.uname()
     filters = seccomp.has_flags(0)
+    listens = seccomp.has_flags(seccomp.FILTER_FLAG_NEW_LISTENER)
+    patiently = seccomp.has_flags(seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV)
     return Machine(
         release=uname.release,
         architecture=uname.machine,
@@ -23,8 +25,8 @@ def ask_machine() -> Machine:
         landlock_reason="",
         no_new_privs=TRIED_LATER,
         seccomp=Layer(filters, "" if filters else "this kernel filters no system calls"),
-        notification=TRIED_LATER,
-        wait_killable=TRIED_LATER,
+        notification=Layer(listens, "" if listens else "no seccomp notification"),
+        wait_killable=Layer(patiently, "" if patiently else "no SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"),
         user_namespace=TRIED_LATER,
         mount_namespace=TRIED_LATER,
         pid_namespace=TRIED_LATER,

@@ -1,4 +1,4 @@
-"""Carries out the mounts of a plan, as its operations come. Runs in the spawner, before it is confined.
+"""Carries out the mounts of a plan, as its operations come. Runs before the spawner is forked.
 
 Facts that shape it:
 - A process of an earlier pen may still run in the same workspace and swap a directory for a link while we

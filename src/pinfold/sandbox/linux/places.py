@@ -18,6 +18,7 @@ def look(
         roots=tuple(_root(path) for path in roots),
         writable=_found(policy.additional_readwrite_paths),
         readable=_found(policy.additional_readonly_paths),
+        sockets=_found(policy.unix_sockets),
         protected=_found(protected),
         hidden=_found(hidden),
         machine=tuple(

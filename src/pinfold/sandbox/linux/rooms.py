@@ -3,6 +3,7 @@
     /host      the machine's root, as it is        /new    where a pen's root is put together
     /proc      of this pid namespace               /dev    a few devices, pts, shm
     /tmp, /var-tmp   the session's own             /empty, /void   what stands for hidden things
+    /bound     which sockets were bound in the session; in no pen, for the wardens alone
 
 It is a tmpfs that exists in this mount namespace alone: nothing of it is ever in the user's tree, and it goes
 with the last process of the session.
@@ -24,7 +25,7 @@ import stat
 
 from pinfold.kernel import mounts
 
-HOST, NEW, EMPTY, VOID = "/host", "/new", "/empty", "/void"
+HOST, NEW, EMPTY, VOID, BOUND = "/host", "/new", "/empty", "/void", "/bound"
 PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"}  # noqa: S108
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
@@ -42,7 +43,7 @@ def build_rooms() -> int | None:
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
     mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
-    for name in (HOST, NEW, EMPTY, "/proc", "/dev"):
+    for name in (HOST, NEW, EMPTY, BOUND, "/proc", "/dev"):
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")

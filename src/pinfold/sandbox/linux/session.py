@@ -20,6 +20,7 @@ from pinfold.sandbox.linux.filters import filters_of
 from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.places import look
+from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
@@ -54,7 +55,7 @@ class LinuxSession:
         self.retired: list[Pen] = []
         self.tag = FIRST
         self.closed = False
-        self.number, self.pid, self.control = keeping.ask(("session",))
+        self.number, self.pid, (self.control,) = keeping.ask(("session",))
 
     def start(self, request: Request) -> Running:
         pen = self.pen(request.policy)
@@ -100,14 +101,15 @@ class LinuxSession:
         found = self.survey(policy) if self.survey else Found()
         places = look(policy, self.roots, found.protected, found.hidden)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
-        held = hold(place.path for place in (*places.protected, *places.hidden))
+        held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
         require_accepted(enforcement, self.accepted)
         operations = tuple(as_data(operation) for operation in plan.operations)
-        number, pid, control = self.keeping.ask(
-            ("pen", self.number, operations, filters_of(plan, self.machine.architecture))
-        )
-        return Pen(number, pid, control, plan, enforcement, self._scrub(self.environment, policy, plan), held)
+        filters = filters_of(plan, self.machine.architecture)
+        names = tuple(tuple(rule) for rule in found.names)
+        number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, filters, names))
+        environment = self._scrub(self.environment, policy, plan)
+        return Pen(number, pid, control, Refusals(warden), plan, enforcement, environment, held)
 
     @staticmethod
     def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
@@ -154,6 +156,7 @@ class LinuxSession:
     def _end(self, pen: Pen) -> None:
         self.keeping.close(pen.number)
         pen.control.close()
+        pen.refusals.close()
 
     def _next_tag(self) -> int:
         with self.tagging:

@@ -3,6 +3,8 @@
 Facts that shape it:
 - It has its commands' uid and Landlock domain: only that it is not dumpable keeps them out of its memory.
   So it holds no descriptor but its socket and /dev/null, has an empty environment, and is believed nothing.
+- The filter that asks the warden holds it too. Only its terminals make such a call, and the warden never
+  waits for it. The listener must be the warden's alone, or its death would leave calls hanging.
 - posix_spawn is vfork and exec: 0.3 ms less than a fork of Python. It sets the session, the signals and the
   descriptors; the working directory is ours for the moment.
 - Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored through an exec.
@@ -23,7 +25,6 @@ from typing import Any
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import confine
-from pinfold.sandbox.linux.mounts import Builder
 
 Filters = dict[str, list[tuple[int, int, int, int]]]
 
@@ -33,25 +34,31 @@ RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT, signal.S
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
 
-def serve(control: socket.socket, operations: tuple[tuple[object, ...], ...], filters: Filters) -> None:
-    """Builds the pen around this process, then starts commands until the host goes away."""
+def serve(
+    control: socket.socket, warden: socket.socket, operations: list[tuple[object, ...]], filters: Filters
+) -> None:
+    """Confines this process by the rest of a plan, then starts commands until the host goes away."""
     set_name("pinfold-spawner")
-    close_all_but({control.fileno()})
+    close_all_but({control.fileno(), warden.fileno()})
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    builder = Builder()
+    # From the filter on this would be asked of the warden.
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     for operation in operations:
-        if not builder.apply(operation):
-            confine(operation, filters)
+        listener = confine(operation, filters)
+        if listener is not None:
+            socket.send_fds(warden, [b"l"], [listener])
+            os.close(listener)
+    warden.close()
     os.environ.clear()
     set_dumpable(False)
     channel.send(control, ("ready",))
-    Spawner(control).serve()
+    Spawner(control, null).serve()
 
 
 class Spawner:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, null: int) -> None:
         self.control = control
-        self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        self.null = null
         self.children: dict[int, tuple[int, int]] = {}
         """pidfd -> pid, and where to report its end."""
         self.poll = select.poll()

@@ -26,6 +26,7 @@ from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand, receive_terminal
 from pinfold.sandbox.linux.held import Held
+from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.spawner import FAILED, NO_DIRECTORY, STARTED, STATUS
 from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
 from pinfold.sandbox.plan import Plan
@@ -43,6 +44,7 @@ class Pen:
         number: int,
         pid: int,
         control: socket.socket,
+        refusals: Refusals,
         plan: Plan,
         enforcement: Enforcement,
         environment: dict[str, str],
@@ -51,6 +53,7 @@ class Pen:
         self.number = number
         self.pid = pid
         self.control = control
+        self.refusals = refusals
         self.plan = plan
         self.enforcement = enforcement
         self.environment = environment
@@ -141,6 +144,7 @@ class Start:
             self.is_closed,
             self.pen.ended,
             self.drain,
+            lambda: self.pen.refusals.of(tag),
         )
 
     def _tagged(self, message: tuple[object, ...], status: int) -> tuple[int, int, int]:

@@ -59,7 +59,7 @@ class Waiting:
             try:
                 error = connect(descriptors[0], address)
                 if error != errno.EINTR:
-                    _close(descriptors)
+                    close(descriptors)
                     return error
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -73,7 +73,7 @@ class Waiting:
                 self.targets.append(target)
                 self.watching = self.watching or self._start(self._watch)
                 return None
-        _close(descriptors)
+        close(descriptors)
         return errno.EAGAIN
 
     @staticmethod
@@ -99,7 +99,7 @@ class Waiting:
                 del self.threads[id_]
                 self.targets.remove(target)
             self.answer(id_, error)
-            _close(descriptors)
+            close(descriptors)
 
     def _watch(self) -> None:
         while True:
@@ -117,6 +117,6 @@ def _wake(_number: int, _frame: object) -> None:
     """Being handled is all that the signal is for."""
 
 
-def _close(descriptors: tuple[int, ...]) -> None:
+def close(descriptors: tuple[int, ...]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)

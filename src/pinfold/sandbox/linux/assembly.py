@@ -1,0 +1,68 @@
+"""How a pen is put together: mounts, then the spawner inside, then this process stays on as its warden.
+
+Where each of them is, and why:
+- The mounts are made in a mount namespace of the pen's own, by a process that has joined the session's
+  others. It is not in the pid namespace, so nothing inside can see or signal it. Nor are its children to be:
+  a process whose children are born into another pid namespace can have no threads, and the warden needs some.
+- The spawner is left there as init's child: the init of a pid namespace cannot finish dying before every
+  process of it is reaped, and one whose parent is outside is reaped by whoever inherits it, which some
+  machines' pid 1 never does.
+- The warden acts in the pen's mounts: from outside, a rename over a read-only bind would succeed and detach
+  the bind, since a mount point is busy only for those who see it mounted.
+"""
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+
+from pinfold.kernel.namespaces import setns
+from pinfold.model.names import NameRule
+from pinfold.sandbox.linux import channel, spawner, warden
+from pinfold.sandbox.linux.mounts import Builder
+from pinfold.sandbox.linux.rooms import BOUND, HOST
+
+Operations = tuple[tuple[object, ...], ...]
+
+
+def assemble(
+    theirs: socket.socket,
+    host: socket.socket,
+    pids: int,
+    operations: Operations,
+    filters: spawner.Filters,
+    names: list[NameRule],
+) -> None:
+    """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
+
+    Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
+    """
+    proc = os.open(f"{HOST}/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    bound = os.open(BOUND, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    builder = Builder()
+    rest = [operation for operation in operations if not builder.apply(operation)]
+    ours, inside = channel.pair()
+    leave_inside(pids, lambda: spawner.serve(theirs, inside, rest, filters))
+    theirs.close()
+    inside.close()
+    if any(operation[0] == "seccomp" and operation[2] for operation in rest):
+        warden.serve(ours, host, proc, bound, operations, names)
+
+
+def leave_inside(pids: int, serve: Callable[[], None]) -> None:
+    """A process whose parent ends at once, inside the pid namespace, so that init becomes it."""
+    if (outside := os.fork()) == 0:
+        setns(pids)
+        if (between := os.fork()) == 0:
+            if os.fork() == 0:
+                serve()
+            os._exit(0)
+        # It too must be reaped by somebody who surely does it.
+        wait_for(between)
+        os._exit(0)
+    wait_for(outside)
+
+
+def wait_for(child: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)

@@ -1,0 +1,87 @@
+"""Binds of unix paths, on a caller's behalf, by a thread of the warden's that can do little else.
+
+The path is used as the caller gave it, word for word, since that is what getsockname tells its program for
+good, and programs hand it to others. So the kernel walks it, at that moment, whatever it was a moment
+before; and what must not happen on such a walk must be impossible for whoever makes it.
+
+Facts that shape it:
+- Links of /proc lead into other processes' roots for those who may trace them, and init's root holds the
+  whole machine. A Landlock domain ends that: no process outside of it can be traced from inside. It also
+  holds new names to where the plan lets commands make any. Domains and capabilities are a thread's own.
+- A unix bind follows no link at the end: the name that appears is the path's last component. So a socket may
+  have no name that is protected anywhere, and where it would lie does not matter. What is protected and
+  exists is mounted read-only.
+- The working directory and the umask are the caller's. `unshare(CLONE_FS)` makes them a thread's own.
+- Which inode was made is told by the socket (SIOCUNIXFILE, CAP_NET_ADMIN), not by the path, which may lead to
+  a socket of the host by now.
+"""
+
+import os
+from _queue import SimpleQueue
+from _thread import start_new_thread
+from collections.abc import Callable, Iterable
+
+from pinfold.kernel import capabilities, landlock
+from pinfold.kernel.namespaces import CLONE_FS, unshare
+from pinfold.kernel.sockets import bind, bound_file
+from pinfold.sandbox.linux.bound import Bound
+from pinfold.sandbox.linux.caller import Caller
+
+Answer = Callable[[int], None]
+"""Answers a call with an errno, or 0."""
+EIO = 5
+
+
+class Binding:
+    """Its thread starts with the first bind."""
+
+    def __init__(self, places: Iterable[str], bound: Bound) -> None:
+        self.places = tuple(places)
+        """Where commands may make names, by themselves or through the warden."""
+        self.bound = bound
+        self.asked: SimpleQueue[tuple[Caller, int, int, bytes, Answer]] = SimpleQueue()
+        self.started = False
+
+    def bind(self, caller: Caller, socket: int, directory: int, address: bytes, answer: Answer) -> None:
+        """Answers later, from the thread. Takes the two descriptors."""
+        if not self.started:
+            start_new_thread(self._serve, ())
+            self.started = True
+        self.asked.put((caller, socket, directory, address, answer))
+
+    def _serve(self) -> None:
+        unconfined = self._confine()
+        while True:
+            caller, socket, directory, address, answer = self.asked.get()
+            try:
+                error = unconfined or self._bind(caller, socket, directory, address)
+            except Exception as fault:  # noqa: BLE001  (a fault of ours is this bind's no, and not the end of all)
+                error = getattr(fault, "errno", None) or EIO
+            answer(error)
+            os.close(directory)
+            os.close(socket)
+
+    def _confine(self) -> int:
+        """0, or why nothing may be bound by this thread."""
+        try:
+            unshare(CLONE_FS)
+            power = 1 << capabilities.CAP_NET_ADMIN
+            capabilities.capset(capabilities.Sets(power, power, 0))
+            ruleset = landlock.create_ruleset(landlock.MAKE_SOCK)
+            for place in self.places:
+                landlock.allow_path(ruleset, place, landlock.MAKE_SOCK)
+            landlock.restrict_self(ruleset)
+            os.close(ruleset)
+        except OSError as error:
+            return error.errno or EIO
+        return 0
+
+    def _bind(self, caller: Caller, socket: int, directory: int, address: bytes) -> int:
+        os.fchdir(directory)
+        os.umask(caller.umask())
+        if not caller.is_waiting():
+            return 0
+        error = bind(socket, address)
+        if not error and (inode := bound_file(socket)) is not None:
+            self.bound.add(inode)
+        return error

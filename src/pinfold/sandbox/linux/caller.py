@@ -1,0 +1,125 @@
+"""One call that waits for the warden's answer, and the process that made it.
+
+Facts (reference/kernel.md, "Notification"; seccomp_unotify(2)):
+- The caller's other threads run on: its memory, its descriptors and its directory may change at any time. So
+  each is read **once**, and only what was read is judged and acted on.
+- `pid` is a thread id of our own pid namespace. It may be another's by the time we look, if the caller was
+  killed: `is_waiting` afterwards tells that what was read was the caller's own.
+- /proc/TID/cwd can be followed for any process that we may trace. /proc/TID/fd is closed if the process is
+  not dumpable; pidfd_getfd is not.
+- A process whose program it may not read belongs to another user namespace as far as tracing goes, as does
+  the spawner, whose memory is the keeper's: their paths cannot be read. Nor does a thread that shares the
+  spawner's memory until its exec.
+"""
+
+import os
+
+from pinfold.kernel import quick
+from pinfold.kernel.process import PIDFD_THREAD, pidfd_getfd, pidfd_open, prlimit, read_memory
+from pinfold.kernel.seccomp import Notification, add_descriptor, is_valid, respond, resume
+from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
+
+AT_FDCWD = -100
+DIRECTORY = os.O_PATH | os.O_DIRECTORY
+
+
+def as_int(register: int) -> int:
+    """An argument that the kernel takes as a signed int."""
+    return (register & 0xFFFFFFFF) - ((register & 0x80000000) << 1)
+
+
+class Caller:
+    """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`."""
+
+    __slots__ = ("arguments", "id", "listener", "number", "pid", "proc")
+
+    def __init__(self, listener: int, proc: int, call: Notification) -> None:
+        self.listener = listener
+        self.proc = proc
+        """The host's /proc, where `pid` is known."""
+        self.id = call.id
+        self.pid = call.pid
+        self.number = call.number
+        self.arguments = call.arguments
+
+    # Reading. What cannot be read is None or negative.
+
+    def text(self, address: int) -> bytes | None:
+        """The string at an address, such as a path."""
+        return quick.read_text(self.pid, address)
+
+    def memory(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes; raises OSError."""
+        return read_memory(self.pid, address, size)
+
+    def directory(self, descriptor: int) -> int:
+        """Where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
+        if descriptor == AT_FDCWD:
+            return quick.openat(self.proc, b"%d/cwd" % self.pid, DIRECTORY)
+        if descriptor < 0:
+            return -9  # EBADF
+        found = quick.openat(self.proc, b"%d/fd/%d" % (self.pid, descriptor), DIRECTORY)
+        if found != -13:  # EACCES
+            return found
+        try:
+            return self.descriptor(descriptor)
+        except OSError as error:
+            return -(error.errno or 9)
+
+    def descriptor(self, number: int) -> int:
+        """A copy of one of the caller's descriptors: the same open file. Raises OSError."""
+        process = pidfd_open(self.pid, PIDFD_THREAD)
+        try:
+            return pidfd_getfd(process, number)
+        finally:
+            os.close(process)
+
+    def umask(self) -> int:
+        status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+        try:
+            text = os.read(status, 256)
+        finally:
+            os.close(status)
+        start = text.index(b"Umask:\t") + 7
+        return int(text[start : start + 4], 8)
+
+    def is_waiting(self) -> bool:
+        """Whether the caller is still there, so that what was read was its own."""
+        return is_valid(self.listener, self.id)
+
+    # For the record, not for judging.
+
+    def tag(self) -> int:
+        """Which command the caller belongs to."""
+        try:
+            return prlimit(self.pid, RLIMIT_RTTIME)[1]
+        except OSError:
+            return 0
+
+    def program(self) -> str:
+        try:
+            name = os.open(f"{self.pid}/comm", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+        except OSError:
+            return ""
+        try:
+            return os.fsdecode(os.read(name, 64)).rstrip("\n")
+        except OSError:
+            return ""
+        finally:
+            os.close(name)
+
+    # Answering.
+
+    def resume(self) -> None:
+        """The kernel does the call as if nobody had been asked. Never for what only the warden forbids."""
+        resume(self.listener, self.id)
+
+    def refuse(self, error: int) -> None:
+        respond(self.listener, self.id, error=error)
+
+    def succeed(self, value: int = 0) -> None:
+        respond(self.listener, self.id, value=value)
+
+    def give(self, descriptor: int, close_on_exec: bool) -> None:
+        """A copy of our descriptor is what the call returns. Raises OSError if the caller has no room."""
+        add_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)

@@ -1,0 +1,48 @@
+"""What the warden tells the host about calls it refused: bounded, whatever a program does.
+
+One record for each operation and path of a command; it is sent again when it has happened twice, four times,
+eight times as often. Beyond `PATHS` a command's further paths are one record without a path. A host that
+does not read loses records, never the warden's time.
+"""
+
+import socket
+from contextlib import suppress
+
+from pinfold.sandbox.linux import channel
+
+PATHS = 100
+COMMANDS = 64
+Key = tuple[str, str]
+
+
+class Records:
+    def __init__(self, host: socket.socket) -> None:
+        self.host = host
+        self.host.setblocking(False)
+        self.seen: dict[int, dict[Key, int]] = {}
+
+    def add(
+        self,
+        tag: int,
+        operation: str,
+        path: str,
+        rule: str,
+        why: str,
+        program: str,
+        pid: int,
+        grantable: bool,
+    ) -> None:
+        seen = self._of(tag)
+        if (operation, path) not in seen and len(seen) >= PATHS:
+            operation, path, rule, why = "", "", "", "more than are listed"
+        times = seen[operation, path] = seen.get((operation, path), 0) + 1
+        if times & times - 1 == 0:
+            with suppress(OSError, channel.Closed):
+                channel.send(self.host, (tag, operation, path, rule, why, program, pid, grantable, times))
+
+    def _of(self, tag: int) -> dict[Key, int]:
+        if tag not in self.seen:
+            if len(self.seen) >= COMMANDS:
+                del self.seen[next(iter(self.seen))]
+            self.seen[tag] = {}
+        return self.seen[tag]

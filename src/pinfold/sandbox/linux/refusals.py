@@ -1,0 +1,41 @@
+"""What a pen's warden refused, as the host hears of it.
+
+Nobody waits for it: the warden writes a record before it answers the call, so whatever a command was refused
+is in the socket by the time its end is known, and one read that does not block finds it.
+"""
+
+import socket
+import threading
+from contextlib import suppress
+
+from pinfold.model.violation import Violation
+from pinfold.sandbox.linux import channel
+
+COMMANDS = 256
+"""Of how many commands refusals are kept that nobody has asked for, as of those left running."""
+
+
+class Refusals:
+    def __init__(self, warden: socket.socket) -> None:
+        self.warden = warden
+        self.warden.setblocking(False)
+        self.lock = threading.Lock()
+        self.found: dict[int, dict[tuple[str, str], Violation]] = {}
+
+    def of(self, tag: int) -> tuple[Violation, ...]:
+        """What the command that carries a tag was refused since this was last asked."""
+        with self.lock:
+            with suppress(BlockingIOError, channel.Closed, OSError):
+                while True:
+                    self._keep(*channel.receive(self.warden)[0])
+            return tuple(self.found.pop(tag, {}).values())
+
+    def _keep(self, tag: int, *fields: object) -> None:
+        violation = Violation(*fields)  # type: ignore[arg-type]  # the warden's words, in the order of ours
+        while tag not in self.found and len(self.found) >= COMMANDS:
+            del self.found[next(iter(self.found))]
+        self.found.setdefault(tag, {})[violation.operation, violation.path] = violation
+
+    def close(self) -> None:
+        with self.lock:
+            self.warden.close()

@@ -1,0 +1,188 @@
+"""connect and bind, on a caller's behalf: the caller's own socket, and an address that was copied once.
+
+Neither ever goes back to the kernel: its address lies behind a pointer, and with descriptor and address
+swapped by another thread an allowed inet connect would become one to a unix socket of the host, which no
+namespace and, below its ABI 9, no Landlock closes.
+
+What may be connected to:
+- a unix path, if its inode was bound in this session (`bound`) or is a socket that the policy grants;
+- an abstract unix name, which belongs to the session's network namespace;
+- an internet address, in that namespace: `Sockets.destination` says where it goes. Other families likewise.
+
+Facts that shape it:
+- pidfd_getfd gives us the caller's open file itself. What is connected here is connected there, with its
+  epoll registrations; which file the caller's number means by now does not matter.
+- The file system's part of a unix connect is done twice: we find the inode, hold it and judge it, then the
+  kernel is given `/proc/self/fd/N` of what we hold.
+- Links of /proc would be followed with our powers, so a walk that meets one is refused (ELOOP), but for the
+  caller's own descriptors, which programs use to reach beyond 108 bytes.
+
+What a program can tell from a connect of its own:
+- Its server sees our credentials (SO_PEERCRED): uid and gid are the same, the pid is 0, since we have none in
+  there. SCM_CREDENTIALS, which is sent with a message, is right; so is what the client sees of its server.
+"""
+
+import errno
+import os
+from collections.abc import Collection, Hashable, Iterable
+from contextlib import suppress
+
+from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS, openat2
+from pinfold.kernel.seccomp import is_valid, respond
+from pinfold.kernel.sockets import bind
+from pinfold.model.names import NameRule, folded
+from pinfold.sandbox.linux.addresses import length_of, unix_address, unix_path
+from pinfold.sandbox.linux.binding import Binding
+from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.waiting import Waiting, close
+
+OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
+PROTECTED = errno.EROFS
+"""What a protected name that exists answers too, since it is mounted read-only."""
+FOREIGN = "this socket was not made in the session"
+OUTSIDE = "it lies outside of what may be written"
+
+
+class Sockets:
+    def __init__(
+        self,
+        listener: int,
+        proc: int,
+        room: int,
+        records: Records,
+        places: Collection[str],
+        rules: Iterable[NameRule],
+        granted: Iterable[str],
+    ) -> None:
+        self.records = records
+        self.descriptors = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        self.bound = Bound(room, self.descriptors)
+        self.binding = Binding(places, self.bound)
+        self.waiting = Waiting(
+            self.descriptors,
+            lambda id_, error: respond(listener, id_, error=error),
+            lambda id_: is_valid(listener, id_),
+        )
+        self.protected = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
+        """Where it stands does not count, see `binding`."""
+        self.granted = hold(granted)
+        self.handlers = {"connect": self.connect, "bind": self.bind}
+
+    def connect(self, caller: Caller) -> None:
+        address, socket = self._read(caller)
+        held: tuple[int, ...] = (socket,)
+        target: Hashable = address
+        try:
+            path = unix_path(address)
+            if path is None:
+                address = self.destination(address)
+            else:
+                inode = self._walk(caller, path)
+                held = (socket, inode)
+                target = self._reachable(caller, inode)
+                address = unix_address(b"%d" % inode)
+                os.fchdir(self.descriptors)
+        except OSError as error:
+            close(held)
+            return caller.refuse(error.errno or errno.EACCES)
+        if not caller.is_waiting():
+            return close(held)
+        answer = self.waiting.connect(caller.id, held, address, target)
+        return None if answer is None else caller.refuse(answer)
+
+    def destination(self, address: bytes) -> bytes:
+        """Where a connect goes that names no file: there is nothing but the session's own loopback."""
+        return address
+
+    def bind(self, caller: Caller) -> None:
+        address, socket = self._read(caller)
+        path = unix_path(address)
+        if path is not None:
+            return self._bind_path(caller, socket, address, path)
+        # A port, or an abstract name: both belong to the session's network namespace.
+        answer = bind(socket, address) if caller.is_waiting() else errno.ESRCH
+        os.close(socket)
+        return caller.refuse(answer)
+
+    def _bind_path(self, caller: Caller, socket: int, address: bytes, path: bytes) -> None:
+        directory = caller.directory(AT_FDCWD)
+        if directory < 0:
+            os.close(socket)
+            return caller.refuse(-directory)
+        full = self._absolute(directory, path)
+        rule = self.protected.get(folded(os.fsdecode(path.rpartition(b"/")[2])))
+        if rule:
+            close((socket, directory))
+            self._record(caller, "bind", full, rule.name, rule.why, rule.grantable)
+            return caller.refuse(PROTECTED)
+
+        def answer(error: int) -> None:
+            if error in (errno.EROFS, errno.EACCES):
+                self._record(caller, "bind", full, "", OUTSIDE, True)
+            caller.refuse(error)
+
+        return self.binding.bind(caller, socket, directory, address, answer)
+
+    def _read(self, caller: Caller) -> tuple[bytes, int]:
+        """The address, copied, and the socket; raises OSError as the kernel would answer."""
+        number, pointer, size, *_ = caller.arguments
+        length = length_of(size)
+        if length is None:
+            raise OSError(errno.EINVAL, "no address is of this length")
+        address = caller.memory(pointer, length) if length else b""
+        if len(address) != length:
+            raise OSError(errno.EFAULT, "the address ends early")
+        return address, caller.descriptor(as_int(number))
+
+    def _walk(self, caller: Caller, path: bytes) -> int:
+        """What a path leads to as the caller sees it, as an O_PATH descriptor."""
+        base, rest = AT_FDCWD, path
+        for own in OWN_DESCRIPTORS:
+            if path.startswith(own):
+                number, _, rest = path[len(own) :].partition(b"/")
+                base = caller.descriptor(int(number)) if number.isdigit() else AT_FDCWD
+                if not rest:
+                    return base
+        if base == AT_FDCWD and not path.startswith(b"/"):
+            base = caller.directory(AT_FDCWD)
+            if base < 0:
+                raise OSError(-base, "the working directory cannot be had")
+        try:
+            return openat2(base, rest, os.O_PATH, resolve=RESOLVE_NO_MAGICLINKS)
+        finally:
+            if base != AT_FDCWD:
+                os.close(base)
+
+    def _reachable(self, caller: Caller, inode: int) -> Identity:
+        """Which inode it is; raises OSError if the caller may not connect to it."""
+        identity = identity_of(inode)
+        if identity in self.granted or self.bound.has(identity):
+            return identity
+        os.fchdir(self.descriptors)
+        if not is_alive(inode):
+            # Left by a program that ended, or no socket at all: as the kernel says it.
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
+        self._record(caller, "connect", os.readlink(str(inode)), "", FOREIGN, True)
+        raise PermissionError(errno.EACCES, FOREIGN)
+
+    def _absolute(self, directory: int, path: bytes) -> str:
+        """For the record."""
+        here = os.readlink(str(directory), dir_fd=self.descriptors)
+        return os.path.normpath(os.path.join(here, os.fsdecode(path)))
+
+    def _record(
+        self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool
+    ) -> None:
+        self.records.add(caller.tag(), operation, path, rule, why, caller.program(), caller.pid, grantable)
+
+
+def hold(paths: Iterable[str]) -> dict[Identity, int]:
+    """The inodes of sockets that are there; held, so that none of their numbers becomes another's."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):
+            inode = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            found[identity_of(inode)] = inode
+    return found

@@ -1,0 +1,149 @@
+"""A pen's warden: answers the calls that the boundary withholds and policy may allow.
+
+Who it is: the process that built the pen's mounts. It lives in the session's user, network and ipc namespaces
+and in the pen's mount namespace, but outside of its pid namespace: nothing inside sees it, signals it or
+looks into it. It has no Landlock domain and of all capabilities only the one to read its callers, so it can
+do what any process of the user could do in these mounts, and no more.
+
+INVARIANT: it never lets the kernel go on with a call that only the warden forbids. Landlock withholds the
+making of names wherever the warden makes them, so a path that is swapped after the look gains nothing.
+
+Facts that shape it:
+- It is the only holder of the listener: when it dies, calls that wait or come fail with ENOSYS.
+- It ends with the keeper (PR_SET_PDEATHSIG), and by itself when the last process of the pen has ended, which
+  the listener tells by POLLHUP. A spawner's end is not enough: what commands left running goes on.
+- One call is answered at a time. So nothing here may wait: whatever could block is left to the caller.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+
+from pinfold.kernel import capabilities, seccomp
+from pinfold.kernel.calls import number
+from pinfold.kernel.numbers import MACHINE, NUMBERS
+from pinfold.kernel.process import (
+    close_all_but,
+    set_dumpable,
+    set_name,
+    set_no_new_privs,
+    set_parent_death_signal,
+)
+from pinfold.model.names import NameRule
+from pinfold.sandbox.linux import channel, late
+from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.git import Git
+from pinfold.sandbox.linux.names import Grounds, Names
+from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.sockets import Sockets
+
+Operations = tuple[tuple[object, ...], ...]
+Handler = Callable[[Caller], None]
+"""Answers a call, now or later from another thread."""
+
+EIO, ENOSYS = 5, 38
+
+
+def serve(
+    spawner: socket.socket,
+    host: socket.socket,
+    proc: int,
+    bound: int,
+    operations: Operations,
+    rules: list[NameRule],
+) -> None:
+    """Becomes the warden of the pen around this process, and answers until all in it have ended."""
+    set_name("pinfold-warden")
+    keeper = os.getppid()
+    close_all_but({spawner.fileno(), host.fileno(), proc, bound})
+    drop_powers()
+    set_no_new_privs()
+    set_dumpable(False)
+    set_parent_death_signal(signal.SIGKILL)
+    if os.getppid() != keeper:
+        return
+    os.environ.clear()
+    _, (listener,) = channel.receive_bytes(spawner, 1)
+    spawner.close()
+    seccomp.set_sync_wake_up(listener)
+    Warden(listener, proc, bound, Records(host), operations, rules).serve()
+
+
+def drop_powers() -> None:
+    """Leaves the power to read callers, and two to be taken up: by the thread that binds sockets, and for
+    the moment of a late mount (`late`)."""
+    reading = 1 << capabilities.CAP_SYS_PTRACE
+    kept = reading | 1 << capabilities.CAP_NET_ADMIN | late.POWER
+    capabilities.drop_all(keep=kept)
+    capabilities.capset(capabilities.Sets(reading, kept, 0))
+
+
+class Warden:
+    def __init__(
+        self,
+        listener: int,
+        proc: int,
+        bound: int,
+        records: Records,
+        operations: Operations,
+        rules: list[NameRule],
+    ) -> None:
+        self.listener = listener
+        self.proc = proc
+        granted = landlock_rules(operations)
+        names = Names(proc, records, Grounds.of(operations), rules)
+        changed = [path for path, access in granted if "remove" in access]
+        sockets = Sockets(listener, proc, bound, records, changed, rules, granted_sockets(operations))
+        self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})
+
+    def serve(self) -> None:
+        poll = select.poll()
+        poll.register(self.listener, select.POLLIN)
+        # What lives now lives as long as we do; what a call leaves is counted away.
+        gc.collect()
+        gc.disable()
+        while True:
+            ((_, event),) = poll.poll()
+            if event & select.POLLIN:
+                call = seccomp.receive(self.listener)
+                if call:
+                    self.answer(call)
+            elif event & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+                return
+
+    def answer(self, call: seccomp.Notification) -> None:
+        caller = Caller(self.listener, self.proc, call)
+        handler = self.handlers.get(call.number)
+        if handler is None:
+            caller.refuse(ENOSYS)
+            return
+        try:
+            handler(caller)
+        except OSError as error:
+            caller.refuse(error.errno or EIO)
+        except Exception:  # noqa: BLE001  (a fault of ours is the call's no, and not the end of all calls)
+            caller.refuse(EIO)
+
+
+def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
+    """By the numbers of this machine, which has not every call."""
+    return {number(name): handler for name, handler in handlers.items() if name in NUMBERS[MACHINE]}
+
+
+def landlock_rules(operations: Operations) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What a plan grants below which path."""
+    for operation in operations:
+        if operation[0] == "landlock":
+            return operation[1]  # type: ignore[return-value]  # as sandbox.operations writes it
+    return ()
+
+
+def granted_sockets(operations: Operations) -> tuple[str, ...]:
+    """The machine's sockets that a plan opens."""
+    for operation in operations:
+        if operation[0] == "seccomp":
+            return operation[3]  # type: ignore[return-value]  # as sandbox.operations writes it
+    return ()

@@ -1,0 +1,93 @@
+"""What stands in the way of a pen: the protected and hidden things that exist, and the names that must not.
+
+Asked once for each pen, and again by whoever watches the workspace. What is remembered makes the second time
+cheap; what a link leads to counts like what it stands for, as long as it lies in a root or in the home: a
+command may make links too, and must not hide the machine from those that come after it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+
+from pinfold.model.names import NameMatcher, NameRule
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.policy.hidden import Hiding
+from pinfold.policy.paths import is_covered, outermost
+from pinfold.policy.protected import name_rules
+from pinfold.sandbox.backend import Found
+from pinfold.session.walk import Walk
+
+REMEMBERED = 4
+"""How many sets of rules are remembered, each with its walk."""
+
+_Rules = tuple[tuple[str, ...], tuple[NameRule, ...], tuple[object, ...]]
+
+
+class Surveyor:
+    """Looks through a session's roots; may be asked from one thread at a time."""
+
+    def __init__(self, roots: Iterable[str], home: str) -> None:
+        self.roots = tuple(os.path.realpath(root) for root in roots)
+        self.home = home
+        self.walks: dict[_Rules, Walk] = {}
+
+    def __call__(self, policy: SandboxPolicy) -> Found:
+        added = tuple(os.path.realpath(path) for path in policy.additional_readwrite_paths)
+        tops = tuple(dict.fromkeys((*self.roots, *added)))
+        writes = policy.type is not PolicyType.WORKSPACE_READONLY
+        rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
+        hiding = Hiding(policy, tops)
+        walk = self._walk(policy, tops, rules, hiding)
+        seen = walk.look((*tops, *_starts(hiding.globs, tops)))
+        return Found(
+            protected=tuple(sorted(self._led(path for each in seen for path in each.protected))),
+            hidden=tuple(
+                sorted(
+                    {
+                        *self._led(path for each in seen for path in each.hidden),
+                        *(path for path in hiding.paths if _may_exist(path)),
+                    }
+                )
+            ),
+            names=rules,
+        )
+
+    def _walk(
+        self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: Hiding
+    ) -> Walk:
+        mapping = tuple((directory, patterns) for directory, patterns in policy.ignore_mapping.items())
+        key = (tops, rules, (policy.hidden, mapping))
+        walk = self.walks.pop(key, None) or Walk(NameMatcher(rules, tops), hiding)
+        self.walks[key] = walk  # the last one used stands last
+        while len(self.walks) > REMEMBERED:
+            del self.walks[next(iter(self.walks))]
+        return walk
+
+    def _led(self, paths: Iterable[str]) -> Iterator[str]:
+        """The paths, where links lead for those that are links."""
+        for path in paths:
+            if not os.path.islink(path):
+                yield path
+            elif is_covered(target := os.path.realpath(path), (*self.roots, self.home)) and not any(
+                is_covered(own, (target,)) for own in (*self.roots, self.home)
+            ):
+                yield target
+
+
+def _may_exist(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _starts(globs: Iterable[str], tops: tuple[str, ...]) -> tuple[str, ...]:
+    """Where paths with patterns in them begin to be patterns, unless that is looked through anyway."""
+    found = []
+    for glob in globs:
+        parts = glob.split("/")
+        wild = next(index for index, part in enumerate(parts) if any(c in part for c in "*?["))
+        found.append("/".join(parts[:wild]) or "/")
+    return tuple(path for path in outermost(found) if os.path.isdir(path) and not is_covered(path, tops))

@@ -1,0 +1,209 @@
+"""What a survey of a workspace finds, as it is and after it changed."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.protected import protected_by
+from pinfold.sandbox.backend import Found
+from pinfold.session import walk
+from pinfold.session.survey import Surveyor
+from tests.sandbox.people import USERS, house, run_as
+
+WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    top = tmp_path.resolve() / "work"
+    top.mkdir()
+    return top
+
+
+def fill(top: Path, *names: str) -> None:
+    for name in names:
+        path = top / name
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("")
+
+
+def survey(top: Path, policy: SandboxPolicy = WORKSPACE) -> Found:
+    return Surveyor([str(top)], str(top.parent / "home"))(policy)
+
+
+def below(top: Path, paths: tuple[str, ...]) -> list[str]:
+    return [os.path.relpath(path, top) for path in paths]
+
+
+PROTECTED = (
+    *(".git/hooks/", ".git/config", ".git/info/attributes", ".git/objects/info/alternates"),
+    *(".vscode/", "a/b/.ENVRC", "a/.Git/Hooks/", "a/b/.cargo/config.toml", "a/.claude. /"),
+    *("a/gradle/wrapper/gradle-wrapper.jar", "x/.git", ".git/modules/m/hooks/", ".git/modules/m/n/config"),
+    *(".git/modules/m/modules/o/config", ".git/worktrees/w/gitdir", ".git/worktrees/w/commondir"),
+)
+FREE = (
+    *(".git/HEAD", ".git/index", ".git/refs/heads/config", ".git/objects/aa/hooks", ".git/info/exclude"),
+    *("a/config", "a/hooks/pre-commit", "a/.cargo/registry", "a/b/c.py", ".git/modules/m/HEAD"),
+    *(".git/logs/refs/heads/.vscode", ".git/modules/m/refs/heads/config"),
+)
+
+
+def test_all_that_is_protected_is_found_at_any_depth_in_any_spelling(work: Path) -> None:
+    fill(work, *PROTECTED, *FREE)
+    found = survey(work)
+    assert below(work, found.protected) == sorted(name.rstrip("/") for name in PROTECTED)
+    assert all(
+        protected_by(path, (str(work),), ()) for path in found.protected if not path.endswith("/x/.git")
+    )
+    assert found.names and found.hidden == ()
+
+
+def test_blocked_git_writes_close_every_git_directory(work: Path) -> None:
+    fill(work, ".git/HEAD", ".git/hooks/x", "a/.git/HEAD", "b/.git")
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
+    assert below(work, survey(work, policy).protected) == [".git", "a/.git", "b/.git"]
+
+
+def test_a_policy_has_entries_of_its_own(work: Path) -> None:
+    fill(work, "a/lock", "b/lock", "b/one/x", "lock/.vscode/y")
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, protected=("lock", f"{work}/b/one"))
+    assert below(work, survey(work, policy).protected) == ["a/lock", "b/lock", "b/one", "lock"]
+
+
+def test_what_is_hidden_is_found_even_in_what_is_protected(work: Path) -> None:
+    fill(
+        work,
+        ".env",
+        "a/.env",
+        ".vscode/.env",
+        "a/key.pem",
+        "secret/x",
+        "b/secret",
+        "c/only",
+        "d/only",
+        "e/f/x",
+    )
+    (work.parent / "home").mkdir()
+    fill(work.parent / "home", ".ssh/id", "keys/a.pem", "keys/b.txt")
+    policy = SandboxPolicy(
+        type=PolicyType.WORKSPACE_READWRITE,
+        hidden=(".env", "*.pem", f"{work}/e/f", f"{work.parent}/home/.ssh", f"{work.parent}/home/keys/*.pem",
+                f"{work.parent}/home/.aws"),
+        ignore_mapping={str(work): ("secret/",), f"{work}/c": ("only",)},
+    )  # fmt: skip
+    found = survey(work, policy)
+    wanted = ["../home/.ssh", "../home/keys/a.pem", ".env", ".vscode/.env", "a/.env", "a/key.pem", "c/only"]
+    assert below(work, found.hidden) == sorted([*wanted, "e/f", "secret"])
+    assert all(hidden_by(path, policy, (str(work),)) for path in found.hidden if not path.endswith("/secret"))
+    assert below(work, found.protected) == [".vscode"]
+
+
+def test_in_read_only_mode_only_what_is_hidden_counts(work: Path) -> None:
+    fill(work, ".env", ".vscode/x")
+    found = survey(work, SandboxPolicy(type=PolicyType.WORKSPACE_READONLY, hidden=(".env",)))
+    assert (below(work, found.hidden), found.protected) == ([".env"], ())
+
+
+def test_links_lead_to_what_counts_but_never_out(work: Path) -> None:
+    fill(work, "real/env", "dots/git/config", "code/")
+    home = work.parent / "home"
+    fill(home, "env")
+    (work / ".env").symlink_to("real/env")
+    (work / "code/.env").symlink_to(home / "env")
+    (work / ".config").symlink_to("dots")
+    (work / "real/.vscode").symlink_to("/usr")
+    (work / "real/.idea").symlink_to("..")
+    (work / "loop").symlink_to(".")
+    found = survey(work, SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",)))
+    assert below(work, found.hidden) == ["../home/env", "real/env"]
+    assert below(work, found.protected) == [".config/git"]
+
+
+def test_what_changes_is_seen_and_what_does_not_is_not_listed_again(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(work, *(f"d{n}/f" for n in range(50)))
+    monkeypatch.setattr(walk, "SETTLED", 0)
+    time.sleep(0.02)  # change times come in ticks
+    surveyor = Surveyor([str(work)], "/nowhere")
+    assert surveyor(WORKSPACE).protected == ()
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def noting(path: str) -> Iterator[os.DirEntry[str]]:
+        listed.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noting)
+    fill(work, "d7/.envrc")
+    assert below(work, surveyor(WORKSPACE).protected) == ["d7/.envrc"]
+    assert listed == [f"{work}/d7"]
+    (work / "d7").rename(work / "other")
+    assert below(work, surveyor(WORKSPACE).protected) == ["other/.envrc"]
+    (work / "other/.envrc").unlink()
+    assert surveyor(WORKSPACE).protected == ()
+
+
+def test_a_change_right_after_a_look_is_seen(work: Path) -> None:
+    surveyor = Surveyor([str(work)], "/nowhere")
+    for n in range(60):
+        assert len(surveyor(WORKSPACE).protected) == n
+        fill(work, f"{n}/.envrc")
+
+
+def test_beyond_its_bounds_it_refuses(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(work, *(f"d{n}/.envrc" for n in range(20)))
+    for bound in ("MOST_ENTRIES", "MOST_FOUND"):
+        with monkeypatch.context() as patch:
+            patch.setattr(walk, bound, 19)
+            with pytest.raises(ConfinementError, match="more than 19"):
+                survey(work)
+    assert len(survey(work).protected) == 20
+
+
+def test_roots_inside_roots(work: Path) -> None:
+    fill(work, "a/.envrc", "b/.envrc")
+    policy = SandboxPolicy(
+        type=PolicyType.WORKSPACE_READWRITE, additional_readwrite_paths=(f"{work}/a", f"{work}/gone")
+    )
+    assert below(work, survey(work, policy).protected) == ["a/.envrc", "b/.envrc"]
+
+
+def an_unreadable_directory_hides_what_is_in_it() -> None:
+    work = os.getcwd()
+    for name in ("known", "new"):
+        os.mkdir(name)
+        with open(f"{name}/.env", "w"):
+            pass
+    with open("known/.envrc", "w"):
+        pass
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
+    surveyor = Surveyor([work], os.environ["HOME"])
+    os.chmod("new", 0)
+    seen = os.geteuid() == 0  # whom nothing is closed to
+    new = f"{work}/new/.env" if seen else f"{work}/new"
+    assert surveyor(policy).hidden == (f"{work}/known/.env", new)
+    os.chmod("known", 0)
+    again = surveyor(policy)
+    assert (again.hidden, again.protected) == ((f"{work}/known/.env", new), (f"{work}/known/.envrc",))
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_an_unreadable_directory_hides_what_is_in_it(user: str) -> None:
+    with house(user) as where:
+        run_as(user, "an_unreadable_directory_hides_what_is_in_it", where, "tests.session.test_survey")
+
+
+if __name__ == "__main__":
+    import sys
+
+    globals()[sys.argv[1]]()
