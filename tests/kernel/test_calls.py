@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.kernel import calls, numbers
+from pinfold.kernel.files import birth
 
 SOURCE = Path(calls.__file__).parents[2]
 HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"}
@@ -85,3 +86,20 @@ def test_numbers_agree_with_the_headers() -> None:
 def test_every_module_loads_without_site_packages(module: str) -> None:
     code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import pinfold.kernel.{module}"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
+
+
+def test_birth_tells_two_files_apart(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    first = birth(path)
+    if first is None:
+        pytest.skip("this file system does not know when a file was made")
+    path.write_text("more")
+    path.chmod(0o600)
+    assert birth(path) == first
+    path.unlink()
+    path.write_text("")
+    assert birth(path) != first
+    assert abs(first[0] - path.stat().st_mtime) < 100
+    with pytest.raises(FileNotFoundError):
+        birth(tmp_path / "missing")

@@ -1,13 +1,16 @@
 """`pinfold doctor`: what this machine enforces, and the command that would mend what it does not."""
 
+import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import add_common, here, print_json
+from pinfold.cli.common import add_common, here, print_json, project_of
+from pinfold.model.errors import PolicyError
 from pinfold.model.visible import visible
 from pinfold.session import Session
 
 if TYPE_CHECKING:
+    from pinfold.model.policy import SandboxPolicy
     from pinfold.session.doctor import Diagnosis
 
 COLOURS = {"not": "red", "partly": "yellow", "enforced": "green", "ready": "green"}
@@ -21,13 +24,22 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from pinfold.session.doctor import diagnose
 
-    with Session(settings=args.settings, cwd=args.cwd or here()) as session:
-        diagnosis = diagnose(session)
+    project_of(args)  # a directory that is none is bad input, and no finding
+    diagnosis = diagnose(*_policy(args), os.environ)
     if args.json:
         print_json(as_json(diagnosis))
     else:
         _draw(diagnosis)
     return WELL if diagnosis.is_well else UNWELL
+
+
+def _policy(args: Namespace) -> tuple["SandboxPolicy | None", str]:
+    """The policy in force, or why the settings cannot be read."""
+    try:
+        with Session(settings=args.settings, cwd=args.cwd or here()) as session:
+            return session.policy, ""
+    except PolicyError as error:
+        return None, str(error)
 
 
 def as_json(diagnosis: "Diagnosis") -> dict[str, object]:

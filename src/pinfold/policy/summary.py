@@ -166,7 +166,7 @@ def _bypass(settings: Settings) -> Iterator[str]:
         ' {"command": "my-tool", "description": "Run my-tool", "dangerouslyDisableSandbox": true}'
     )
     if settings.mcp.cli:
-        yield f"`mcp-cli` is the exception: it does not work inside; call it with {BYPASS}, alone on its line."
+        yield f"`mcp-cli` is the exception: it does not work inside; call it with {BYPASS} and alone."
 
 
 def _listed(entries: Sequence[str]) -> str:

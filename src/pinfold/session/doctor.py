@@ -3,12 +3,12 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.errors import PinfoldError, PolicyError, SandboxUnavailable
+from pinfold.model.errors import PinfoldError, SandboxUnavailable
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
@@ -43,24 +43,22 @@ class Diagnosis(Struct, frozen=True):
         return ready and self.enforcement.level is Level.FULL
 
 
-def diagnose(session: Session) -> Diagnosis:
+def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, str]) -> Diagnosis:
     """Everything that can be missing, tried where it can be tried.
 
+    `policy` is the one in force, and None where the settings cannot be read, for the reason in `trouble`.
     Preconditions: this process has one thread.
     """
     machine = machine_of_this()
-    policy, trouble = _policy(session)
-    enforcement = judge(machine, policy)
+    enforcement = judge(machine, _with_fence(policy))
     gaps = (
         Standing(gap.layer.replace("_", " "), State.NOT, gap.why, gap.remedy)
         for gap in enforcement.missing
         if gap.layer not in TOLD_BY_LAYERS
     )
-    directory = state_directory(session.environ)
-    around = (*_tools(), _settings(trouble), _state(directory))
-    python = os.path.realpath(sys.executable)
+    around = (*_tools(), _settings(trouble), _state(state_directory(environ)))
     found = (*standings(machine), *gaps, *around)
-    return Diagnosis(machine, found, enforcement, apparmor_profile(machine, python))
+    return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
 
 
 def enforcement_of(session: Session) -> Enforcement:
@@ -81,12 +79,10 @@ def machine_of_this() -> Machine:
     return try_machine()
 
 
-def _policy(session: Session) -> tuple[SandboxPolicy, str]:
-    try:
-        policy = session.policy
-        return policy if policy.type in FENCES else replace(policy, type=FENCES[0]), ""
-    except PolicyError as error:
-        return policy_of(Settings(), session.roots, os.path.expanduser("~")), str(error)
+def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
+    if policy is None:
+        return policy_of(Settings(), (), "/")
+    return policy if policy.type in FENCES else replace(policy, type=FENCES[0])
 
 
 def _tools() -> Iterator[Standing]:

@@ -1,0 +1,171 @@
+"""`pinfold doctor`, `selftest`, `status` and `prompt`, as programs."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pinfold.session.sessions import register
+
+TOP = Path(__file__).parent.parent.parent
+
+
+def pinfold(*arguments: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environment}
+    return subprocess.run(
+        [sys.executable, "-m", "pinfold", *arguments],
+        cwd=home,
+        env=given,
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+
+
+def answer(*arguments: str, home: Path, **environment: str) -> Any:
+    return json.loads(pinfold(*arguments, "--json", home=home, **environment).stdout)
+
+
+# doctor
+
+
+def test_doctor_exits_by_what_it_says(tmp_path: Path) -> None:
+    run = pinfold("doctor", "--json", home=tmp_path)
+    said = json.loads(run.stdout)
+    assert run.returncode == (0 if said["well"] else 1)
+    names = {layer["name"] for layer in said["layers"]}
+    assert {
+        *("user namespace", "mount namespace", "pid namespace", "net namespace", "ipc namespace"),
+        *("uts namespace", "cgroup namespace", "fresh /proc", "Landlock", "seccomp", "notification"),
+        *("wait killable", "Yama ptrace scope", "cgroup delegation", "shell parser", "git", "settings"),
+        "state directory",
+    } <= names
+    assert {layer["state"] for layer in said["layers"]} <= {"enforced", "partly", "not", "ready"}
+    assert said["well"] == (said["enforcement"]["level"] == "full")
+
+
+def test_doctor_fits_eighty_columns_without_colour(tmp_path: Path) -> None:
+    text = pinfold("doctor", home=tmp_path, COLUMNS="80").stdout
+    assert "\x1b" not in text
+    table, _, _ = text.partition("\n\n")
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def row(said: Any, name: str) -> Any:
+    return next(layer for layer in said["layers"] if layer["name"] == name)
+
+
+def test_doctor_names_settings_that_cannot_be_read(tmp_path: Path) -> None:
+    file = tmp_path / ".config/pinfold/settings.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("mod = 1\n")
+    run = pinfold("doctor", "--json", home=tmp_path)
+    settings = row(json.loads(run.stdout), "settings")
+    assert run.returncode == 1
+    assert (settings["state"], settings["fix"]) == ("not", "pinfold settings validate")
+    assert "settings.toml" in settings["detail"]
+
+
+def test_doctor_names_a_state_directory_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    said = answer("doctor", home=tmp_path, XDG_STATE_HOME=str(tmp_path / "state"))
+    assert row(said, "state directory")["state"] == "not"
+    assert not said["well"]
+    assert answer("doctor", home=tmp_path) and not (tmp_path / ".local").exists()
+
+
+def test_doctor_judges_the_policy_in_force(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[sandbox]\npolicy = "read-only"\n[limits]\nmemory = "1GB"\n')
+    said = answer("doctor", "--settings", str(file), home=tmp_path)
+    assert [gap["layer"] for gap in said["enforcement"]["missing"]] == ["memory"]
+
+
+# selftest
+
+
+def test_selftest_tells_every_attack(tmp_path: Path) -> None:
+    run = pinfold("selftest", "--json", home=tmp_path)
+    if run.returncode == 125:
+        pytest.skip(run.stderr.strip())
+    said = json.loads(run.stdout)
+    assert run.returncode == (0 if said["held"] else 1)
+    assert sum(said["counts"].values()) == len(said["attacks"]) >= 100
+    assert {"name", "tries", "claim", "outcome", "detail", "needs_root"} == set(said["attacks"][0])
+
+
+def test_every_claim_of_an_attack_is_one_of_ours() -> None:
+    from pinfold.sandbox.attacks.all import ATTACKS
+    from pinfold.sandbox.attacks.attack import BOUNDARY
+
+    claims = re.findall(r"^\| `(\w+)` \|", TOP.joinpath("SECURITY.md").read_text(), re.MULTILINE)
+    assert {attack.claim for attack in ATTACKS.values()} <= {BOUNDARY, *claims}
+
+
+# status
+
+
+def test_status_says_where_each_value_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[network]\naccess = "none"\n')
+    said = answer("status", "--settings", str(file), home=tmp_path)
+    access = said["settings"]["network.access"]
+    assert (access["value"], access["layer"], access["file"], access["line"]) == (
+        "none",
+        "user",
+        str(file),
+        2,
+    )
+    assert said["enforcement"]["level"] in ("none", "partial", "full")
+    assert said["sessions"] == []
+    assert said["policy"]["networkAccess"] is False
+    assert "own.toml:2" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
+
+
+def test_status_lists_the_living(tmp_path: Path) -> None:
+    register("abc", ("/some/project",), {"HOME": str(tmp_path)})
+    (session,) = answer("status", home=tmp_path)["sessions"]
+    assert (session["id"], session["pid"], session["roots"]) == ("abc", os.getpid(), ["/some/project"])
+    text = pinfold("status", home=tmp_path).stdout
+    assert f"session abc  process {os.getpid()}" in text and "/some/project" in text
+
+
+def test_status_without_a_fence_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text("[sandbox]\nenabled = false\n")
+    said = answer("status", "--settings", str(file), home=tmp_path)
+    assert said["enforcement"]["level"] == "none"
+    assert "the fence is switched off" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
+
+
+# prompt
+
+
+def test_prompt_follows_the_policy(tmp_path: Path) -> None:
+    assert f"You may write in: `{tmp_path}`" in pinfold("prompt", home=tmp_path).stdout
+    read_only = answer("prompt", "--policy", "read-only", home=tmp_path)
+    assert "Nothing in the workspace" in read_only["prompt"]
+    assert read_only["policy"]["type"] == "WORKSPACE_READONLY"
+    off = pinfold("prompt", "--policy", "danger-full-access", home=tmp_path)
+    assert (off.returncode, off.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("verb", ["doctor", "status", "prompt"])
+def test_a_directory_that_is_none_is_bad_input(verb: str, tmp_path: Path) -> None:
+    run = pinfold(verb, "--cwd", "/nowhere", home=tmp_path)
+    assert run.returncode == 2
+    assert "/nowhere" in run.stderr
+
+
+@pytest.mark.parametrize("verb", ["status", "prompt"])
+def test_tables_are_drawn_without_rich_where_none_is_drawn(verb: str, tmp_path: Path) -> None:
+    code = "import sys; from pinfold.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code, verb], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "rich" not in run.stdout.splitlines()[-1].split()
