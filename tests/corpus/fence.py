@@ -1,6 +1,6 @@
 """The corpus' rows about files, other processes and privileges, tried in a fence; each runs in a child.
 
-A function is named by its row: `FS_014` tries FS-014. `ELSEWHERE` has the rows that are not tried here, and why.
+A function is named by its row: `FS_014` tries FS-014. `ELSEWHERE` has the rows not tried here, and why.
 """
 
 import os
@@ -83,7 +83,7 @@ def FS_014() -> None:
 
 def FS_022() -> None:
     blocked("mkdir -p .claude && echo '{}' > .claude/settings.json", ".claude/settings.json")
-    blocked("mkdir -p x && cd x && mkdir -p .claude && echo '{}' > .claude/settings.json", "x/.claude/settings.json")
+    blocked("mkdir -p x/.claude && echo '{}' > x/.claude/settings.json", "x/.claude/settings.json")
 
 
 def FS_026() -> None:
@@ -132,8 +132,8 @@ def FS_037() -> None:
 
 def FS_038() -> None:
     put("f")
-    for command in (("init",), ("add", "f"), ("commit", "-qm", "one"), ("worktree", "add", "-q", f"{HOME}/wt")):
-        host("git", *command)
+    for command in ("init", "add f", "commit -qm one", f"worktree add -q {HOME}/wt"):
+        host("git", *command.split())
     with pinfold.Session([f"{HOME}/wt"], settings=GIT) as session:
         result = session.run(f"{COMMIT} -q --allow-empty -m ok")
         assert result.exit_code == 0, result
@@ -153,7 +153,7 @@ def FS_039(session: pinfold.Session | None = None) -> None:
 def FS_040(session: pinfold.Session | None = None) -> None:
     if session is None:
         return FS_038()
-    # A linked worktree shares its refs with the main checkout; what must not move is that one's HEAD and index.
+    # A linked worktree shares its refs with the main checkout, whose own HEAD and index must not move.
     before = host("git", "rev-parse", "HEAD"), text(f"{WORK}/.git/HEAD")
     assert session.run(f"{COMMIT.replace('git ', f'git -C {WORK} ', 1)} -q --allow-empty -m x").exit_code
     assert (host("git", "rev-parse", "HEAD"), text(f"{WORK}/.git/HEAD")) == before
@@ -327,7 +327,7 @@ def python(program: str) -> pinfold.Result:
 
 
 def call(number: int, *arguments: str) -> str:
-    given = ", ".join(("ctypes.c_long(%d)" % number, *arguments))
+    given = ", ".join((f"ctypes.c_long({number})", *arguments))
     return f"print('GOT' if libc.syscall({given}) >= 0 else errno.errorcode[ctypes.get_errno()])"
 
 
@@ -368,7 +368,11 @@ def PR_016() -> None:
 
 
 def PR_018() -> None:
-    source = put(f"{WORK}/compat.c", 'int main(){int r;__asm__ volatile("int $0x80":"=a"(r):"a"(102),"b"(1),"c"(0));return r==-14?42:0;}')
+    program = (
+        "int main() { int r;"
+        '__asm__ volatile("int $0x80" : "=a"(r) : "a"(102), "b"(1), "c"(0)); return r == -14 ? 42 : 0; }'
+    )
+    source = put(f"{WORK}/compat.c", program)
     subprocess.run(["gcc", "-o", "compat", source], check=True)
     assert lines("./compat").exit_code != 42
 
@@ -431,11 +435,13 @@ def unreached(server: socket.socket) -> None:
 
 def connects(path: str) -> str:
     return (
+        f"path = {path!r}\n"
         "for kind in (1, 2, 5):\n"
         "    try:\n"
-        f"        s = socket.socket(socket.AF_UNIX, kind); s.connect({path!r}); s.send(b'x'); print('GOT', kind)\n"
+        "        s = socket.socket(socket.AF_UNIX, kind); s.connect(path); s.send(b'x'); print('GOT', kind)\n"
         "    except OSError as error: print(error)\n"
-        "try: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', " f"{path!r}); print('GOT dgram')\n"
+        "try:\n"
+        "    socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', path); print('GOT dgram')\n"
         "except OSError as error: print(error)\n"
     )
 
@@ -513,7 +519,7 @@ def IP_018() -> None:
 
 
 def IP_021() -> None:
-    os.environ["GUARD_TOKEN"] = "hush-hush"  # noqa: S105
+    os.environ["GUARD_TOKEN"] = "hush-hush"
     with opened() as session:
         session.run("sleep 30 &")
         assert "hush-hush" not in session.run("cat /proc/[0-9]*/environ").stdout
@@ -526,9 +532,9 @@ def IP_022() -> None:
 
 
 def IP_023() -> None:
-    put(f"/dev/shm/corpus-{os.getpid()}", "shared")  # noqa: S108
+    put(f"/dev/shm/corpus-{os.getpid()}", "shared")
     result = lines("ls /dev/shm; ipcs -m | grep -c 0x")
-    os.unlink(f"/dev/shm/corpus-{os.getpid()}")  # noqa: S108
+    os.unlink(f"/dev/shm/corpus-{os.getpid()}")
     assert "corpus" not in result.stdout and result.stdout.strip() in ("", "0")
 
 
@@ -536,8 +542,8 @@ def IP_024() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         python(
-            "try: socket.create_connection(('127.0.0.1', %d), 1); print('GOT')\n" % server.getsockname()[1]
-            + "except OSError: pass\n"
+            f"try: socket.create_connection({server.getsockname()!r}, 1); print('GOT')\n"
+            "except OSError: pass\n"
         )
         unreached(server)
 

@@ -79,6 +79,9 @@ class Running(Protocol):
     def wait(self) -> Result:
         """Runs it to its end and gathers what it wrote."""
 
+    def violations(self) -> tuple[Violation, ...]:
+        """What it tried and was refused so far, as far as the warden saw it."""
+
     def cancel(self) -> None:
         """Ends the command and everything it started, daemons included. From any thread."""
 

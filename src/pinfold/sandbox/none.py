@@ -13,6 +13,7 @@ from contextlib import suppress
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Stream
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
@@ -54,6 +55,9 @@ class UnfencedCommand:
 
     def wait(self) -> Result:
         return self.pump.wait(self.request.output, NOTHING)
+
+    def violations(self) -> tuple[Violation, ...]:
+        return ()
 
     def cancel(self) -> None:
         self.cancelled = True

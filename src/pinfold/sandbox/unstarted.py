@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
+from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Result
 from pinfold.sandbox.enforcement import Enforcement
 
@@ -22,6 +23,9 @@ class Unstarted:
 
     def wait(self) -> Result:
         return Result(self.exit_code, None, b"", self.message, False, False, self.enforcement)
+
+    def violations(self) -> tuple[Violation, ...]:
+        return ()
 
     def cancel(self) -> None:
         """It has ended already."""

@@ -8,6 +8,8 @@ from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited
 from pinfold.model.permission import Settlement
+from pinfold.model.violation import Violation
+from pinfold.sandbox.backend import Result as Outcome
 from pinfold.sandbox.backend import Running
 from pinfold.session.result import Result, refusal_of
 
@@ -22,6 +24,7 @@ class End(NamedTuple):
     timed_out: bool
     cancelled: bool
     seconds: float
+    violations: tuple[Violation, ...] = ()
 
 
 class Execution:
@@ -52,7 +55,7 @@ class Execution:
             return
         for event in self._running.events():
             if isinstance(event, Exited):
-                self._tell(event.exit_code, event.signal, event.timed_out, event.cancelled)
+                self._tell(event, self._running.violations())
             yield event
 
     def wait(self) -> Result:
@@ -60,7 +63,7 @@ class Execution:
         if self._running is None:
             return Result(self.decision, self.settlement)
         end = self._running.wait()
-        self._tell(end.exit_code, end.signal, end.timed_out, end.cancelled)
+        self._tell(end, end.violations)
         return Result(
             self.decision,
             self.settlement,
@@ -72,6 +75,7 @@ class Execution:
             end.timed_out,
             end.cancelled,
             end.truncated,
+            end.violations,
         )
 
     def cancel(self) -> None:
@@ -91,6 +95,7 @@ class Execution:
             raise ConfinementError("the command was refused: it has no terminal")
         return self._running
 
-    def _tell(self, exit_code: int | None, signal: int | None, timed_out: bool, cancelled: bool) -> None:
+    def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:
         if self._ended:
-            self._ended(End(exit_code, signal, timed_out, cancelled, time.monotonic() - self._began))
+            seconds = time.monotonic() - self._began
+            self._ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations))

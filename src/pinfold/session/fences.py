@@ -9,9 +9,11 @@ import sys
 import threading
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
-from pinfold.sandbox.backend import Backend, Survey
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.backend import Backend, Found
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.sandbox.none import NoBackend
+from pinfold.session.survey import Surveyor
 
 _lock = threading.Lock()
 _backends: dict[int, Backend] = {}
@@ -43,9 +45,10 @@ def _close(backend: Backend, owner: int) -> None:
 class Fences:
     """May be used from any thread."""
 
-    def __init__(self, roots: tuple[str, ...], survey: Survey | None) -> None:
+    def __init__(self, roots: tuple[str, ...], home: str) -> None:
         self._roots = roots
-        self._survey = survey
+        self._home = home
+        self._surveyor = Surveyor(roots, home)
         self._lock = threading.Lock()
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None
@@ -62,6 +65,9 @@ class Fences:
                     raise SandboxUnavailable(str(error)) from None
             return self._pens
 
+    def _survey(self, policy: SandboxPolicy) -> Found:
+        return self._surveyor(policy)
+
     def unfenced(self) -> Pens:
         with self._lock:
             if self._unfenced is None:
@@ -71,6 +77,7 @@ class Fences:
     def change_roots(self, roots: tuple[str, ...]) -> None:
         with self._lock:
             self._roots = roots
+            self._surveyor = Surveyor(roots, self._home)
             if self._pens is not None:
                 self._pens.change_roots(roots)
 

@@ -8,15 +8,17 @@ from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.session.execution import End
+from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
 
 
 class Ledger:
     """A policy is written once, and named by its row in each run that had it."""
 
-    def __init__(self, session: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, session: str, roots: tuple[str, ...], environ: Mapping[str, str]) -> None:
         self.session = session
         self.journal = Journal(journal_file(environ))
+        self._handle = register(session, roots, environ)
         self.troubles: list[str] = []
         """What could not be written of things that had already happened."""
         self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
@@ -54,7 +56,10 @@ class Ledger:
         return self.journal.append(self.session, "run" if allowed else "refused", data)
 
     def after(self, entry: int, end: End) -> None:
-        self._try("end", end._asdict(), entry)
+        told = end._asdict()
+        if not end.violations:
+            del told["violations"]
+        self._try("end", told, entry)
 
     def failed(self, entry: int, error: Exception) -> None:
         self._try("end", {"error": storable(str(error))}, entry)
@@ -75,4 +80,5 @@ class Ledger:
         return row
 
     def close(self) -> None:
+        unregister(self._handle)
         self.journal.close()

@@ -7,6 +7,7 @@ from msgspec import Struct
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable, SandboxViolation
 from pinfold.model.permission import Answer, Settlement
+from pinfold.model.violation import Violation
 from pinfold.sandbox.enforcement import Enforcement
 
 
@@ -26,6 +27,8 @@ class Result(Struct, frozen=True):
     cancelled: bool = False
     truncated: bool = False
     """Whether output beyond the cap was thrown away."""
+    violations: tuple[Violation, ...] = ()
+    """What it tried and was refused, as far as the fence saw it."""
 
     def __repr__(self) -> str:
         """Short: a decision has its whole policy in it."""

@@ -236,7 +236,7 @@ class Session:
         if self._fences is None:
             from pinfold.session.fences import Fences
 
-            self._fences = Fences(self.roots, None)
+            self._fences = Fences(self.roots, self._judge.home)
         return self._fences
 
     @property
@@ -244,7 +244,7 @@ class Session:
         if self._ledger is None:
             from pinfold.session.ledger import Ledger
 
-            self._ledger = Ledger(self.id, self.environ)
+            self._ledger = Ledger(self.id, self.roots, self.environ)
         return self._ledger
 
 
