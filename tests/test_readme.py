@@ -49,6 +49,31 @@ def test_the_python_runs() -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    for page in (TOP / "README.md", TOP / "SECURITY.md", TOP / "docs/decision.md"):
+    for page in (TOP / "README.md", TOP / "SECURITY.md", TOP / "docs/decision.md", TOP / "docs/doctor.md"):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("verb", ["doctor", "selftest", "status", "prompt"])
+def test_the_verbs_for_looking_answer(verb: str, tmp_path: Path) -> None:
+    assert f"`pinfold {verb}`" in README
+    run = subprocess.run(
+        ["./pinfold", verb, "--json"],
+        cwd=TOP,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if verb == "selftest" and "cannot hold the fence" in run.stderr:
+        pytest.skip(run.stderr.strip())
+    assert run.returncode in (0, 1), run.stderr
+    assert run.stdout.startswith("{")
+
+
+def test_the_page_about_machines_shows_the_commands_that_doctor_prints() -> None:
+    from pinfold.sandbox.remedies import DOCKER, PODMAN
+
+    page = (TOP / "docs/doctor.md").read_text()
+    assert DOCKER in page and PODMAN in page
+    assert "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0" in page

@@ -46,7 +46,7 @@ def test_doctor_exits_by_what_it_says(tmp_path: Path) -> None:
         "state directory",
     } <= names
     assert {layer["state"] for layer in said["layers"]} <= {"enforced", "partly", "not", "ready"}
-    assert said["well"] == (said["enforcement"]["level"] == "full")
+    assert said["enforcement"]["level"] == "full" or not said["well"]
 
 
 def test_doctor_fits_eighty_columns_without_colour(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_doctor_judges_the_policy_in_force(tmp_path: Path) -> None:
 
 def test_selftest_tells_every_attack(tmp_path: Path) -> None:
     run = pinfold("selftest", "--json", home=tmp_path)
-    if run.returncode == 125:
-        pytest.skip(run.stderr.strip())
+    if answer("doctor", home=tmp_path)["enforcement"]["level"] == "none":
+        pytest.skip("this machine has no fence to attack")
     said = json.loads(run.stdout)
     assert run.returncode == (0 if said["held"] else 1)
     assert sum(said["counts"].values()) == len(said["attacks"]) >= 100

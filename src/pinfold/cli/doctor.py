@@ -85,4 +85,5 @@ def _verdict(diagnosis: "Diagnosis") -> str:
         return "There is no fence on this machine: nothing is run inside of one."
     if lacking:
         return f"The fence stands, but for: {', '.join(lacking)}."
-    return "The fence stands, but pinfold lacks something else it needs: see above."
+    unmet = [each.name for each in diagnosis.standings if each.needed and each.state in ("not", "partly")]
+    return f"Every layer stands, and yet something is missing: {', '.join(unmet)}."

@@ -4,14 +4,17 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from tempfile import TemporaryDirectory
+from time import monotonic
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.errors import PinfoldError, SandboxUnavailable
+from pinfold.model.errors import ConfinementError, PinfoldError, SandboxUnavailable
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
+from pinfold.sandbox.backend import Request
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import NOTHING, Enforcement, Layer, Level
 from pinfold.sandbox.layers import Standing, State, standings
@@ -23,6 +26,8 @@ from pinfold.shell.shfmt import find_binary
 
 __all__ = ["Diagnosis", "Enforcement", "diagnose", "enforcement_of"]
 
+PATIENCE = 10.0
+REPORT = "report it, with the output of: pinfold doctor --json"
 FENCES = (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY)
 TOLD_BY_LAYERS = (Layer.NAMESPACES, Layer.PROC, Layer.LANDLOCK, Layer.SECCOMP)
 """Gaps that have a row among the layers, with the very fact behind them."""
@@ -56,7 +61,8 @@ def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, s
         for gap in enforcement.missing
         if gap.layer not in TOLD_BY_LAYERS
     )
-    around = (*_tools(), _settings(trouble), _state(state_directory(environ)))
+    pen = (_pen(_with_fence(policy)),) if enforcement.level is not Level.NONE else ()
+    around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ)))
     found = (*standings(machine), *gaps, *around)
     return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
 
@@ -83,6 +89,25 @@ def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
     if policy is None:
         return policy_of(Settings(), (), "/")
     return policy if policy.type in FENCES else replace(policy, type=FENCES[0])
+
+
+def _pen(policy: SandboxPolicy) -> Standing:
+    """Facts are one thing, a pen that was built of them another."""
+    from pinfold.sandbox.linux.backend import LinuxBackend
+
+    backend = LinuxBackend()
+    began = monotonic()
+    try:
+        with TemporaryDirectory(prefix="pinfold-doctor-") as work:
+            result = backend.open_session([work]).run(Request(("true",), policy, work, timeout=PATIENCE))
+            backend.close()
+    except ConfinementError as error:
+        return Standing("a pen", State.NOT, str(error), REPORT)
+    finally:
+        backend.close()
+    if result.exit_code != 0:
+        return Standing("a pen", State.NOT, "one was built, and `true` failed in it", REPORT)
+    return Standing("a pen", State.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s")
 
 
 def _tools() -> Iterator[Standing]:
