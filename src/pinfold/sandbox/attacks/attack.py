@@ -61,6 +61,16 @@ class Untried(Exception):  # noqa: N818
     """It cannot be tried here; the text says why."""
 
 
+def prepare(step: Callable[[], object]) -> None:
+    """Takes a step that is allowed and that the attack needs: refused, it must not pass for the attack."""
+    try:
+        step()
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise Untried(f"it could not be prepared: {error}") from None
+
+
 class Attack(NamedTuple):
     name: str
     tries: str

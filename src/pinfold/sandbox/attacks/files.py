@@ -7,7 +7,7 @@ a read-only mount does not stop a write to a FIFO, so that shows Landlock.
 import os
 import stat
 
-from pinfold.sandbox.attacks.attack import APPROVES, World, attack
+from pinfold.sandbox.attacks.attack import APPROVES, World, attack, prepare
 
 WRITE = os.O_WRONLY | os.O_CLOEXEC
 MAKE = WRITE | os.O_CREAT
@@ -49,8 +49,7 @@ def write_by_proc_root(world: World) -> str:
 @attack("the same by a symbolic link in the workspace")
 def write_by_symlink(world: World) -> str:
     link = f"{world.work}/symlink"
-    if not os.path.lexists(link):
-        os.symlink(f"{world.outside}/file", link)
+    prepare(lambda: os.symlink(f"{world.outside}/file", link))
     return write(link)
 
 
@@ -68,7 +67,7 @@ def write_by_reopening(world: World) -> str:
 
 @attack("move a file out of the workspace")
 def rename_out(world: World) -> str:
-    write(f"{world.work}/moving", MAKE)
+    prepare(lambda: write(f"{world.work}/moving", MAKE))
     os.rename(f"{world.work}/moving", f"{world.outside}/moved")
     return "moved it"
 

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 
 from pinfold.kernel.calls import system_call
-from pinfold.sandbox.attacks.attack import HIDDEN, Stage, World, attack
+from pinfold.sandbox.attacks.attack import HIDDEN, Stage, World, attack, prepare
 
 MNT_DETACH = 2
 
@@ -49,8 +49,7 @@ def read_by_hard_link(world: World) -> str | None:
 @attack("read it by a symbolic link", HIDDEN)
 def read_by_symlink(world: World) -> str | None:
     link = f"{world.work}/key-link"
-    if not os.path.lexists(link):
-        os.symlink(f"{world.home}/.ssh/id_ed25519", link)
+    prepare(lambda: os.symlink(f"{world.home}/.ssh/id_ed25519", link))
     return read(link, world)
 
 

@@ -7,7 +7,7 @@ a datagram names its receiver in each send, so it needs no connect.
 import os
 import socket
 
-from pinfold.sandbox.attacks.attack import PACKETS, Untried, World, attack
+from pinfold.sandbox.attacks.attack import PACKETS, Untried, World, attack, prepare
 
 TIMEOUT = 1.0
 NETLINK_UEVENT = 15
@@ -131,8 +131,7 @@ def connect_in_workspace(world: World) -> str:
 @attack("connect to one by a symbolic link", PACKETS)
 def connect_by_symlink(world: World) -> str:
     link = f"{world.work}/socket-link"
-    if not os.path.lexists(link):
-        os.symlink(f"{world.outside}/stream", link)
+    prepare(lambda: os.symlink(f"{world.outside}/stream", link))
     return connect_unix(link)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import cycle
 
 from pinfold.kernel.calls import buffer, system_call
-from pinfold.sandbox.attacks.attack import PROTECTED, World, attack
+from pinfold.sandbox.attacks.attack import PROTECTED, World, attack, prepare
 from pinfold.sandbox.attacks.files import MAKE, WRITE, write
 
 RENAME_EXCHANGE = 2
@@ -42,14 +42,14 @@ def write_git_config(world: World) -> str:
 
 @attack("move a file over .git/config", PROTECTED)
 def replace_git_config(world: World) -> str:
-    write(f"{world.work}/new-config", MAKE)
+    prepare(lambda: write(f"{world.work}/new-config", MAKE))
     os.rename(f"{world.work}/new-config", f"{world.work}/.git/config")
     return "replaced it"
 
 
 @attack("exchange .git/config with another file", PROTECTED)
 def exchange_git_config(world: World) -> str:
-    write(f"{world.work}/other-config", MAKE)
+    prepare(lambda: write(f"{world.work}/other-config", MAKE))
     names = [os.fsencode(f"{world.work}/{name}") for name in ("other-config", ".git/config")]
     system_call("renameat2", AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE)
     return "exchanged them"
@@ -97,20 +97,21 @@ def make_name(world: World) -> str:
 
 @attack("make one deep in the workspace", PROTECTED)
 def make_name_deep(world: World) -> str:
+    prepare(lambda: os.makedirs(f"{world.work}/a/b"))
     os.makedirs(f"{world.work}/a/b/.claude", exist_ok=True)
     return write(f"{world.work}/a/b/.claude/settings.json", MAKE)
 
 
 @attack("make one by moving a file to its name", PROTECTED)
 def rename_to_name(world: World) -> str | None:
-    write(f"{world.work}/plain", MAKE)
+    prepare(lambda: write(f"{world.work}/plain", MAKE))
     os.rename(f"{world.work}/plain", f"{world.work}/.envrc")
     return made(f"{world.work}/.envrc")
 
 
 @attack("make one by a hard link", PROTECTED)
 def link_to_name(world: World) -> str | None:
-    write(f"{world.work}/linked", MAKE)
+    prepare(lambda: write(f"{world.work}/linked", MAKE))
     os.link(f"{world.work}/linked", f"{world.work}/.bashrc")
     return made(f"{world.work}/.bashrc")
 
@@ -124,22 +125,22 @@ def symlink_to_name(world: World) -> str | None:
 @attack("make one through a dangling symbolic link", PROTECTED)
 def create_through_link(world: World) -> str | None:
     link = f"{world.work}/dangling"
-    if not os.path.lexists(link):
-        os.symlink(f"{world.work}/.npmrc", link)
+    prepare(lambda: os.symlink(f"{world.work}/.npmrc", link))
     write(link, MAKE)
     return made(f"{world.work}/.npmrc")
 
 
 @attack("make one by renaming the directory above", PROTECTED)
 def rename_parent_to_name(world: World) -> str | None:
-    os.makedirs(f"{world.work}/husk", exist_ok=True)
-    write(f"{world.work}/husk/pre-commit", MAKE)
+    prepare(lambda: os.mkdir(f"{world.work}/husk"))
+    prepare(lambda: write(f"{world.work}/husk/pre-commit", MAKE))
     os.rename(f"{world.work}/husk", f"{world.work}/.husky")
     return made(f"{world.work}/.husky/pre-commit")
 
 
 @attack("make a repository in the workspace, with a hook in it", PROTECTED)
 def plant_repository(world: World) -> str:
+    prepare(lambda: os.mkdir(f"{world.work}/sub"))
     os.makedirs(f"{world.work}/sub/.git/hooks", exist_ok=True)
     return write(f"{world.work}/sub/.git/hooks/post-checkout", MAKE)
 
