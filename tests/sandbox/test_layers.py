@@ -90,10 +90,11 @@ def test_yama(scope: int, expected: str) -> None:
 
 
 def test_a_cgroup_is_not_needed() -> None:
-    without = machine(cgroup=Fact(False, "not delegated"))
+    without = machine(cgroup=Fact(False, "not delegated"), cgroup_path="/sys/fs/cgroup/user.slice")
     (row,) = [each for each in standings(without) if each.name == "cgroup delegation"]
     assert (row.state, row.needed) == (State.NOT, False)
     assert "Delegate=yes" in row.fix
+    assert "unified_cgroup_hierarchy" in remedy(without._replace(cgroup_path=""), "cgroup")
 
 
 def test_the_profile_names_this_python_alone() -> None:

@@ -24,6 +24,7 @@ BOOT_WITH_LANDLOCK = (
     'sudo sed -i "s/^GRUB_CMDLINE_LINUX=\\"/&lsm=landlock,$(cat /sys/kernel/security/lsm) /"'
     " /etc/default/grub && sudo update-grub && sudo reboot"
 )
+BOOT_WITH_CGROUP_2 = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
 DELEGATE = "systemd-run --user --scope -p Delegate=yes $SHELL"
 
 
@@ -37,7 +38,9 @@ def remedy(machine: Machine, layer: str) -> str:
         known = not machine.landlock and "security modules" in machine.landlock_reason
         return BOOT_WITH_LANDLOCK if known else _container(machine) or "boot Linux 5.19 or newer"
     if layer == "cgroup":
-        return DELEGATE
+        # In the hybrid layout the controllers are version 1's.
+        hybrid = not machine.cgroup_path or "/unified" in machine.cgroup_path
+        return BOOT_WITH_CGROUP_2 if hybrid else DELEGATE
     if layer == "yama":
         return "take kernel.yama.ptrace_scope=3 out of /etc/sysctl.d, then sudo reboot"
     if layer == "wait_killable":

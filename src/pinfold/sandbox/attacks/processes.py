@@ -64,7 +64,7 @@ def leave_by_its_root(world: World) -> str:
     return "left by it"
 
 
-@attack("change its priority")
+@attack("change the priority of a process of the machine")
 def renice_process(world: World) -> str | None:
     before = os.getpriority(os.PRIO_PROCESS, world.victim)
     os.setpriority(os.PRIO_PROCESS, world.victim, before + 1)
