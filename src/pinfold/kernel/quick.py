@@ -9,10 +9,11 @@ Facts (process_vm_readv(2), openat2(2)):
 """
 
 import ctypes
+import errno
 import os
 
 from pinfold.kernel.calls import number
-from pinfold.kernel.process import read_string
+from pinfold.kernel.process import PIDFD_THREAD, read_string
 
 PAGE = 4096
 LONGEST = PAGE
@@ -62,6 +63,10 @@ _openat2 = _libc["syscall"]
 _openat2.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
 _openat2.restype = ctypes.c_long
 _OPENAT2 = number("openat2")
+_of_three = _libc["syscall"]
+_of_three.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
+_of_three.restype = ctypes.c_long
+_PIDFD_OPEN, _PIDFD_GETFD = number("pidfd_open"), number("pidfd_getfd")
 
 
 def read_text(pid: int, address: int) -> bytes | None:
@@ -95,3 +100,24 @@ def openat2(directory: int, path: bytes, flags: int, resolve: int) -> int:
     _how.resolve = resolve
     descriptor: int = _openat2(_OPENAT2, directory, path, _HOW, _HOW_SIZE)
     return descriptor if descriptor >= 0 else -ctypes.get_errno()
+
+
+def read_bytes(pid: int, address: int, size: int) -> bytes | int:
+    """Some bytes of another process, at most 256, all of them; -errno if they cannot be had."""
+    _there.base = address
+    _here.length = _there.length = size
+    count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
+    if count == size:
+        return _short.raw[:size]
+    return -ctypes.get_errno() if count < 0 else -errno.EFAULT
+
+
+def copy_descriptor(thread: int, number: int) -> int:
+    """A copy of a descriptor of another thread's process: the same open file, close-on-exec; -errno."""
+    handle = _of_three(_PIDFD_OPEN, thread, PIDFD_THREAD, 0)
+    if handle < 0:
+        return -ctypes.get_errno()
+    copied: int = _of_three(_PIDFD_GETFD, handle, number, 0)
+    answer = copied if copied >= 0 else -ctypes.get_errno()
+    os.close(handle)
+    return answer
