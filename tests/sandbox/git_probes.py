@@ -1,8 +1,12 @@
 """What git can do in a pen whose protected names are surveyed, and what nobody can make of it."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from glob import glob
 from typing import Any
 
 from pinfold.model.errors import ConfinementError
@@ -223,35 +227,61 @@ def a_lock_that_is_no_file_of_its_own_is_refused() -> None:
     assert read("one/.git/config") == before
 
 
-def writers_that_race_get_nothing() -> None:
-    """Programs that try to open each new configuration for writing, while repositories are made."""
-    script = """
-import os, subprocess, sys, threading
-stop = False
-caught = []
-def race():
-    while not stop:
-        for n in range(40):
+RACE = """
+import os, subprocess, sys
+flags, opens = int(sys.argv[1]), sys.argv[2] == "opens"
+child = os.fork()
+if child == 0:
+    caught = []
+    for n in range(int(sys.argv[3])):
+        turns = 0
+        while True:
+            turns += 1
+            if turns % 1000 == 0 and os.path.exists("stop"):
+                break
             try:
-                caught.append(os.open(f"r{n}/.git/config", os.O_WRONLY))
+                if opens:
+                    os.chmod(f"r{n}/.git", 0o755)
+                caught.append(os.open(f"r{n}/.git/config", flags))
+                break
             except OSError:
                 pass
-threads = [threading.Thread(target=race) for _ in range(2)]
-[t.start() for t in threads]
+    wrote = 0
+    for descriptor in caught:
+        try:
+            again = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY)
+            wrote += os.write(again, b"[core]\\nfsmonitor = evil") > 0
+        except OSError:
+            pass
+    print(len(caught), wrote)
+    os._exit(0)
 made = 0
-for n in range(40):
+for n in range(int(sys.argv[3])):
     made += subprocess.run(["git", "init", "-q", f"r{n}"], capture_output=True).returncode == 0
-stop = True
-[t.join() for t in threads]
-for descriptor in caught:
-    os.write(descriptor, b"[core]\\n\\tfsmonitor = ./evil\\n")
-print(made, len(caught))
+open("stop", "w").close()
+os.waitpid(child, 0)
+print(made)
 """
-    with open("script.py", "w") as file:
-        file.write(script)
+
+
+def nobody_gets_hold_of_a_configuration_while_it_is_born() -> None:
+    """A program that opens each new configuration as soon as it can, to write it later."""
+    with open("race.py", "w") as file:
+        file.write(RACE)
     bench = Bench()
-    print(bench.out(f"{PYTHON} script.py", timeout=80))
-    assert b"evil" not in b"".join(read(f"r{n}/.git/config") or b"" for n in range(40))
+    for flags, opens in (
+        (os.O_WRONLY, "waits"),
+        (os.O_PATH, "waits"),
+        (os.O_PATH, "opens"),
+        (os.O_RDWR, "opens"),
+    ):
+        told = bench.out(f"{PYTHON} race.py {flags} {opens} 25; rm -f stop", timeout=60)
+        print(flags, opens, told.split())
+        texts = [read(f"r{n}/.git/config") or b"" for n in range(25)]
+        assert not any(b"evil" in text for text in texts), told
+        assert opens == "opens" or all(texts), told
+        for name in glob("r[0-9]*"):
+            shutil.rmtree(name)
 
 
 def nothing_is_left_in_the_tree_even_when_killed() -> None:
@@ -265,15 +295,12 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
         command = bench.session.start(
             Request("while :; do git config user.name $RANDOM; done", WRITING, bench.roots[0])
         )
-        import time
-
         time.sleep(0.05 + n * 0.003)
         if n == 11:
-            bench.backend.keeping and bench.backend.keeping.process.kill()
-            try:
+            assert bench.backend.keeping
+            bench.backend.keeping.process.kill()
+            with suppress(ConfinementError):
                 command.wait()
-            except ConfinementError:
-                pass
         else:
             command.cancel()
             command.wait()

@@ -1,4 +1,4 @@
-"""What git may have of its protected names: a new repository's hooks directory, and configuration that is vetted.
+"""What git may have of its protected names: a new hooks directory, and configuration that is vetted.
 
 Git writes its configuration as `config.lock` and renames that. The warden never lets such a file become the
 configuration: whoever wrote it may still hold it open. What it says is judged (`gitconfig`), and then:
@@ -6,12 +6,12 @@ configuration: whoever wrote it may still hold it open. What it says is judged (
   stays, and nobody inside was ever able to open it for writing. What a shorter text leaves of the longer one
   is blank lines until it is cut off, so that a kill at any moment leaves a configuration that git reads.
 - A repository that is new has none yet. It gets a fresh inode, which has no name until its text is complete
-  (O_TMPFILE), so that nothing is left behind by a kill; then its name; then a read-only mount. If a lease
-  tells that somebody opened it for writing in between, it is taken away again and the call refused.
+  (O_TMPFILE), so that nothing is left behind by a kill; then its name and a read-only mount, in a directory
+  that nobody can search meanwhile (`late.closed`). If that or a lease tells that somebody may have opened it
+  in between, it is taken away again, and in the end the call is refused.
 
-Accepted: in the moment between name and mount (some 0.1 ms, once for each new repository) a program that tries
-for it can open the file without the right to write (O_PATH), and by way of /proc/self/fd write it later. The
-next survey finds what it says; whoever uses a repository that a command has made trusts it that far.
+Accepted: a kill in those 2 ms leaves a directory of mode 0 behind, in a repository that was being made. So
+`config.worktree` is not born here: it would be in one that somebody has.
 
 In a new hooks directory there may be `*.sample`, which git never runs.
 """
@@ -65,7 +65,10 @@ class Git:
 
     def _configure(self, caller: Caller, wish: Wish, lock: Spot) -> Verdict:
         new, mode = _contents(lock.directory, lock.name)
-        old = b"" if wish.spot.status() is None else _contents(wish.spot.directory, wish.spot.name)[0]
+        exists = wish.spot.status() is not None
+        if not exists and wish.spot.name != b"config":
+            return Verdict.REFUSED
+        old = _contents(wish.spot.directory, wish.spot.name)[0] if exists else b""
         why = objection(new, old)
         if why:
             self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, True)
@@ -92,15 +95,16 @@ class Git:
 
     def _give_birth(self, spot: Spot, text: bytes, mode: int) -> None:
         for _ in range(TRIES):
-            inode = self._named(spot, text, mode)
-            thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
-            try:
-                if _identity(thing) == inode:
-                    late.protect(thing)
-                    if _is_written_by_nobody(spot, inode, text):
-                        return
-            finally:
-                os.close(thing)
+            with late.closed(spot.directory) as stayed_closed:
+                inode = self._named(spot, text, mode)
+                thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+                try:
+                    if _identity(thing) == inode:
+                        late.protect(thing)
+                        if _is_written_by_nobody(spot, inode, text) and stayed_closed():
+                            return
+                finally:
+                    os.close(thing)
             late.take_away(spot.directory, spot.name)
         raise PermissionError(errno.EBUSY, "somebody writes it")
 
