@@ -24,10 +24,12 @@ def test_connect_and_bind_answer_the_kernels_numbers(tmp_path: Path) -> None:
         assert sockets.connect(client.fileno(), unix(tmp_path / "s")) == 0
         assert client.getpeername() == str(tmp_path / "s")
     with socket.socket() as inet:
+        assert sockets.family(inet.fileno()) == socket.AF_INET
         assert sockets.connect(inet.fileno(), b"\2\0") == errno.EINVAL
         assert sockets.connect(inet.fileno(), b"") == errno.EINVAL
     reader, writer = os.pipe()
     assert sockets.connect(reader, unix("x")) == errno.ENOTSOCK
+    assert sockets.family(reader) == -errno.ENOTSOCK
     os.close(reader)
     os.close(writer)
     assert sockets.connect(reader, unix("x")) == errno.EBADF

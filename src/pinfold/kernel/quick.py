@@ -9,9 +9,11 @@ Facts (process_vm_readv(2), openat2(2)):
 """
 
 import ctypes
+import errno
 import os
 
 from pinfold.kernel.calls import number
+from pinfold.kernel.process import PIDFD_THREAD, read_string
 
 PAGE = 4096
 LONGEST = PAGE
@@ -32,8 +34,10 @@ class _OpenHow(ctypes.Structure):
     _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
 
 
-_text = ctypes.create_string_buffer(LONGEST)
-_here = _Vector(ctypes.addressof(_text), LONGEST)
+_SHORT = 256
+_text = ctypes.create_string_buffer(LONGEST + 1)
+_short = ctypes.create_string_buffer(_SHORT + 1)
+_here = _Vector(ctypes.addressof(_short), 0)
 _there = _Vector(0, 0)
 _how = _OpenHow(0, 0, 0)
 _HERE, _THERE, _HOW = ctypes.addressof(_here), ctypes.addressof(_there), ctypes.addressof(_how)
@@ -59,29 +63,23 @@ _openat2 = _libc["syscall"]
 _openat2.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
 _openat2.restype = ctypes.c_long
 _OPENAT2 = number("openat2")
+_of_three = _libc["syscall"]
+_of_three.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
+_of_three.restype = ctypes.c_long
+_PIDFD_OPEN, _PIDFD_GETFD = number("pidfd_open"), number("pidfd_getfd")
 
 
 def read_text(pid: int, address: int) -> bytes | None:
     """The NUL-terminated string at an address of another process; None if there is none to be had."""
-    size = PAGE - address % PAGE
+    # Within its page, which is there or not, and no more than most paths need: a page takes twice as long.
     _there.base = address
-    _here.length = _there.length = size
-    count = _readv(pid, _HERE, 1, _THERE, 1, 0)
-    if count <= 0:
-        return None
-    text = _text.value if count == LONGEST else ctypes.string_at(_text, count).partition(b"\0")[0]
+    _here.length = _there.length = size = min(_SHORT, PAGE - address % PAGE)
+    count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
+    text: bytes = _short.value
+    # What lies behind the bytes that came is an earlier call's.
     if len(text) < count:
         return text
-    return _read_on(pid, address + size, text) if size < LONGEST else None
-
-
-def _read_on(pid: int, address: int, head: bytes) -> bytes | None:
-    """A string that goes on into the next page."""
-    _there.base = address
-    _here.length = _there.length = LONGEST - len(head)
-    count = _readv(pid, _HERE, 1, _THERE, 1, 0)
-    tail, nul, _ = ctypes.string_at(_text, max(count, 0)).partition(b"\0")
-    return head + tail if nul else None
+    return read_string(pid, address, LONGEST) if count == size else None
 
 
 def openat(directory: int, path: bytes, flags: int, mode: int = 0) -> int:
@@ -102,3 +100,24 @@ def openat2(directory: int, path: bytes, flags: int, resolve: int) -> int:
     _how.resolve = resolve
     descriptor: int = _openat2(_OPENAT2, directory, path, _HOW, _HOW_SIZE)
     return descriptor if descriptor >= 0 else -ctypes.get_errno()
+
+
+def read_bytes(pid: int, address: int, size: int) -> bytes | int:
+    """Some bytes of another process, at most 256, all of them; -errno if they cannot be had."""
+    _there.base = address
+    _here.length = _there.length = size
+    count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
+    if count == size:
+        return _short.raw[:size]
+    return -ctypes.get_errno() if count < 0 else -errno.EFAULT
+
+
+def copy_descriptor(thread: int, number: int) -> int:
+    """A copy of a descriptor of another thread's process: the same open file, close-on-exec; -errno."""
+    handle = _of_three(_PIDFD_OPEN, thread, PIDFD_THREAD, 0)
+    if handle < 0:
+        return -ctypes.get_errno()
+    copied: int = _of_three(_PIDFD_GETFD, handle, number, 0)
+    answer = copied if copied >= 0 else -ctypes.get_errno()
+    os.close(handle)
+    return answer

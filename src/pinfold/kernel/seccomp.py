@@ -132,8 +132,8 @@ def receive(listener: int) -> Notification | None:
         fcntl.ioctl(listener, _RECV, buffer, True)
     except (FileNotFoundError, InterruptedError):
         return None
-    id_, pid, _flags, number, architecture, pointer, *arguments = _NOTIFICATION.unpack(buffer)
-    return Notification(id_, pid, number, architecture, pointer, tuple(arguments))
+    fields = _NOTIFICATION.unpack(buffer)
+    return Notification(fields[0], fields[1], fields[3], fields[4], fields[5], fields[6:])
 
 
 def respond(listener: int, id_: int, *, value: int = 0, error: int = 0, flags: int = 0) -> bool:

@@ -21,6 +21,7 @@ own would parse the address, and would wait on after a signal.
 import ctypes
 import errno
 import fcntl
+from socket import SO_DOMAIN, SOL_SOCKET
 
 from pinfold.kernel.calls import libc
 
@@ -32,6 +33,16 @@ _bind = libc.bind
 for _call in (_connect, _bind):
     _call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     _call.restype = ctypes.c_int
+
+_getsockopt = libc.getsockopt
+_getsockopt.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def family(socket: int) -> int:
+    """The family a socket was made for; it never changes. -errno if it is no socket."""
+    value, size = ctypes.c_int(), ctypes.c_uint(4)
+    failed = _getsockopt(socket, SOL_SOCKET, SO_DOMAIN, ctypes.byref(value), ctypes.byref(size))
+    return -ctypes.get_errno() if failed else value.value
 
 
 def connect(socket: int, address: bytes) -> int:

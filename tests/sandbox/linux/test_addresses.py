@@ -18,6 +18,7 @@ PATHS = [
     (b"\1\0\0", None),
     (b"\1\0\0/a", None),
     (b"\1\0\0abstract\0with\0nul", None),
+    (b"\1\0" + b"x" * 109, None),
     # other families, whatever follows
     (b"\2\0/a", None),
     (b"\0\0/a", None),

@@ -5,7 +5,7 @@ Facts about addresses (unix(7), net/socket.c, net/unix/af_unix.c):
 - A length below 0 or above 128 is EINVAL before anybody looks; 0 goes to the family, which refuses it.
 - A unix address that is only its family has no name: bind chooses an abstract one. One that goes on with a
   NUL is abstract, NULs and all; it belongs to the network namespace. Any other is a path, up to the first NUL
-  or the end: 108 bytes need no NUL.
+  or the end: 108 bytes need no NUL. A unix address of more than 110 bytes is EINVAL.
 """
 
 import struct
@@ -13,6 +13,8 @@ import struct
 from pinfold.kernel.sockets import LONGEST_ADDRESS
 
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+
+LONGEST_UNIX = 110
 
 _FAMILY = struct.Struct("=H")
 
@@ -28,8 +30,8 @@ def family_of(address: bytes) -> int | None:
 
 
 def unix_path(address: bytes) -> bytes | None:
-    """The path that an address names; None if it names none: another family, abstract, or without a name."""
-    if family_of(address) != AF_UNIX:
+    """The path that an address names; None if it names none: another family, abstract, without a name."""
+    if family_of(address) != AF_UNIX or len(address) > LONGEST_UNIX:
         return None
     return address[_FAMILY.size :].partition(b"\0")[0] or None
 

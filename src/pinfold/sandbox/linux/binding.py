@@ -26,6 +26,7 @@ from pinfold.kernel.namespaces import CLONE_FS, unshare
 from pinfold.kernel.sockets import bind, bound_file
 from pinfold.sandbox.linux.bound import Bound
 from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.umasks import Umasks
 
 Answer = Callable[[int], None]
 """Answers a call with an errno, or 0."""
@@ -35,7 +36,8 @@ EIO = 5
 class Binding:
     """Its thread starts with the first bind."""
 
-    def __init__(self, places: Iterable[str], bound: Bound) -> None:
+    def __init__(self, proc: int, places: Iterable[str], bound: Bound) -> None:
+        self.proc = proc
         self.places = tuple(places)
         """Where commands may make names, by themselves or through the warden."""
         self.bound = bound
@@ -51,10 +53,11 @@ class Binding:
 
     def _serve(self) -> None:
         unconfined = self._confine()
+        umasks = Umasks(self.proc)
         while True:
             caller, socket, directory, address, answer = self.asked.get()
             try:
-                error = unconfined or self._bind(caller, socket, directory, address)
+                error = unconfined or self._bind(umasks, caller, socket, directory, address)
             except Exception as fault:  # noqa: BLE001  (a fault of ours is this bind's no, and not the end of all)
                 error = getattr(fault, "errno", None) or EIO
             answer(error)
@@ -76,9 +79,9 @@ class Binding:
             return error.errno or EIO
         return 0
 
-    def _bind(self, caller: Caller, socket: int, directory: int, address: bytes) -> int:
+    def _bind(self, umasks: Umasks, caller: Caller, socket: int, directory: int, address: bytes) -> int:
         os.fchdir(directory)
-        os.umask(caller.umask())
+        umasks.take_over(caller.pid)
         if not caller.is_waiting():
             return 0
         error = bind(socket, address)

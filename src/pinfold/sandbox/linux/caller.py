@@ -18,6 +18,7 @@ from pinfold.kernel import quick
 from pinfold.kernel.process import PIDFD_THREAD, pidfd_getfd, pidfd_open, prlimit, read_memory
 from pinfold.kernel.seccomp import Notification, add_descriptor, is_valid, respond, resume
 from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
+from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
 DIRECTORY = os.O_PATH | os.O_DIRECTORY
@@ -77,11 +78,9 @@ class Caller:
     def umask(self) -> int:
         status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
         try:
-            text = os.read(status, 256)
+            return parse_umask(os.read(status, 256))
         finally:
             os.close(status)
-        start = text.index(b"Umask:\t") + 7
-        return int(text[start : start + 4], 8)
 
     def is_waiting(self) -> bool:
         """Whether the caller is still there, so that what was read was its own."""

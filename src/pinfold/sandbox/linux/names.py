@@ -13,7 +13,6 @@ Facts that shape it:
 - An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
   mean the caller (/dev/stdout). The boundary judges it again.
 - Every rename in a root is ours, so while one call is answered nothing in this pen moves.
-- A default ACL makes the kernel pass over the umask, so it is set rather than applied by hand.
 - The kernel follows at most 40 links in a walk.
 """
 
@@ -36,6 +35,7 @@ from pinfold.kernel.files import (
 from pinfold.model.names import Children, Match, Matches, NameMatcher, NameRule, folded
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, as_int
 from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.umasks import Umasks
 
 AT_SYMLINK_FOLLOW = 0x400
 O_TMPFILE = os.O_TMPFILE
@@ -154,8 +154,7 @@ class Names:
         self.places: dict[bytes, Place] = {}
         self.held: list[int] = []
         """Directories of the call that is being answered."""
-        self.umask = os.umask(0o022)
-        os.umask(self.umask)
+        self.umasks = Umasks(proc)
         self.exemptions: list[Exemption] = []
         self.handlers = {name: self._releasing(handler) for name, handler in self._calls().items()}
 
@@ -427,13 +426,11 @@ class Names:
             self.held.append(start)
         return self._at(start, name)
 
-    def _at(self, directory: int, name: bytes) -> Spot | None:
-        path = quick.readlinkat(self.own, b"%d" % directory)
-        return Spot(directory, self._place(path), name) if isinstance(path, bytes) else None
+    def _at(self, directory: int, name: bytes) -> Spot:
+        path = os.readlink(b"%d" % directory, dir_fd=self.own)
+        return Spot(directory, self.places.get(path) or self._place(path), name)
 
     def _place(self, path: bytes) -> Place:
-        if found := self.places.get(path):
-            return found
         text = os.fsdecode(path)
         children = self.matcher.children(text)
         place = Place(
@@ -477,10 +474,7 @@ class Names:
 
     def _ready(self, caller: Caller) -> bool:
         """Takes over the caller's umask; False if it is no longer there."""
-        umask = caller.umask()
-        if umask != self.umask:
-            os.umask(umask)
-            self.umask = umask
+        self.umasks.take_over(caller.pid)
         return caller.is_waiting()
 
 

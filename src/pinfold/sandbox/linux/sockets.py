@@ -27,11 +27,12 @@ import os
 from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
 
-from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS, openat2
+from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
+from pinfold.kernel.quick import copy_descriptor, openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
-from pinfold.kernel.sockets import bind
+from pinfold.kernel.sockets import bind, family
 from pinfold.model.names import NameRule, folded
-from pinfold.sandbox.linux.addresses import length_of, unix_address, unix_path
+from pinfold.sandbox.linux.addresses import AF_UNIX, length_of, unix_address, unix_path
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
@@ -59,7 +60,7 @@ class Sockets:
         self.records = records
         self.descriptors = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
         self.bound = Bound(room, self.descriptors)
-        self.binding = Binding(places, self.bound)
+        self.binding = Binding(proc, places, self.bound)
         self.waiting = Waiting(
             self.descriptors,
             lambda id_, error: respond(listener, id_, error=error),
@@ -75,7 +76,7 @@ class Sockets:
         held: tuple[int, ...] = (socket,)
         target: Hashable = address
         try:
-            path = unix_path(address)
+            path = self._path(socket, address)
             if path is None:
                 address = self.destination(address)
             else:
@@ -98,7 +99,7 @@ class Sockets:
 
     def bind(self, caller: Caller) -> None:
         address, socket = self._read(caller)
-        path = unix_path(address)
+        path = self._path(socket, address)
         if path is not None:
             return self._bind_path(caller, socket, address, path)
         # A port, or an abstract name: both belong to the session's network namespace.
@@ -128,13 +129,23 @@ class Sockets:
     def _read(self, caller: Caller) -> tuple[bytes, int]:
         """The address, copied, and the socket; raises OSError as the kernel would answer."""
         number, pointer, size, *_ = caller.arguments
+        socket = copy_descriptor(caller.pid, as_int(number))
+        if socket < 0:
+            raise OSError(-socket, "no such descriptor")
         length = length_of(size)
-        if length is None:
-            raise OSError(errno.EINVAL, "no address is of this length")
-        address = caller.memory(pointer, length) if length else b""
-        if len(address) != length:
-            raise OSError(errno.EFAULT, "the address ends early")
-        return address, caller.descriptor(as_int(number))
+        address = (
+            -errno.EINVAL if length is None else read_bytes(caller.pid, pointer, length) if length else b""
+        )
+        if isinstance(address, int):
+            os.close(socket)
+            raise OSError(-address, "no such address")
+        return address, socket
+
+    @staticmethod
+    def _path(socket: int, address: bytes) -> bytes | None:
+        """The path that this socket would take an address for; what is no unix socket takes it for none."""
+        path = unix_path(address)
+        return path if path is not None and family(socket) == AF_UNIX else None
 
     def _walk(self, caller: Caller, path: bytes) -> int:
         """What a path leads to as the caller sees it, as an O_PATH descriptor."""
@@ -143,17 +154,18 @@ class Sockets:
             if path.startswith(own):
                 number, _, rest = path[len(own) :].partition(b"/")
                 base = caller.descriptor(int(number)) if number.isdigit() else AT_FDCWD
-                if not rest:
+                if base != AT_FDCWD and not rest:
                     return base
         if base == AT_FDCWD and not path.startswith(b"/"):
             base = caller.directory(AT_FDCWD)
             if base < 0:
                 raise OSError(-base, "the working directory cannot be had")
-        try:
-            return openat2(base, rest, os.O_PATH, resolve=RESOLVE_NO_MAGICLINKS)
-        finally:
-            if base != AT_FDCWD:
-                os.close(base)
+        inode = openat2(base, rest, os.O_PATH, RESOLVE_NO_MAGICLINKS)
+        if base != AT_FDCWD:
+            os.close(base)
+        if inode < 0:
+            raise OSError(-inode, "it leads nowhere")
+        return inode
 
     def _reachable(self, caller: Caller, inode: int) -> Identity:
         """Which inode it is; raises OSError if the caller may not connect to it."""

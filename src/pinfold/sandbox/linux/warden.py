@@ -73,10 +73,10 @@ def serve(
 
 
 def drop_powers() -> None:
-    """Leaves the power to read callers, and two to be taken up: by the thread that binds sockets, and for
+    """Leaves the power to read callers, and some to be taken up: by the thread that binds sockets, and for
     the moment of a late mount (`late`)."""
     reading = 1 << capabilities.CAP_SYS_PTRACE
-    kept = reading | 1 << capabilities.CAP_NET_ADMIN | late.POWER
+    kept = reading | 1 << capabilities.CAP_NET_ADMIN | late.POWERS
     capabilities.drop_all(keep=kept)
     capabilities.capset(capabilities.Sets(reading, kept, 0))
 
@@ -95,6 +95,7 @@ class Warden:
         self.proc = proc
         granted = landlock_rules(operations)
         names = Names(proc, records, Grounds.of(operations), rules)
+        names.exemptions.append(Git(names.own, names._record))
         changed = [path for path, access in granted if "remove" in access]
         sockets = Sockets(listener, proc, bound, records, changed, rules, granted_sockets(operations))
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})

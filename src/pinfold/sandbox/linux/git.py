@@ -1,0 +1,183 @@
+"""What git may have of its protected names: a new hooks directory, and configuration that is vetted.
+
+Git writes its configuration as `config.lock` and renames that. The warden never lets such a file become the
+configuration: whoever wrote it may still hold it open. What it says is judged (`gitconfig`), and then:
+- A configuration that is mounted read-only is changed **in place**, under the mount, by one write: its inode
+  stays, and nobody inside was ever able to open it for writing. What a shorter text leaves of the longer one
+  is blank lines until it is cut off, so that a kill at any moment leaves a configuration that git reads.
+- A repository that is new has none yet. It gets a fresh inode, which has no name until its text is complete
+  (O_TMPFILE), so that nothing is left behind by a kill; then its name and a read-only mount, in a directory
+  that nobody can search meanwhile (`late.closed`). If that or a lease tells that somebody may have opened it
+  in between, it is taken away again, and in the end the call is refused.
+
+Accepted: a kill in those 2 ms leaves a directory of mode 0 behind, in a repository that was being made. So
+`config.worktree` is not born here: it would be in one that somebody has.
+
+In a new hooks directory there may be `*.sample`, which git never runs.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+
+from pinfold.kernel.files import linkat
+from pinfold.model.git_config import LARGEST
+from pinfold.sandbox.linux import late
+from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.gitconfig import objection
+from pinfold.sandbox.linux.names import PROTECTED, Spot, Verdict, Wish
+
+HOOKS = ".git/hooks"
+CONFIGURATIONS = {".git/config": b"config", ".git/config.worktree": b"config.worktree"}
+SAMPLE = re.compile(rb"[a-z][a-z0-9-]*\.sample")
+AT_SYMLINK_FOLLOW = 0x400
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+TRIES = 3
+
+Note = Callable[[Caller, str, str, str, str, bool], None]
+"""Records a refusal: caller, operation, path, rule, why, whether a person may grant it."""
+
+
+class Git:
+    """An exemption of `Names`."""
+
+    def __init__(self, own: int, note: Note) -> None:
+        self.own = own
+        """Our /proc/self/fd."""
+        self.note = note
+
+    def __call__(self, caller: Caller, wish: Wish) -> Verdict | None:
+        rule = wish.match.rule.name
+        if wish.match.rest:
+            return None
+        if rule == HOOKS:
+            return Verdict.GO_ON if _is_new_hook(wish) else None
+        lock = wish.other
+        if wish.operation != "rename" or lock is None or CONFIGURATIONS.get(rule) != wish.spot.name:
+            return None
+        if lock.name != wish.spot.name + b".lock" or lock.place.path != wish.spot.place.path:
+            return None
+        return self._configure(caller, wish, lock)
+
+    def _configure(self, caller: Caller, wish: Wish, lock: Spot) -> Verdict:
+        new, mode = _contents(lock.directory, lock.name)
+        exists = wish.spot.status() is not None
+        if not exists and wish.spot.name != b"config":
+            return Verdict.REFUSED
+        old = _contents(wish.spot.directory, wish.spot.name)[0] if exists else b""
+        why = objection(new, old)
+        if why:
+            self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, True)
+            caller.refuse(PROTECTED)
+        elif caller.is_waiting():
+            self._put(wish.spot, new, old, mode)
+            with suppress(FileNotFoundError):
+                os.unlink(lock.name, dir_fd=lock.directory)
+            caller.succeed()
+        return Verdict.ANSWERED
+
+    def _put(self, spot: Spot, new: bytes, old: bytes, mode: int) -> None:
+        try:
+            thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+        except FileNotFoundError:
+            return self._give_birth(spot, new, mode)
+        try:
+            if late.is_read_only(thing):
+                return _change_below(spot, thing, new, old)
+        finally:
+            os.close(thing)
+        # The host has just made it, and whoever is inside may hold it open: only the host may go on with it.
+        raise PermissionError(errno.EBUSY, "not mounted read-only yet")
+
+    def _give_birth(self, spot: Spot, text: bytes, mode: int) -> None:
+        for _ in range(TRIES):
+            with late.closed(spot.directory) as stayed_closed:
+                inode = self._named(spot, text, mode)
+                thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+                try:
+                    if _identity(thing) == inode:
+                        late.protect(thing)
+                        if _is_written_by_nobody(spot, inode, text) and stayed_closed():
+                            return
+                finally:
+                    os.close(thing)
+            late.take_away(spot.directory, spot.name)
+        raise PermissionError(errno.EBUSY, "somebody writes it")
+
+    def _named(self, spot: Spot, text: bytes, mode: int) -> tuple[int, int]:
+        """A fresh inode with the text, under its name; which inode that is."""
+        made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=spot.directory)
+        try:
+            _write(made, text)
+            os.fchmod(made, mode)
+            linkat(self.own, b"%d" % made, spot.directory, spot.name, AT_SYMLINK_FOLLOW)
+            return _identity(made)
+        finally:
+            os.close(made)
+
+
+def _is_new_hook(wish: Wish) -> bool:
+    spot = wish.spot
+    if spot.place.inside is None:
+        return wish.operation == "mkdir" and spot.name.rstrip(b"/") == b"hooks"
+    in_hooks = spot.place.path.endswith("/hooks") and not spot.place.path.endswith("/hooks/hooks")
+    return wish.operation == "open" and in_hooks and SAMPLE.fullmatch(spot.name) is not None
+
+
+def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
+    """The text and mode of a plain file that has one name."""
+    file = os.open(name, READ, dir_fd=directory)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(errno.EPERM, "no plain file")
+        return os.pread(file, LARGEST + 1, 0), stat.S_IMODE(status.st_mode) & 0o777
+    finally:
+        os.close(file)
+
+
+def _change_below(spot: Spot, thing: int, new: bytes, old: bytes) -> None:
+    """Writes the text into the file under a mount."""
+    directory = late.uncovered(spot.directory)
+    try:
+        file = os.open(spot.name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    finally:
+        os.close(directory)
+    try:
+        same = _identity(file) == _identity(thing) and os.pread(file, LARGEST + 1, 0) == old
+        if not same or os.fstat(file).st_nlink != 1:
+            raise PermissionError(errno.EBUSY, "it is another by now, or has another name")
+        if len(new) > len(old):
+            os.posix_fallocate(file, 0, len(new))
+        _write(file, new + b"\n" * (len(old) - len(new)))
+        os.ftruncate(file, len(new))
+    finally:
+        os.close(file)
+
+
+def _write(file: int, text: bytes) -> None:
+    if os.pwrite(file, text, 0) != len(text):
+        raise OSError(errno.ENOSPC, "not all of it was written")
+
+
+def _is_written_by_nobody(spot: Spot, inode: tuple[int, int], text: bytes) -> bool:
+    """Whether the name leads, read-only, to this inode, it has this text, and nobody could change that."""
+    file = os.open(spot.name, READ, dir_fd=spot.directory)
+    try:
+        if not late.is_read_only(file) or _identity(file) != inode:
+            return False
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        return os.pread(file, LARGEST + 1, 0) == text
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino

@@ -1,0 +1,334 @@
+"""What git can do in a pen whose protected names are surveyed, and what nobody can make of it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from glob import glob
+from typing import Any
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.sandbox.backend import Request, Result
+from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.session.survey import Surveyor
+
+WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
+BLOCKED = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
+PYTHON = "/usr/bin/python3"
+OPEN: list["Bench"] = []
+
+
+class Bench:
+    def __init__(self, *roots: str) -> None:
+        self.roots = [os.path.abspath(root) for root in roots or (".",)]
+        self.backend = LinuxBackend()
+        self.session = self.backend.open_session(self.roots, Surveyor(self.roots, os.environ["HOME"]))
+        OPEN.append(self)
+
+    def run(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> Result:
+        return self.session.run(Request(command, policy, more.pop("cwd", self.roots[0]), **more))
+
+    def out(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> str:
+        result = self.run(command, policy, **more)
+        assert result.exit_code == 0, (command, result)
+        return os.fsdecode(result.stdout)
+
+    def fails(self, command: str, policy: SandboxPolicy = WRITING, **more: Any) -> Result:
+        result = self.run(command, policy, **more)
+        assert result.exit_code, (command, result)
+        return result
+
+    def close(self) -> None:
+        self.session.close()
+        self.backend.close()
+
+
+def git(*arguments: str, cwd: str = ".") -> str:
+    done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, (arguments, done)
+    return done.stdout
+
+
+def repository(path: str) -> None:
+    git("init", "-q", "-b", "main", path)
+    git("config", "user.name", "A", cwd=path)
+    git("config", "user.email", "a@b", cwd=path)
+    with open(f"{path}/file", "w") as file:
+        file.write("one\n")
+    git("add", ".", cwd=path)
+    git("commit", "-q", "-m", "first", cwd=path)
+
+
+def listing(top: str = ".") -> list[str]:
+    return sorted(os.path.join(where, name) for where, ds, fs in os.walk(top) for name in (*ds, *fs))
+
+
+EVERYDAY = """set -e
+echo two > file && git commit -qam second
+git branch topic && git checkout -q topic && echo three > other && git add other && git commit -qm third
+git checkout -q - && git merge -q --no-ff -m merged topic && git branch -q -d topic
+echo four > file && git stash -q && git stash pop -q && git checkout -q -- file
+git tag v1 && git rebase -q HEAD~1 && git reset -q --hard HEAD && git gc -q && git status --porcelain
+"""
+
+
+def everyday_work_in_a_plain_repository() -> None:
+    repository("one")
+    bench = Bench("one")
+    assert bench.out(EVERYDAY) == ""
+    git("fsck", "--strict", cwd="one")
+    closes("one/.git", bench, "one")
+
+
+def closes(directory: str, bench: Bench, where: str) -> None:
+    """What in a git directory would make git run something, or lead it elsewhere, cannot be had."""
+    at = os.path.abspath(directory)
+    cwd = os.path.abspath(where)
+    before = {name: read(f"{at}/{name}") for name in ("config", "commondir", "gitdir")}
+    for name in ("hooks/pre-commit", "config", "config.worktree", "info/attributes", "commondir", "gitdir",
+                 "objects/info/alternates", "modules/x/hooks/post-checkout", "modules/x/config"):  # fmt: skip
+        bench.run(f"mkdir -p {at}/modules/x/hooks {at}/info; echo x >> {at}/{name}", cwd=cwd)
+        bench.run(f"echo x > {at}/y; mv -f {at}/y {at}/{name}", cwd=cwd)
+        bench.run(f"echo x > {at}/y; ln -f {at}/y {at}/{name}; ln -sf {at}/y {at}/{name}", cwd=cwd)
+        bench.run(f"rm -f {at}/y", cwd=cwd)
+        if name in before:
+            assert read(f"{at}/{name}") == before[name], name
+        else:
+            assert not os.path.lexists(f"{at}/{name}"), name
+    bench.fails(f"mv {at} {at}2 || {PYTHON} -c \"import os; os.rename('{at}', '{at}2')\"", cwd=cwd)
+    bench.fails(f"mv {at}/hooks {at}/hooks2", cwd=cwd)
+    bench.run(f"rmdir {at}/modules/x/hooks {at}/modules/x {at}/modules", cwd=cwd)
+
+
+def read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def blocked_git_writes_close_it_all() -> None:
+    repository("one")
+    bench = Bench("one")
+    before = listing("one")
+    bench.out("git log -1 && git status && echo new > file", BLOCKED)
+    for line in ("git commit -qam x", "git branch b", "git stash", "git init sub", "git config user.name x"):
+        bench.fails(line, BLOCKED)
+    bench.run("rm -rf sub", BLOCKED)
+    assert listing("one") == before
+
+
+def new_repositories_work_and_run_nothing() -> None:
+    bench = Bench()
+    script = """set -e
+git init -q -b main new && cd new
+git config user.name A && git config user.email a@b && git config --unset user.name && git config user.name B
+echo x > file && git add file && git commit -qm first
+git remote add origin https://example.com/x.git && git remote set-url origin git@example.com:x/y.git
+git branch -q topic && git branch -q --track follow topic && git config --list --local
+cd .. && git clone -q new copy && git -C copy log --oneline && git -C copy fetch -q
+"""
+    text = bench.out(script)
+    assert "branch.follow.merge=refs/heads/topic" in text and "user.name=B" in text
+    git("fsck", cwd="new")
+    git("fsck", cwd="copy")
+    assert "B" in git("log", "-1", "--format=%an", cwd="new")
+    assert set(os.listdir("new/.git/hooks")) and all(
+        n.endswith(".sample") for n in os.listdir("new/.git/hooks")
+    )
+    assert not [name for name in listing() if "lock" in name or "pinfold" in name]
+    for where in ("new", "copy"):
+        closes(f"{where}/.git", bench, where)
+        # The same holds for the next pen.
+        bench.session.look_again()
+        closes(f"{where}/.git", bench, where)
+
+
+def configuration_that_runs_something_is_refused() -> None:
+    repository("one")
+    git("config", "alias.st", "status", cwd="one")
+    bench = Bench("one")
+    bench.out("git init -q sub")
+    for where in (".", "sub"):
+        for key, value in (
+            ("core.fsmonitor", "./evil"),
+            ("core.hooksPath", "evil"),
+            ("core.sshCommand", "evil"),
+            ("alias.st", "!evil"),
+            ("include.path", "../evil"),
+            ("filter.x.clean", "evil"),
+            ("remote.o.url", "ext::sh -c evil"),
+            ("remote.o.uploadpack", "evil"),
+            ("core.worktree", "/"),
+            ("url.ext::x.insteadOf", "https://"),
+        ):
+            result = bench.fails(f"git -C {where} config '{key}' '{value}'")
+            (violation,) = result.violations
+            assert key.lower().split(".")[0] in violation.why and violation.path.endswith("/.git/config"), (
+                result
+            )
+        assert b"evil" not in (read(f"one/{where}/.git/config") or b"")
+    bench.fails("git config --unset alias.st")
+    bench.out("git config user.name C && git remote add o https://example.com/a && git st")
+    assert git("config", "alias.st", cwd="one") == "status\n"
+    assert git("config", "user.name", cwd="one") == "C\n"
+    assert not os.path.exists("one/.git/config.lock")
+
+
+def a_configuration_that_is_held_open_is_not_taken() -> None:
+    """Whoever wrote the lock file, and every name it has, keeps nothing of the configuration."""
+    bench = Bench()
+    script = """
+import os, subprocess
+subprocess.run(["git", "init", "-q", "new"], check=True)
+os.chdir("new/.git")
+lock = open("config.lock", "w+")
+lock.write("[user]\\n\\tname = A\\n"); lock.flush()
+os.link("config.lock", "other")
+os.rename("config.lock", "config")
+lock.write("[core]\\n\\tfsmonitor = ./evil\\n"); lock.flush()
+with open("other", "a") as other:
+    other.write("[core]\\n\\tpager = ./evil\\n")
+for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_RDONLY | os.O_TRUNC):
+    try:
+        os.open("config", flags)
+    except OSError as error:
+        assert error.errno == 30, error
+    else:
+        raise SystemExit("it could be opened")
+path = os.open("config", os.O_PATH)
+try:
+    os.open(f"/proc/self/fd/{path}", os.O_WRONLY)
+except OSError as error:
+    assert error.errno == 30, error
+else:
+    raise SystemExit("it could be opened by its descriptor")
+"""
+    with open("script.py", "w") as file:
+        file.write(script)
+    bench.out(f"{PYTHON} script.py")
+    assert read("new/.git/config") == b"[user]\n\tname = A\n"
+
+
+def a_lock_that_is_no_file_of_its_own_is_refused() -> None:
+    repository("one")
+    before = read("one/.git/config")
+    bench = Bench("one")
+    bench.fails("ln -s /etc/passwd .git/config.lock && mv .git/config.lock .git/config")
+    bench.run("rm -f .git/config.lock")
+    bench.fails("mkfifo .git/config.lock && mv .git/config.lock .git/config", timeout=20)
+    bench.run("rm -f .git/config.lock")
+    bench.fails("mkdir .git/config.lock && mv -T .git/config.lock .git/config")
+    bench.fails("mkdir x && printf '[user]\\n' > x/config.lock && mv x/config.lock .git/config")
+    assert read("one/.git/config") == before
+
+
+RACE = """
+import os, subprocess, sys
+flags, opens = int(sys.argv[1]), sys.argv[2] == "opens"
+child = os.fork()
+if child == 0:
+    caught = []
+    for n in range(int(sys.argv[3])):
+        turns = 0
+        while True:
+            turns += 1
+            if turns % 1000 == 0 and os.path.exists("stop"):
+                break
+            try:
+                if opens:
+                    os.chmod(f"r{n}/.git", 0o755)
+                caught.append(os.open(f"r{n}/.git/config", flags))
+                break
+            except OSError:
+                pass
+    wrote = 0
+    for descriptor in caught:
+        try:
+            again = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY)
+            wrote += os.write(again, b"[core]\\nfsmonitor = evil") > 0
+        except OSError:
+            pass
+    print(len(caught), wrote)
+    os._exit(0)
+made = 0
+for n in range(int(sys.argv[3])):
+    made += subprocess.run(["git", "init", "-q", f"r{n}"], capture_output=True).returncode == 0
+open("stop", "w").close()
+os.waitpid(child, 0)
+print(made)
+"""
+
+
+def nobody_gets_hold_of_a_configuration_while_it_is_born() -> None:
+    """A program that opens each new configuration as soon as it can, to write it later."""
+    with open("race.py", "w") as file:
+        file.write(RACE)
+    bench = Bench()
+    for flags, opens in (
+        (os.O_WRONLY, "waits"),
+        (os.O_PATH, "waits"),
+        (os.O_PATH, "opens"),
+        (os.O_RDWR, "opens"),
+    ):
+        told = bench.out(f"{PYTHON} race.py {flags} {opens} 25; rm -f stop", timeout=60)
+        print(flags, opens, told.split())
+        texts = [read(f"r{n}/.git/config") or b"" for n in range(25)]
+        assert not any(b"evil" in text for text in texts), told
+        assert opens == "opens" or all(texts), told
+        for name in glob("r[0-9]*"):
+            shutil.rmtree(name)
+
+
+def nothing_is_left_in_the_tree_even_when_killed() -> None:
+    repository("one")
+    before, status = listing("one"), git("status", "--porcelain", "--ignored", cwd="one")
+    config = read("one/.git/config")
+    bench = Bench("one")
+    bench.out("true")
+    assert listing("one") == before
+    for n in range(12):
+        command = bench.session.start(
+            Request("while :; do git config user.name $RANDOM; done", WRITING, bench.roots[0])
+        )
+        time.sleep(0.05 + n * 0.003)
+        if n == 11:
+            assert bench.backend.keeping
+            bench.backend.keeping.process.kill()
+            with suppress(ConfinementError):
+                command.wait()
+        else:
+            command.cancel()
+            command.wait()
+        # What git itself leaves when it is killed.
+        if os.path.exists("one/.git/config.lock"):
+            os.unlink("one/.git/config.lock")
+        assert git("config", "user.email", cwd="one") == "a@b\n"
+    assert listing("one") == before and git("status", "--porcelain", "--ignored", cwd="one") == status
+    git("config", "user.name", "A", cwd="one")
+    assert config == read("one/.git/config")
+
+
+PROBES = [
+    name
+    for name, value in list(globals().items())
+    if callable(value) and getattr(value, "__module__", "") == __name__ and name.islower()
+    and name not in ("git", "repository", "listing", "closes", "read")
+]  # fmt: skip
+
+if __name__ == "__main__":
+    os.environ |= {"GIT_CONFIG_NOSYSTEM": "1"}
+    try:
+        globals()[sys.argv[1]]()
+    except ConfinementError as error:
+        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
+            print(f"this machine has no user namespaces for us: {error}")
+            sys.exit(77)
+        raise
+    finally:
+        for bench in OPEN:
+            bench.close()

@@ -1,0 +1,17 @@
+"""Git in a pen, as root and as an ordinary user."""
+
+import sys
+
+import pytest
+
+from tests.sandbox.git_probes import PROBES
+from tests.sandbox.people import USERS, house, run_as
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this kind are Linux's")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("probe", PROBES)
+def test_git(probe: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, probe, where, "tests.sandbox.git_probes")
