@@ -2,13 +2,15 @@
 # make kernel the fence in the making, tried on this machine's kernel
 # make check  ruff and mypy
 # make bench  speed, as ratios in one run
+# make peers  other fences for `make bench` to compare with, into $PINFOLD_PEERS or ~/.cache/pinfold-peers
 PYTHON := .venv/bin/python
+PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 
 # What needs this very kernel: not part of `make test` until the fence is.
 ON_KERNEL := tests/kernel tests/sandbox/seccomp/test_kernel.py \
 	tests/sandbox/test_backend.py tests/sandbox/test_claims.py tests/sandbox/test_pen.py
 
-.PHONY: test kernel check bench clean
+.PHONY: test kernel check bench peers clean
 
 test: .venv/tested
 	$(PYTHON) -m pytest -n 2 --dist loadfile $(ON_KERNEL:%=--ignore=%)
@@ -23,6 +25,17 @@ check: .venv/tested
 
 bench: .venv/tested
 	$(PYTHON) bench/decide.py
+	$(PYTHON) -m bench.peers
+
+# srt calls bwrap, socat and rg. Without root, what is missing of the system's packages has to be there already.
+peers:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then for pair in \
+		bwrap:bubblewrap socat:socat rg:ripgrep node:nodejs npm:npm; do \
+		command -v "$${pair%%:*}" >/dev/null || apt-get install --yes --quiet "$${pair##*:}" || exit 1; done; fi
+	mkdir -p "$(PEERS)"
+	npm install --no-audit --no-fund --prefix "$(PEERS)" @anthropic-ai/sandbox-runtime @openai/codex
+	python3 -m venv "$(PEERS)/venv"
+	"$(PEERS)/venv/bin/python" -m pip install --quiet --upgrade sandlock
 
 .venv/tested: pyproject.toml
 	./pinfold --version

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from statistics import median
 
-from bench.pen import memory, timed
+from bench.memory import megabytes
+from bench.works import timed
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Request
@@ -77,7 +78,7 @@ def bench(work: str, rounds: int) -> None:
     for turn in range(rounds):
         for name, run in ways.items():
             line = UNPACK.format(f"{work}/{name}{turn}", work)
-            times[name].append(timed(partial(run, ["sh", "-c", line])))
+            times[name].append(timed(partial(run, ["sh", "-c", line])) * 1e3)
     ours, theirs = median(times["pen"]), median(times["bare"])
     print(f"unpack {FILES} files and rm   pen {ours:8.1f} ms  bare {theirs:8.1f} ms  {ours / theirs:5.2f}x")
     found: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
@@ -89,7 +90,8 @@ def bench(work: str, rounds: int) -> None:
         print(f"{what:28} pen {ours:8.1f} us  bare {theirs:8.1f} us  +{ours - theirs:.1f} us")
     if os.geteuid() == 0:
         both = [pen.pid, *wardens(session.keeping.process.pid)]
-        print(f"memory of the pen (PSS)     {sum(map(memory, both)):8.2f} MB")
+        if (memory := megabytes(both)) is not None:
+            print(f"memory of the pen (PSS)     {memory:8.2f} MB")
     session.close()
     backend.close()
 

@@ -1,0 +1,191 @@
+"""The same work bare, in pinfold and in other fences, taking turns in one run; prints ratios to bare.
+
+Run: `make bench`, or `.venv/bin/python -m bench.peers --help`. `make peers` installs the others into
+$PINFOLD_PEERS (~/.cache/pinfold-peers); those on PATH count too. Whoever is not there, or fails to fence a
+command when tried, is named with the reason and not timed.
+
+Turns keep the ratios honest where the machine changes its pace; who goes first changes from round to round.
+It works in $TMPDIR, or else in the home directory, since fences replace /tmp.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from time import monotonic
+
+from bench.contenders import BARE, CONTENDERS, Contender, ContenderError, Place, Runner, require_fence
+from bench.ground import Ground
+from bench.memory import Crowd, crowd
+from bench.report import Outcome, Report, as_data, as_page, as_picture, as_text
+from bench.works import PENS, WORKS, Turn, Work
+
+DOCS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs")
+CROWD = "pens"
+FEWEST = 3
+"""Turns that everyone gets in a work, however slow."""
+PATIENCE, HURRY = 20.0, 2.0
+"""Seconds of turns after which a contender leaves a work to the faster ones."""
+
+Found = dict[str, tuple[Contender, str]]
+"""Who takes part, and by which program."""
+
+
+class Progress:
+    """At most a line a second, on stderr."""
+
+    def __init__(self) -> None:
+        self.last = monotonic()
+
+    def tell(self, text: str) -> None:
+        if monotonic() - self.last >= 1:
+            self.last = monotonic()
+            print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def ready(stack: ExitStack, contender: Contender, program: str, ground: Ground) -> tuple[Place, Runner]:
+    place = stack.enter_context(ground.place())
+    return place, stack.enter_context(closing(contender.ready(program, place)))
+
+
+def look_for(contenders: Sequence[Contender]) -> tuple[Found, dict[str, str]]:
+    """Before HOME is another: the others may be installed in it."""
+    found: Found = {}
+    absent: dict[str, str] = {}
+    for contender in contenders:
+        try:
+            found[contender.name] = contender, contender.find()
+        except ContenderError as error:
+            absent[contender.name] = str(error)
+    return found, absent
+
+
+def tried(found: Found, ground: Ground, progress: Progress) -> tuple[Found, dict[str, str]]:
+    """Who fences, and why the others do not."""
+    fit: Found = {}
+    failed: dict[str, str] = {}
+    for name, (contender, program) in found.items():
+        progress.tell(f"trying {name}")
+        try:
+            with ExitStack() as stack:
+                place, runner = ready(stack, contender, program, ground)
+                if contender is not BARE:
+                    require_fence(runner, place)
+            fit[name] = contender, program
+        except (ContenderError, OSError) as error:
+            failed[name] = f"failed: {error}"
+    return fit, failed
+
+
+def compete(
+    work: Work, found: Found, ground: Ground, options: argparse.Namespace, progress: Progress
+) -> Outcome:
+    seconds: dict[str, list[float]] = {name: [] for name in found if not work.among or name in work.among}
+    spent = dict.fromkeys(seconds, 0.0)
+    troubles: dict[str, str] = {}
+    standing: dict[str, Turn] = {}
+    rounds = max(FEWEST, round(options.rounds * work.turns))
+
+    def turn_of(name: str, stack: ExitStack) -> Turn:
+        contender, program = found[name]
+        place, runner = ready(stack, contender, program, ground)
+        work.prepare(place, options.scale)
+        runner.run(["true"])
+        return Turn(contender, program, place, runner, options.scale)
+
+    def take(name: str, whole: ExitStack) -> float:
+        if work.fresh:
+            with ExitStack() as own:
+                return work.measure(turn_of(name, own))
+        if name not in standing:
+            standing[name] = turn_of(name, whole)
+            work.measure(standing[name])  # what only a first time costs
+        return work.measure(standing[name])
+
+    with ExitStack() as whole:
+        for number in range(rounds):
+            order = list(seconds)
+            order = order[number % len(order) :] + order[: number % len(order)]
+            for name in order:
+                late = number >= FEWEST and name != BARE.name and spent[name] > options.patience
+                if late or name in troubles:
+                    continue
+                progress.tell(f"{work.name}: {name}, round {number + 1} of {rounds}")
+                began = monotonic()
+                try:
+                    seconds[name].append(take(name, whole))
+                except (ContenderError, OSError) as error:
+                    troubles[name] = str(error)
+                spent[name] += monotonic() - began
+            if (
+                all(name in troubles or spent[name] > options.patience for name in seconds)
+                and number >= FEWEST
+            ):
+                break
+    return Outcome(work, {name: times for name, times in seconds.items() if name not in troubles}, troubles)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    works, contenders = [work.name for work in WORKS] + [CROWD], [one.name for one in CONTENDERS]
+    parser = argparse.ArgumentParser(prog="bench.peers", description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, help="turns of each in a work of middle length (20)")
+    parser.add_argument("--quick", action="store_true", help="3 rounds, and a tenth of the files")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=works + contenders, default=[],
+        help=f"works ({', '.join(works)}) or contenders ({', '.join(contenders)}); bare is always there",
+    )  # fmt: skip
+    parser.add_argument("--json", metavar="FILE", help="every figure, into a file")
+    parser.add_argument("--docs", action="store_true", help="write docs/peers.md and docs/peers.svg")
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (3 if options.quick else 20)
+    options.scale, options.patience = (0.1, HURRY) if options.quick else (1.0, PATIENCE)
+    options.works = [name for name in works if name in options.only] or works
+    wanted = [name for name in contenders if name in options.only] or contenders
+    options.contenders = [one for one in CONTENDERS if one is BARE or one.name in wanted]
+    return options
+
+
+def forget_settings(home: str) -> None:
+    """Nobody's own settings count, and a Python that may not keep what it compiled would start late."""
+    os.environ["HOME"] = home
+    ours = ("XDG_", "PINFOLD_", "CODEX_", "CLAUDE_", "GIT_", "PYTHONDONT", "PYTHONUNBUFFERED")
+    for name in [name for name in os.environ if name.startswith(ours)]:
+        del os.environ[name]
+
+
+def bench(options: argparse.Namespace) -> Report:
+    found, absent = look_for(options.contenders)
+    with closing(Ground()) as ground:
+        forget_settings(ground.home)
+        progress = Progress()
+        fit, failed = tried(found, ground, progress)
+        outcomes = [
+            compete(work, fit, ground, options, progress) for work in WORKS if work.name in options.works
+        ]
+        many: Crowd | None = None
+        if CROWD in options.works and "pinfold" in fit:
+            progress.tell("pens at once")
+            with ground.place() as place:
+                many = crowd(place, max(1, int(PENS * options.scale)))
+        versions = {name: contender.version(program) for name, (contender, program) in fit.items()}
+        return Report(outcomes, versions, {**absent, **failed}, many, ground.kind, options.scale)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    report = bench(options)
+    print(as_text(report))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(as_data(report), file, indent=1)
+    if options.docs:
+        for name, text in (("peers.md", as_page(report)), ("peers.svg", as_picture(report))):
+            with open(os.path.join(DOCS, name), "w") as file:
+                file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""The side by side bench runs as anyone, and tells of those who cannot take part."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from bench.contenders import CONTENDERS, ContenderError, OneShots, Place, require_fence
+from bench.report import Outcome, Report, as_page, as_picture
+from bench.works import WORKS
+
+from tests.sandbox.people import USERS, house, run_as
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fences compared are Linux's")
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_bare_and_pinfold_take_turns(user: str) -> None:
+    with house(user) as where:
+        run_as(user, "ratios_of_true", where, "tests.bench.probes")
+
+
+def test_no_fence_at_all_is_found_out(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    (tmp_path / "work").mkdir()
+    with pytest.raises(ContenderError, match="outside of its workspace"):
+        require_fence(OneShots([], place), place)
+
+
+def test_a_ratio_counts_the_rounds_that_both_took() -> None:
+    outcome = Outcome(WORKS[0], {"bare": [1.0, 1.0, 9.0, 9.0, 9.0], "srt": [4.0, 4.0]}, {})
+    assert outcome.ratio("srt") == 4
+    assert outcome.ratio("codex") is None
+
+
+def test_the_page_and_the_picture_show_who_took_part() -> None:
+    outcome = Outcome(WORKS[0], {"bare": [0.001], "pinfold": [0.002]}, {"bwrap": "exit 1: no"})
+    versions = {"bare": "", "pinfold": "1", "bwrap": "2"}
+    report = Report([outcome], versions, {"srt": "not installed"}, None, "a directory", 1.0)
+    page = as_page(report)
+    assert "| 1 ms | 2x | failed |" in page
+    assert "- srt: not installed." in page
+    assert "- true, bwrap: exit 1: no." in page
+    assert "pinfold: 2x" in as_picture(report)
+
+
+def test_names_of_works_and_contenders_differ() -> None:
+    names = [work.name for work in WORKS] + [contender.name for contender in CONTENDERS]
+    assert len(set(names)) == len(names)
