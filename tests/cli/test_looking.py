@@ -99,6 +99,14 @@ def test_selftest_tells_every_attack(tmp_path: Path) -> None:
     assert {"name", "tries", "claim", "outcome", "detail", "needs_root"} == set(said["attacks"][0])
 
 
+def test_selftest_without_a_place_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".cache").write_text("")
+    run = pinfold("selftest", home=tmp_path)
+    assert run.returncode == 125
+    assert run.stderr.startswith("pinfold: no place for the self-test could be made: ")
+    assert run.stderr.count("\n") == 1
+
+
 def test_every_claim_of_an_attack_is_one_of_ours() -> None:
     from pinfold.sandbox.attacks.all import ATTACKS
     from pinfold.sandbox.attacks.attack import BOUNDARY

@@ -3,10 +3,11 @@
 import os
 import sys
 
+from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.all import ATTACKS
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import Layer
-from pinfold.sandbox.linux.machine import ask_machine
+from pinfold.sandbox.linux.machine import ask_machine, try_machine
 from pinfold.sandbox.none import NoBackend
 from pinfold.session.selftest import Finding, selftest
 from pinfold.session.selftest.run import attack_all
@@ -31,9 +32,13 @@ LACKING = (
 )
 """What the kernel says where it was built without the thing that is attacked."""
 MOST_LACKING = 8
+NO_FENCE = (Layer.NAMESPACES, Layer.PROC)
 
 
 def fence_holds() -> None:
+    if lost := [gap.why for gap in judge(try_machine(), SandboxPolicy()).missing if gap.layer in NO_FENCE]:
+        print(f"this machine holds no fence: {lost[0]}")
+        sys.exit(77)
     findings = list(selftest(os.environ))
     with Scratch(os.environ) as scratch:
         missing = {gap.layer for gap in judge(ask_machine(), scratch.policy).missing}

@@ -103,6 +103,8 @@ def _pen(policy: SandboxPolicy) -> Standing:
             backend.close()
     except ConfinementError as error:
         return Standing("a pen", State.NOT, str(error), REPORT)
+    except OSError as error:
+        return Standing("a pen", State.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME")
     finally:
         backend.close()
     if result.exit_code != 0:

@@ -124,7 +124,14 @@ def own_address() -> str | None:
 
 def _unix(path: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
     bait = socket.socket(socket.AF_UNIX, kind)
-    bait.bind(path)
+    directory, name = os.path.split(path)
+    if directory:
+        # By a descriptor: an address has room for 107 bytes, and a home may be deep.
+        held = os.open(directory, os.O_PATH | os.O_CLOEXEC)
+        bait.bind(f"/proc/self/fd/{held}/{name}")
+        os.close(held)
+    else:
+        bait.bind(path)
     bait.setblocking(False)
     if kind != socket.SOCK_DGRAM:
         bait.listen()

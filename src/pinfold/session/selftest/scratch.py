@@ -13,6 +13,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from pinfold.model.errors import PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.hidden import hidden_by
@@ -53,6 +54,9 @@ class Scratch:
         self.closing = ExitStack()
         try:
             self._make(environ)
+        except OSError as error:
+            self.closing.close()
+            raise PinfoldError(f"no place for the self-test could be made: {error}") from None
         except BaseException:
             self.closing.close()
             raise
