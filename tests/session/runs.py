@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from msgspec import json
@@ -153,10 +152,8 @@ def every_run_is_journaled_first() -> None:
         "session = pinfold.Session([os.getcwd()], settings={})\n"
         "session.run('echo > begun; sleep 100')\n"
     )
-    host = subprocess.Popen([sys.executable, "-c", program])
-    wait_until(lambda: os.path.exists("begun"))
-    host.kill()
-    host.wait()
+    with _host(program):
+        wait_until(lambda: os.path.exists("begun"))
     (entry,) = journal()
     assert entry.kind == "run" and entry.data["command"] == "echo > begun; sleep 100"
 
@@ -430,15 +427,22 @@ def a_terminal_is_a_real_one() -> None:
 
 
 def killing_the_host_ends_everything() -> None:
-    program = (
-        "import pinfold, os; pinfold.Session([os.getcwd()], settings={}).run('echo $$ > begun; sleep 546')"
-    )
-    host = subprocess.Popen([sys.executable, "-c", program])
-    wait_until(lambda: os.path.exists("begun"))
-    assert _sleeping("546")
-    host.send_signal(signal.SIGKILL)
-    host.wait()
-    wait_until(lambda: not _sleeping("546"))
+    seconds = f"600.{os.getpid()}"
+    line = f"echo > begun; sleep {seconds}"
+    with _host(f"import pinfold, os; pinfold.Session([os.getcwd()], settings={{}}).run({line!r})"):
+        wait_until(lambda: os.path.exists("begun") and _sleeping(seconds))
+    wait_until(lambda: not _sleeping(seconds))
+
+
+@contextmanager
+def _host(program: str) -> Iterator[None]:
+    """Another process that runs this; killed in the end."""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _finish(writer: int, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """Carries the bytes of one running command, until it ends, is cancelled or runs out of time.
 
 It knows descriptors and a clock, not what is behind them: where output comes from, where input goes, which
-descriptor tells the end (`read_end` says how), and how to `kill`.
+descriptor tells the end (`read_end` says how), how to `kill`, and whom to `nudge` when nothing comes.
 
 Facts that shape it:
 - Processes that a command left behind hold its pipes open. The command is over when its first process is;
@@ -40,12 +40,14 @@ class Pump:
         leave: Callable[[list[int]], None],
         feed: tuple[int, bytes | int] | None = None,
         timeout: float | None = None,
+        nudge: Callable[[], None] = lambda: None,
     ) -> None:
         self.streams = streams
         self.end = end
         self.read_end = read_end
         self.kill = kill
         self.leave = leave
+        self.nudge = nudge
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.timed_out = False
         self.killed: float | None = None
@@ -66,8 +68,10 @@ class Pump:
                     yield from self._moved(descriptor, events)
                 if self.exited is None and any(descriptor == self.end for descriptor, _ in ready):
                     self._ended()
-                elif not ready and (self._unreported() or self._late()):
-                    break
+                elif not ready:
+                    self.nudge()
+                    if self._unreported() or self._late():
+                        break
         finally:
             self._close()
         if self.exited:

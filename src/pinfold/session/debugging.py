@@ -14,24 +14,39 @@ from pinfold.session.execution import End
 After = Callable[[int, End], None]
 
 
-def debugged(after: After, policy: SandboxPolicy, request: Request, plan: str) -> After:
-    """The same as `after`, with the debug output besides. The directory is made now, while it can stop us."""
-    output = DebugOutput(policy.debug_output_dir or "")
-    line = request.command if isinstance(request.command, str) else " ".join(request.command)
+class Debugging:
+    """Of one run."""
 
-    def both(entry: int, end: End) -> None:
-        after(entry, end)
-        told = {"id": entry, "command": storable(line), "cwd": storable(request.cwd), "enforced": bool(plan)}
-        output.log({**told, **end._asdict()})
-        output.run(
+    def __init__(self, policy: SandboxPolicy, request: Request) -> None:
+        self.output = DebugOutput(policy.debug_output_dir or "")
+        self.policy = policy
+        self.request = request
+
+    def after(self, after: After, plan: str) -> After:
+        """The same as `after`, with the debug output besides."""
+
+        def both(entry: int, end: End) -> None:
+            after(entry, end)
+            self._write(entry, end, plan)
+
+        return both
+
+    def _write(self, entry: int, end: End, plan: str) -> None:
+        command = self.request.command
+        told = {
+            "id": entry,
+            "command": storable(command if isinstance(command, str) else " ".join(command)),
+            "cwd": storable(self.request.cwd),
+            "enforced": bool(plan),
+        }
+        self.output.log({**told, **end._asdict()})
+        self.output.run(
             entry,
             {
                 **told,
-                "policy": Raw(to_json(policy).encode()),
-                "converted": to_executor(policy),
+                "policy": Raw(to_json(self.policy).encode()),
+                "converted": to_executor(self.policy),
                 "plan": storable(plan).splitlines(),
                 "end": end._asdict(),
             },
         )
-
-    return both

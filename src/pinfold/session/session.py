@@ -5,6 +5,7 @@ outside where settings or a person said so. Whatever goes wrong on this way ends
 """
 
 import os
+from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
@@ -23,6 +24,8 @@ from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
+    from pinfold.sandbox.backend import Request as Start
+    from pinfold.session.debugging import Debugging
     from pinfold.session.execution import End, Execution
     from pinfold.session.fences import Fences
     from pinfold.session.ledger import Ledger
@@ -62,6 +65,7 @@ class Session:
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self._overrides = dict(overrides or {})
         self._talk = Talk(conversation, generation, model)
+        self._lock = allocate_lock()
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),))
@@ -136,6 +140,7 @@ class Session:
         terminal: tuple[int, int] | None = None,
     ) -> "Execution":
         """The same, under way: take its events as they come. `terminal` is rows and columns of one."""
+        from pinfold.sandbox.backend import Request as Start
         from pinfold.session.execution import Execution
         from pinfold.session.result import is_allowed
 
@@ -148,8 +153,6 @@ class Session:
         if not allowed:
             return Execution(decision, settlement)
         policy = self._approved(decision)
-        from pinfold.sandbox.backend import Request as Start
-
         start = Start(
             command=command.argv if command.argv is not None else command.command,
             policy=policy,
@@ -161,6 +164,8 @@ class Session:
             output=policy.limits.output,
             terminal=terminal,
         )
+        after: Callable[[int, End], None] = self.ledger.after
+        debug = self._debugging(policy, start)
         pens = self.fences.fenced() if decision.sandboxed else self.fences.unfenced()
         began = monotonic()
         try:
@@ -168,11 +173,8 @@ class Session:
         except ConfinementError as error:
             self.ledger.failed(entry, error)
             raise
-        after: Callable[[int, End], None] = self.ledger.after
-        if policy.debug_output_dir:
-            from pinfold.session.debugging import debugged
-
-            after = debugged(after, policy, start, pens.plan(policy))
+        if debug:
+            after = debug.after(after, pens.plan(policy))
         return Execution(decision, settlement, running, lambda end: after(entry, end), began)
 
     def close(self) -> None:
@@ -224,6 +226,14 @@ class Session:
 
         return with_approved(decision.policy, decision.widening, self._judge.last_settings.cap)
 
+    def _debugging(self, policy: SandboxPolicy, start: "Start") -> "Debugging | None":
+        """Its directory is made before the pen, which hides it, and while it can still stop the run."""
+        if not policy.debug_output_dir:
+            return None
+        from pinfold.session.debugging import Debugging
+
+        return Debugging(policy, start)
+
     def _count(self, decision: Decision, allowed: bool) -> None:
         if decision.verdict is Verdict.ASK:
             self.counts["asked"] += 1
@@ -233,19 +243,21 @@ class Session:
 
     @property
     def fences(self) -> "Fences":
-        if self._fences is None:
-            from pinfold.session.fences import Fences
+        with self._lock:
+            if self._fences is None:
+                from pinfold.session.fences import Fences
 
-            self._fences = Fences(self.roots, self._judge.home)
-        return self._fences
+                self._fences = Fences(self.roots, self._judge.home)
+            return self._fences
 
     @property
     def ledger(self) -> "Ledger":
-        if self._ledger is None:
-            from pinfold.session.ledger import Ledger
+        with self._lock:
+            if self._ledger is None:
+                from pinfold.session.ledger import Ledger
 
-            self._ledger = Ledger(self.id, self.roots, self.environ)
-        return self._ledger
+                self._ledger = Ledger(self.id, self.roots, self.environ)
+            return self._ledger
 
 
 def _start_of(roots: tuple[str, ...]) -> str:

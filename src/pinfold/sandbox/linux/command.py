@@ -36,6 +36,7 @@ class PennedCommand:
         ended: Callable[[], None],
         drain: Drain,
         violations: Callable[[], tuple[Violation, ...]],
+        wake: Callable[[], None],
     ) -> None:
         self.request = request
         self.enforcement = enforcement
@@ -47,7 +48,7 @@ class PennedCommand:
         self.status = status
         self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
-        self.pump = Pump(streams, status, self._read_end, self.kill, self._leave, feed, request.timeout)
+        self.pump = Pump(streams, status, self._read_end, kill, self._leave, feed, request.timeout, wake)
 
     def events(self) -> Iterator[Event]:
         return self.pump.events()

@@ -145,7 +145,13 @@ class Start:
             self.pen.ended,
             self.drain,
             lambda: self.pen.refusals.of(tag),
+            self._wake,
         )
+
+    def _wake(self) -> None:
+        """A command may have stopped the spawner, which has to report its end."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pen.pid, signal.SIGCONT)
 
     def _tagged(self, message: tuple[object, ...], status: int) -> tuple[int, int, int]:
         """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""

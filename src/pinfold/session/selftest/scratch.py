@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from pinfold.model.errors import PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden import hidden_by
-from pinfold.policy.protected import name_rules, protected_by
+from pinfold.policy.protected import protected_by
 from pinfold.sandbox.attacks.attack import World
 from pinfold.sandbox.attacks.processes import LOCK
-from pinfold.sandbox.backend import Found
 from pinfold.session.selftest.baits import Baits
-from pinfold.session.selftest.snapshot import Snapshot, changed, snapshot, walk
+from pinfold.session.selftest.snapshot import Snapshot, changed, snapshot
+from pinfold.session.survey import Surveyor
 from pinfold.settings import policy_of
 
 MACHINE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  (what a pen must not show is exactly this)
@@ -79,6 +78,8 @@ class Scratch:
         self.closing.callback(os.close, self.descriptor)
         self.baits = Baits(f"pinfold-selftest-{self.secret}")
         self.closing.callback(self.baits.close)
+        self.survey = Surveyor((self.work,), self.home)
+        """What a session of this workspace would look with."""
         self.furnish()
 
     def __enter__(self) -> Self:
@@ -121,16 +122,6 @@ class Scratch:
 
     def environment(self) -> dict[str, str]:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.home, VARIABLE: self.secret}
-
-    def survey(self, policy: SandboxPolicy) -> Found:
-        """What there is of protected and of hidden paths, and the names that are not there yet."""
-        paths = [*walk(self.work), *walk(self.home)][1:]
-        roots = (self.work,)
-        return Found(
-            protected=tuple(path for path in paths if protected_by(path, roots, policy.protected)),
-            hidden=tuple(path for path in paths if hidden_by(path, policy, roots)),
-            names=name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)),
-        )
 
     def guarded(self) -> Snapshot:
         """All that no attack may change: the home, the neighbour, and what is protected in the workspace."""
