@@ -27,6 +27,7 @@ ELSEWHERE = {
     **dict.fromkeys(("FS-021", "PR-031", "PR-033"), OTHER_PRODUCT),
     "FS-048": "about patterns of settings: tests/settings",
     "FS-049": "about patterns of settings: tests/settings",
+    "FS-051": "about the managed file: tests/settings/test_load.py",
     "FS-059": "a matter of time: bench",
     "FS-080": "fork bombs and output without end: tests/sandbox/probes.py",
     "PR-019": "the smoke test of each architecture is every test here",
@@ -181,10 +182,6 @@ def FS_045() -> None:
     with opened({"filesystem": {"hide": [".env"]}}) as session:
         session.run("mv sub sub2")
         assert "secret" not in session.run("cat sub2/.env sub/.env").stdout
-
-
-def FS_051() -> None:
-    raise NotImplementedError
 
 
 def FS_060() -> None:

@@ -5,8 +5,11 @@ import sys
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.all import ATTACKS
+from pinfold.sandbox.attacks.attack import APPROVES, HIDDEN, PROTECTED
+from pinfold.sandbox.backend import Found
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import Layer
+from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.machine import ask_machine, try_machine
 from pinfold.sandbox.none import NoBackend
 from pinfold.session.selftest import Finding, selftest
@@ -36,9 +39,7 @@ NO_FENCE = (Layer.NAMESPACES, Layer.PROC)
 
 
 def fence_holds() -> None:
-    if lost := [gap.why for gap in judge(try_machine(), SandboxPolicy()).missing if gap.layer in NO_FENCE]:
-        print(f"this machine holds no fence: {lost[0]}")
-        sys.exit(77)
+    require_fence()
     findings = list(selftest(os.environ))
     with Scratch(os.environ) as scratch:
         missing = {gap.layer for gap in judge(ask_machine(), scratch.policy).missing}
@@ -47,6 +48,23 @@ def fence_holds() -> None:
     assert not [finding for finding in findings if "could not be" in finding.detail], told(findings)
     assert {finding.name for finding in findings} == set(ATTACKS)
     nothing_left()
+
+
+def holes_are_found() -> None:
+    """A fence that was told of nothing to protect or hide: everything else holds."""
+    require_fence()
+    backend = LinuxBackend()
+    with Scratch(os.environ) as scratch:
+        scratch.survey = lambda _: Found()  # type: ignore[assignment]
+        findings = list(attack_all(backend, scratch))
+    backend.close()
+    through = {finding.name: finding.claim for finding in findings if finding.outcome == "through"}
+    assert {"read_hidden", "read_key", "write_hook", "delete_tasks", "move_git_aside"} <= set(through), (
+        through
+    )
+    assert set(through) >= NOT_YET_THERE, through
+    assert set(through.values()) == {HIDDEN, PROTECTED, APPROVES}, through
+    assert [name for name, claim in through.items() if claim == APPROVES] == ["write_project_settings"]
 
 
 def no_fence_holds_nothing() -> None:
@@ -64,6 +82,12 @@ def no_fence_holds_nothing() -> None:
     assert failed <= lacking | root | fenced_only(), told(findings)
     assert len(names(findings, "through")) >= 75
     nothing_left()
+
+
+def require_fence() -> None:
+    if lost := [gap.why for gap in judge(try_machine(), SandboxPolicy()).missing if gap.layer in NO_FENCE]:
+        print(f"this machine holds no fence: {lost[0]}")
+        sys.exit(77)
 
 
 def fenced_only() -> set[str]:

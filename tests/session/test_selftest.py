@@ -1,4 +1,4 @@
-"""The self-test: the fence holds, and without a fence nothing does."""
+"""The self-test: the fence holds, a hole in it is found, and without a fence nothing holds."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.sandbox.people import USERS, house, run_as
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("probe", ["fence_holds", "no_fence_holds_nothing"])
+@pytest.mark.parametrize("probe", ["fence_holds", "holes_are_found", "no_fence_holds_nothing"])
 def test_selftest(probe: str, user: str) -> None:
     with house(user) as where:
         run_as(user, probe, where, "tests.session.attacked")

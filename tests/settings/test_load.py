@@ -384,3 +384,16 @@ def test_no_variable_moves_the_managed_file(tmp_path: Path) -> None:
     sources = Sources.usual((), environ=environ)
     assert (sources.managed, sources.managed_dir) == ("/etc/pinfold/managed.toml", "/etc/pinfold/managed.d")
     assert os.path.isabs(sources.user)
+
+
+HIDES = '[filesystem]\nhide = ["~/vault"]\n'
+
+
+def test_what_the_administrator_hides_is_not_left_behind_by_leaving_the_fence(tmp_path: Path) -> None:
+    excluded = '[sandbox]\nexcluded_commands = ["npm"]\n'
+    settings = layered(tmp_path / "x", HIDES, excluded, None, None)
+    assert not settings.sandbox.allow_unsandboxed and not settings.sandbox.excluded_commands
+    assert settings.origin("sandbox.allow_unsandboxed").layer == "managed"
+    opened = layered(tmp_path / "y", HIDES + "[sandbox]\nallow_unsandboxed = true\n", excluded, None, None)
+    assert opened.sandbox.allow_unsandboxed and opened.sandbox.excluded_commands
+    assert layered(tmp_path / "z", None, HIDES, None, None).sandbox.allow_unsandboxed

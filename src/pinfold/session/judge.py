@@ -105,11 +105,20 @@ class Judge:
         if made_of[0] is not settings or made_of[1] is not mapping:
             policy = _resolved(policy_of(settings, self.roots, self.home))
             policy = enrich(policy, self.roots, mapping)
-            withheld = (*self._withheld, policy.debug_output_dir or "")
+            withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
             policy = replace(policy, hidden=tuple(hidden))
             self._last_policy = (settings, mapping), policy
         return policy
+
+    def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
+        """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""
+        if not os.path.exists(os.path.join(self.home, ".ssh", "config")):
+            return ()
+        from pinfold.session.identities import identity_files
+
+        granted = {*policy.additional_readwrite_paths, *policy.additional_readonly_paths}
+        return tuple(path for path in identity_files(self.home) if path not in granted)
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""

@@ -38,6 +38,7 @@ def merge(layers: Sequence[Layer]) -> Merged:
         else:
             lists = [(layer, layer.lists[key.name]) for layer in ordered if key.name in layer.lists]
             _merge_list(key, lists, merged)
+    _close_over_hidden(merged)
     _close_exclusions(merged)
     return merged
 
@@ -93,6 +94,18 @@ def _is_in(kept: dict[object, Entry], key: Key, entry: Entry) -> bool:
 def _identity(key: Key, entry: Entry) -> object:
     """Entries of a table are told apart by their name, so a more trusted layer's value holds."""
     return entry.value[0] if key.kind in TABLES and isinstance(entry.value, tuple) else entry.value
+
+
+def _close_over_hidden(merged: Merged) -> None:
+    """What the administrator hides or protects holds for every command: none may leave the fence.
+
+    Unless the administrator says so too, by `allow_unsandboxed = true`.
+    """
+    lists = (merged.lists.get(name, ()) for name in ("filesystem.hide", "filesystem.protect"))
+    held = [entry for entries in lists for entry in entries if entry.layer == "managed"]
+    now = merged.scalars["sandbox.allow_unsandboxed"]
+    if held and now.value and now.layer != "managed":
+        merged.scalars["sandbox.allow_unsandboxed"] = Entry(False, held[0].document, held[0].path)
 
 
 def _close_exclusions(merged: Merged) -> None:
