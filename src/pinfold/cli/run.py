@@ -12,10 +12,12 @@ from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import RunCommand
+from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 
 DENIED, TIMED_OUT, INTERRUPTED = 126, 124, 130
+MOST_TOLD = 5
 SIGNALLED = 128
 """Added to the number of a signal, as shells do."""
 
@@ -57,7 +59,9 @@ def _question(question: PermissionNeeded) -> list[str]:
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
-    from pinfold.cli.check import as_json
+    from msgspec.structs import asdict
+
+    from pinfold.cli.check import as_json, writable
 
     result = session.run(command)
     print_json(
@@ -69,6 +73,7 @@ def _as_json(session: Session, command: RunCommand) -> int:
             "timedOut": result.timed_out,
             "truncated": result.truncated,
             "refusal": result.refusal or None,
+            "violations": [{**asdict(each), "path": writable(each.path)} for each in result.violations],
             "enforcement": result.enforcement,
             "answer": result.settlement,
             **as_json(result.decision, session.notices),
@@ -106,10 +111,19 @@ def _as_program(session: Session, command: RunCommand) -> int:
     except KeyboardInterrupt:
         execution.cancel()
         return INTERRUPTED
+    _tell_violations(execution.violations)
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
         print(f"pinfold: ended after {limit:g} seconds, its time limit", file=sys.stderr)
     return exit_code(end.exit_code, end.signal, end.timed_out)
+
+
+def _tell_violations(violations: tuple[Violation, ...]) -> None:
+    for each in violations[:MOST_TOLD]:
+        rule = f" (`{visible(each.rule)}` is protected)" if each.rule else ""
+        print(f"pinfold: refused {each.operation} {visible(each.path)}: {each.why}{rule}", file=sys.stderr)
+    if len(violations) > MOST_TOLD:
+        print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -43,6 +43,8 @@ class Execution:
         self._running = running
         self._ended = ended
         self._began = began
+        self.violations: tuple[Violation, ...] = ()
+        """What it tried and was refused, once it has ended."""
 
     @property
     def refusal(self) -> str:
@@ -96,6 +98,7 @@ class Execution:
         return self._running
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:
+        self.violations = violations
         if self._ended:
             seconds = time.monotonic() - self._began
             self._ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations))
