@@ -45,7 +45,8 @@ def test_the_first_command_answers() -> None:
 def test_the_python_runs() -> None:
     (code,) = blocks("python")
     run = subprocess.run([sys.executable, "-c", code], cwd=TOP, capture_output=True, text=True, check=False)
-    assert run.stdout.startswith("deny the rule `git push`"), run.stderr
+    assert run.stdout.startswith("1 hi\n"), run.stderr
+    assert "/.vscode full" in run.stdout and "denied: the rule `git push` speaks of it" in run.stdout
 
 
 def test_every_link_leads_somewhere() -> None:
