@@ -48,7 +48,7 @@ class Ground:
     def kind(self) -> str:
         if self.mounted:
             return "a new ext4 in memory for each"
-        return "a new directory for each on one file system, which slows down whoever makes files, bare too"
+        return "a new directory for each; an ext4 slows down whoever makes files in it again, bare too"
 
     @contextmanager
     def place(self) -> Iterator[Place]:

@@ -11,43 +11,22 @@ It works in $TMPDIR, or else in the home directory, since fences replace /tmp.
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from time import monotonic
 
-from bench.contenders import BARE, CONTENDERS, Contender, ContenderError, Place, Runner, require_fence
+from bench.contenders import BARE, CONTENDERS, Contender, ContenderError, require_fence
+from bench.contest import Contest, Found, Progress, ready
 from bench.ground import Ground
 from bench.memory import Crowd, crowd
-from bench.report import Outcome, Report, as_data, as_page, as_picture, as_text
-from bench.works import PENS, WORKS, Turn, Work
+from bench.report import Report, as_data, as_page, as_picture, as_text
+from bench.works import PENS, WORKS
 
 DOCS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs")
 CROWD = "pens"
-FEWEST = 3
-"""Turns that everyone gets in a work, however slow."""
 PATIENCE, HURRY = 20.0, 2.0
 """Seconds of turns after which a contender leaves a work to the faster ones."""
-
-Found = dict[str, tuple[Contender, str]]
-"""Who takes part, and by which program."""
-
-
-class Progress:
-    """At most a line a second, on stderr."""
-
-    def __init__(self) -> None:
-        self.last = monotonic()
-
-    def tell(self, text: str) -> None:
-        if monotonic() - self.last >= 1:
-            self.last = monotonic()
-            print(f"bench: {text}", file=sys.stderr, flush=True)
-
-
-def ready(stack: ExitStack, contender: Contender, program: str, ground: Ground) -> tuple[Place, Runner]:
-    place = stack.enter_context(ground.place())
-    return place, stack.enter_context(closing(contender.ready(program, place)))
 
 
 def look_for(contenders: Sequence[Contender]) -> tuple[Found, dict[str, str]]:
@@ -77,54 +56,6 @@ def tried(found: Found, ground: Ground, progress: Progress) -> tuple[Found, dict
         except (ContenderError, OSError) as error:
             failed[name] = f"failed: {error}"
     return fit, failed
-
-
-def compete(
-    work: Work, found: Found, ground: Ground, options: argparse.Namespace, progress: Progress
-) -> Outcome:
-    seconds: dict[str, list[float]] = {name: [] for name in found if not work.among or name in work.among}
-    spent = dict.fromkeys(seconds, 0.0)
-    troubles: dict[str, str] = {}
-    standing: dict[str, Turn] = {}
-    rounds = max(FEWEST, round(options.rounds * work.turns))
-
-    def turn_of(name: str, stack: ExitStack) -> Turn:
-        contender, program = found[name]
-        place, runner = ready(stack, contender, program, ground)
-        work.prepare(place, options.scale)
-        runner.run(["true"])
-        return Turn(contender, program, place, runner, options.scale)
-
-    def take(name: str, whole: ExitStack) -> float:
-        if work.fresh:
-            with ExitStack() as own:
-                return work.measure(turn_of(name, own))
-        if name not in standing:
-            standing[name] = turn_of(name, whole)
-            work.measure(standing[name])  # what only a first time costs
-        return work.measure(standing[name])
-
-    with ExitStack() as whole:
-        for number in range(rounds):
-            order = list(seconds)
-            order = order[number % len(order) :] + order[: number % len(order)]
-            for name in order:
-                late = number >= FEWEST and name != BARE.name and spent[name] > options.patience
-                if late or name in troubles:
-                    continue
-                progress.tell(f"{work.name}: {name}, round {number + 1} of {rounds}")
-                began = monotonic()
-                try:
-                    seconds[name].append(take(name, whole))
-                except (ContenderError, OSError) as error:
-                    troubles[name] = str(error)
-                spent[name] += monotonic() - began
-            if (
-                all(name in troubles or spent[name] > options.patience for name in seconds)
-                and number >= FEWEST
-            ):
-                break
-    return Outcome(work, {name: times for name, times in seconds.items() if name not in troubles}, troubles)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -162,7 +93,9 @@ def bench(options: argparse.Namespace) -> Report:
         progress = Progress()
         fit, failed = tried(found, ground, progress)
         outcomes = [
-            compete(work, fit, ground, options, progress) for work in WORKS if work.name in options.works
+            Contest(work, fit, ground, progress, options.scale, options.patience).run(options.rounds)
+            for work in WORKS
+            if work.name in options.works
         ]
         many: Crowd | None = None
         if CROWD in options.works and "pinfold" in fit:
@@ -175,6 +108,7 @@ def bench(options: argparse.Namespace) -> Report:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that places are given back
     report = bench(options)
     print(as_text(report))
     if options.json:

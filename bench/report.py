@@ -31,8 +31,8 @@ class Outcome(NamedTuple):
 
     def ratio(self, name: str) -> float | None:
         """To bare, over the rounds that both took part in."""
-        own = self.seconds.get(name)
-        return median(own) / median(self.seconds["bare"][: len(own)]) if own else None
+        own, bare = self.seconds.get(name), self.seconds.get("bare")
+        return median(own) / median(bare[: len(own)]) if own and bare else None
 
 
 class Report(NamedTuple):
@@ -138,7 +138,7 @@ def as_picture(report: Report) -> str:
     ratios = {(o.work.name, name): o.ratio(name) for o in report.outcomes for name in names}
     known = [ratio for ratio in ratios.values() if ratio]
     low, high = min([0.8, *known]) * 0.9, max([2.0, *known]) * 1.3
-    left, top, row, width = 330, 70, 30, 900
+    left, top, row, width = 370, 70, 30, 940
     right, bottom = width - 30, top + row * len(report.outcomes)
 
     def x(ratio: float) -> float:
@@ -164,7 +164,7 @@ def as_picture(report: Report) -> str:
             parts.append(f'<text x="{x(mark):.1f}" y="{bottom + 18}" text-anchor="middle">{mark}x</text>')
     for number, outcome in enumerate(report.outcomes):
         y = top + row * number + row / 2
-        about = escape(outcome.work.about.replace("`", "").partition(";")[0])
+        about = escape(outcome.work.about.replace("`", ""))
         parts.append(f'<text x="16" y="{y + 4:.1f}">{about}</text>')
         parts.append(f'<line x1="{left}" x2="{right}" y1="{y}" y2="{y}" stroke="#f0f0f0"/>')
         # pinfold last, so that nothing is drawn over it.

@@ -170,12 +170,12 @@ WORKS = (
     Work("true", "`true`, with its output captured", command("true"), turns=10),
     Work(
         "pen-true",
-        "`true` in a warm pen, not decided and not journaled",
+        "`true`, neither decided nor journaled",
         in_the_pen,
         turns=10,
         among=("bare", "pinfold"),
     ),
-    Work("cold", "`true` by a program started for it; bare is `python -I -c pass`", cold, turns=1),
+    Work("cold", "`true`, cold (bare: `python -I -c pass`)", cold),
     Work("at-once-2", "`true`, 2 at once", command("true", at_once=2), turns=2),
     Work("at-once-64", "`true`, 64 at once", command("true", at_once=64), turns=0.25),
     Work(
@@ -203,5 +203,5 @@ WORKS = (
     ),
     Work("open", "one open of an existing file for writing, and close", partial(calls, "open"), fresh=True),
     Work("create", "one create of a file, and close", partial(calls, "create"), fresh=True),
-    Work("pen", "a new pen in a session; bare is `true`", new_pen, among=("bare", "pinfold")),
+    Work("pen", "a new pen in a session (bare: `true`)", new_pen, among=("bare", "pinfold")),
 )

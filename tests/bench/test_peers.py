@@ -32,6 +32,13 @@ def test_a_ratio_counts_the_rounds_that_both_took() -> None:
     assert outcome.ratio("codex") is None
 
 
+def test_where_bare_fails_there_is_no_ratio() -> None:
+    outcome = Outcome(WORKS[0], {"pinfold": [1.0]}, {"bare": "no such program"})
+    report = Report([outcome], {"bare": "", "pinfold": "1"}, {}, None, "a directory", 1.0)
+    assert "| failed | - |" in as_page(report)
+    assert "<svg" in as_picture(report)
+
+
 def test_the_page_and_the_picture_show_who_took_part() -> None:
     outcome = Outcome(WORKS[0], {"bare": [0.001], "pinfold": [0.002]}, {"bwrap": "exit 1: no"})
     versions = {"bare": "", "pinfold": "1", "bwrap": "2"}
