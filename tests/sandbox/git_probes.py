@@ -298,7 +298,7 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
         time.sleep(0.05 + n * 0.003)
         if n == 11:
             assert bench.backend.keeping
-            bench.backend.keeping.process.kill()
+            os.kill(bench.backend.keeping.pid, signal.SIGKILL)
             with suppress(ConfinementError):
                 command.wait()
         else:

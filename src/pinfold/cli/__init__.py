@@ -4,6 +4,7 @@ Start-up time is a feature: agents' hooks start us for each tool call. What is d
 - msgspec looks for `typing_extensions` before `typing`, and where it is installed that costs 15 ms and
   brings nothing we use; so it is hidden from msgspec, and from nobody else.
 - Nothing that a verb makes on its way is worth a garbage collection before it ends.
+- `run` wants a fence, which makes itself ready on another core meanwhile.
 - argparse asks for the terminal's width at each argument, by way of `shutil`, unless told a width.
 """
 
@@ -16,12 +17,6 @@ from types import ModuleType
 from typing import NamedTuple, NoReturn
 
 from pinfold.model.errors import PinfoldError, PolicyError
-
-if "typing_extensions" not in sys.modules:
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    import msgspec  # noqa: F401
-
-    del sys.modules["typing_extensions"]
 
 
 class Verb(NamedTuple):
@@ -61,6 +56,10 @@ VERBS = {
 def entry() -> NoReturn:
     """The program `pinfold`."""
     gc.disable()
+    if sys.argv[1:2] == ["run"]:
+        from pinfold.session.early import prepare_fence
+
+        prepare_fence()
     try:
         code = main()
         _flush()
@@ -89,7 +88,16 @@ def main(argv: list[str] | None = None) -> int:
     return _run(arguments[0], verb, arguments[1:])
 
 
+def _load_msgspec() -> None:
+    if "typing_extensions" not in sys.modules:
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+        import msgspec  # noqa: F401
+
+        del sys.modules["typing_extensions"]
+
+
 def _run(name: str, verb: Verb, arguments: list[str]) -> int:
+    _load_msgspec()
     module = import_module(f"pinfold.cli.{verb.module}")
     parser = ArgumentParser(
         prog=f"pinfold {name}",

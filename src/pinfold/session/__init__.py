@@ -3,6 +3,18 @@
 It may import every package of the middle row; none of them imports it.
 """
 
-from pinfold.session.session import Session
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinfold.session.session import Session
 
 __all__ = ["Session"]
+
+
+def __getattr__(name: str) -> object:
+    # Found when asked for: `early` must not wait for what a session brings along.
+    if name == "Session":
+        from pinfold.session.session import Session
+
+        return Session
+    raise AttributeError(f"module `pinfold.session` has no attribute `{name}`")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from pinfold.sandbox.backend import Survey
 from pinfold.sandbox.enforcement import Layer
-from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.keeping import Keeping, take
 from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.linux.session import LinuxSession
 
@@ -29,7 +29,7 @@ class LinuxBackend:
     def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> LinuxSession:
         with self.lock:
             if self.keeping is None or not self.keeping.is_alive():
-                self.keeping = Keeping()
+                self.keeping = take()
             keeping = self.keeping
         return LinuxSession(keeping, self.machine, roots, survey, self.accepted)
 

@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 
 from pinfold.kernel import namespaces
-from pinfold.kernel.process import pidfd_open, pidfd_send_signal, set_name
+from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
@@ -51,9 +51,12 @@ def main() -> None:
     set_name("pinfold-keeper")
     control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    # posix_spawn passes on whatever the host has left inheritable.
+    close_all_but({0, 1, 2, control.fileno()})
     host = os.pidfd_open(os.getppid())
     os.chdir("/")
     keeper = Keeper(control)
+    keeper.prepare()
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(host, select.POLLIN)
@@ -72,6 +75,13 @@ class Keeper:
         self.pens: dict[int, int] = {}
         """Each pen's spawner, by pidfd."""
         self.last = 0
+        self.ready: list[tuple[int, int, list[int]]] = []
+        """Sessions made before anybody asked."""
+
+    def prepare(self) -> None:
+        """Makes the first session while the host still loads what it needs to ask for one."""
+        with contextlib.suppress(Failed, OSError):
+            self.ready.append(make(found_session))
 
     def answer(self) -> None:
         request, _ = channel.receive(self.control)
@@ -86,7 +96,7 @@ class Keeper:
     def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
         match request:
             case ("session",):
-                pid, ours, held = make(found_session)
+                pid, ours, held = self.ready.pop() if self.ready else make(found_session)
                 self.last += 1
                 self.sessions[self.last] = [pidfd_open(pid), *held]
                 return ("made", self.last, pid), (ours,)
