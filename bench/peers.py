@@ -87,6 +87,7 @@ def forget_settings(home: str) -> None:
 
 
 def bench(options: argparse.Namespace) -> Report:
+    load = os.getloadavg()[0]
     found, absent = look_for(options.contenders)
     with closing(Ground()) as ground:
         forget_settings(ground.home)
@@ -103,7 +104,7 @@ def bench(options: argparse.Namespace) -> Report:
             with ground.place() as place:
                 many = crowd(place, max(1, int(PENS * options.scale)))
         versions = {name: contender.version(program) for name, (contender, program) in fit.items()}
-        return Report(outcomes, versions, {**absent, **failed}, many, ground.kind, options.scale)
+        return Report(outcomes, versions, {**absent, **failed}, many, ground.kind, options.scale, load)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -44,6 +44,8 @@ class Report(NamedTuple):
     crowd: Crowd | None
     file_system: str
     scale: float
+    load: float
+    """How many processes wanted to run, on average, in the minute before the first turn."""
 
     @property
     def names(self) -> list[str]:
@@ -70,6 +72,8 @@ class Report(NamedTuple):
             )
         said += [f"{name}: {why}." for name, why in self.absent.items()]
         said += [f"{o.work.name}, {name}: {why}." for o in self.outcomes for name, why in o.troubles.items()]
+        if self.load > (os.cpu_count() or 1) / 2:
+            said.append(f"The machine was busy before the first turn (load {self.load:.1f}): measure again.")
         if self.scale != 1:
             said.append(f"In a hurry: files, calls and pens are {self.scale:g} of what the rows say.")
         return said
@@ -183,6 +187,7 @@ def as_data(report: Report) -> dict[str, object]:
         "machine": report.machine,
         "fileSystem": report.file_system,
         "scale": report.scale,
+        "load": report.load,
         "versions": dict(report.versions),
         "absent": dict(report.absent),
         "crowd": report.crowd._asdict() if report.crowd else None,

@@ -34,7 +34,7 @@ def test_a_ratio_counts_the_rounds_that_both_took() -> None:
 
 def test_where_bare_fails_there_is_no_ratio() -> None:
     outcome = Outcome(WORKS[0], {"pinfold": [1.0]}, {"bare": "no such program"})
-    report = Report([outcome], {"bare": "", "pinfold": "1"}, {}, None, "a directory", 1.0)
+    report = Report([outcome], {"bare": "", "pinfold": "1"}, {}, None, "a directory", 1.0, 99.0)
     assert "| failed | - |" in as_page(report)
     assert "<svg" in as_picture(report)
 
@@ -42,10 +42,11 @@ def test_where_bare_fails_there_is_no_ratio() -> None:
 def test_the_page_and_the_picture_show_who_took_part() -> None:
     outcome = Outcome(WORKS[0], {"bare": [0.001], "pinfold": [0.002]}, {"bwrap": "exit 1: no"})
     versions = {"bare": "", "pinfold": "1", "bwrap": "2"}
-    report = Report([outcome], versions, {"srt": "not installed"}, None, "a directory", 1.0)
+    report = Report([outcome], versions, {"srt": "not installed"}, None, "a directory", 1.0, 99.0)
     page = as_page(report)
     assert "| 1 ms | 2x | failed |" in page
     assert "- srt: not installed." in page
+    assert "busy before the first turn (load 99.0)" in page
     assert "- true, bwrap: exit 1: no." in page
     assert "pinfold: 2x" in as_picture(report)
 
