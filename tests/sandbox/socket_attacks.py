@@ -245,7 +245,7 @@ stop = True
 thread.join()
 print(made)
 """
-        made = int(python(bench, program, str(ROUNDS), victim))
+        made = int(python(bench, program, str(5 * ROUNDS), victim))
         assert made > 0
         assert not outside.reached()
 

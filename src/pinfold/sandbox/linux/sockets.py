@@ -28,7 +28,7 @@ from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
 
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.kernel.quick import copy_descriptor, openat2, read_bytes
+from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
 from pinfold.kernel.sockets import bind, family
 from pinfold.model.names import NameRule, folded
@@ -129,9 +129,7 @@ class Sockets:
     def _read(self, caller: Caller) -> tuple[bytes, int]:
         """The address, copied, and the socket; raises OSError as the kernel would answer."""
         number, pointer, size, *_ = caller.arguments
-        socket = copy_descriptor(caller.pid, as_int(number))
-        if socket < 0:
-            raise OSError(-socket, "no such descriptor")
+        socket = caller.descriptor(as_int(number))
         length = length_of(size)
         address = (
             -errno.EINVAL if length is None else read_bytes(caller.pid, pointer, length) if length else b""
