@@ -32,7 +32,7 @@ from pinfold.kernel.files import (
     linkat,
     renameat2,
 )
-from pinfold.model.names import Children, Match, Matches, NameMatcher, NameRule, folded
+from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, NameRule, components, folded
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, as_int
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.umasks import Umasks
@@ -45,6 +45,9 @@ MOST_LINKS = 40
 REMEMBERED = 4096
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
+MOST_INSIDE = 10_000
+"""How many names are looked at in a directory that is moved to, or from, where names are protected."""
+UNSEEN = "what it holds cannot be told"
 OUTSIDE = "it lies outside of what may be written"
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
 
@@ -221,7 +224,8 @@ class Names:
     def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> None:
         if self.judge(caller, "open", spot) or not self._ready(caller):
             return None
-        made = quick.openat(spot.directory, spot.name, flags | os.O_EXCL | os.O_NOFOLLOW, mode)
+        # O_EXCL follows no link either, and is not seen in the descriptor's flags afterwards.
+        made = quick.openat(spot.directory, spot.name, flags | os.O_EXCL, mode)
         if made == -errno.EEXIST:
             return caller.resume()
         if made < 0:
@@ -275,7 +279,7 @@ class Names:
         if spot is None:
             return None
         if not text:
-            return caller.refuse(errno.ENOENT if text == b"" else errno.EFAULT)
+            return caller.resume()
         if self.judge(caller, "symlink", spot) or not caller.is_waiting():
             return None
         os.symlink(text, spot.name, dir_fd=spot.directory)
@@ -287,7 +291,7 @@ class Names:
         if spot is None:
             return None
         if source is None:
-            return caller.refuse(errno.EFAULT)
+            return caller.resume()
         if flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH):
             return caller.refuse(errno.EINVAL)
         thing = self._thing(caller, old[0], source, flags)
@@ -330,6 +334,8 @@ class Names:
         matches = spot.matches()
         if not matches or (directory and matches[0].rest):
             return False
+        if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
+            return False
         wish = Wish(operation, spot, matches[0], other)
         for exemption in self.exemptions:
             verdict = exemption(caller, wish)
@@ -348,15 +354,49 @@ class Names:
             caller.refuse(errno.ENOENT)
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        for match in source.matches():
-            if not match.rest or (directory and _holds(source.directory, source.name, match.rest)):
-                self._refuse(caller, "rename", source, match)
-                return True
-        for match in spot.matches():
-            if match.rest and directory and _holds(source.directory, source.name, match.rest):
-                self._refuse(caller, "rename", spot, match)
-                return True
+        lost = next((match for match in source.matches() if not match.rest), None)
+        if lost is None and directory:
+            lost = self._held_at(source, source)
+        if lost:
+            self._refuse(caller, "rename", source, lost)
+            return True
+        if directory and (gained := self._held_at(source, spot)):
+            self._refuse(caller, "rename", spot, gained)
+            return True
         return self.judge(caller, "rename", spot, directory=directory, other=source)
+
+    def _held_at(self, source: Spot, spot: Spot) -> Match | None:
+        """The protected name that a directory has in it, or would have at another spot."""
+        if spot.matches() or GIT in components(spot.path):
+            return self._inner(source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
+        return None
+
+    def _inner(self, directory: int, name: bytes, path: str, left: list[int]) -> Match | None:
+        """The first protected name in a directory, were it at this path. What cannot be seen is one."""
+        children = self.matcher.children(path)
+        if isinstance(children, Match):
+            return children
+        inner = quick.openat(directory, name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if inner < 0:
+            return Match(NameRule(path, UNSEEN))
+        try:
+            with os.scandir(inner) as entries:
+                for entry in entries:
+                    left[0] -= 1
+                    found = children.get(folded(entry.name), ())
+                    below = f"{path}/{entry.name}"
+                    if left[0] < 0:
+                        return Match(NameRule(path, UNSEEN))
+                    if not entry.is_dir(follow_symlinks=False):
+                        if found:
+                            return found[0]
+                    elif found and not found[0].rest:
+                        return found[0]
+                    elif deeper := self._inner(inner, os.fsencode(entry.name), below, left):
+                        return deeper
+        finally:
+            os.close(inner)
+        return None
 
     def _refuse(self, caller: Caller, operation: str, spot: Spot | str, match: Match) -> None:
         path = spot if isinstance(spot, str) else spot.path
@@ -483,6 +523,12 @@ def _two_ends(caller: Caller) -> tuple[End, End]:
     return (as_int(one), two), (as_int(three), four)
 
 
+def _makes_file(operation: str, source: Spot | None) -> bool:
+    """Whether a plain file gets the name, for sure."""
+    status = source.status() if source and operation == "rename" else None
+    return operation == "open" or (status is not None and stat.S_ISREG(status.st_mode))
+
+
 def _within(path: str, above: str) -> bool:
     return path == above or path.startswith(above if above == "/" else f"{above}/")
 
@@ -493,15 +539,3 @@ def _own_descriptor(path: bytes, flags: int) -> int | None:
         if flags & AT_SYMLINK_FOLLOW and path.startswith(start) and path[len(start) :].isdigit():
             return int(path[len(start) :])
     return None
-
-
-def _holds(directory: int, name: bytes, rest: tuple[str, ...]) -> bool:
-    """Whether a directory has something of this name in it, in any spelling. What cannot be seen is there."""
-    inner = quick.openat(directory, name.rstrip(b"/"), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    if inner < 0:
-        return True
-    try:
-        same = [entry for entry in os.listdir(inner) if folded(entry) == rest[0]]
-        return any(len(rest) == 1 or _holds(inner, os.fsencode(entry), rest[1:]) for entry in same)
-    finally:
-        os.close(inner)

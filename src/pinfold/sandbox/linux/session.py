@@ -97,7 +97,7 @@ class LinuxSession:
 
     def _make(self, policy: SandboxPolicy) -> Pen:
         found = self.survey(policy) if self.survey else Found()
-        places = look(policy, self.roots, found.protected, found.hidden)
+        places = look(policy, self.roots, found.protected, found.hidden, found.writable)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
         held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
