@@ -421,6 +421,44 @@ assert not os.path.lexists(".git/commondir") and not os.path.lexists(".git/gitdi
     )
 
 
+def races_between_two_pens_make_no_protected_name() -> None:
+    """Each pen has a warden of its own: one makes a name, the other renames the directory that it is in."""
+    os.mkdir("mover")
+    bench = Bench()
+    other = SandboxPolicy(type=WORKSPACE.type, published_ports=(1,))
+    moves = """
+end = time.monotonic() + 6
+moved = 0
+while time.monotonic() < end:
+    for one, two in (("mover", ".git"), (".git", "mover")):
+        try: os.rename(one, two); moved += 1
+        except OSError: pass
+    for name in ("commondir", "gitdir"):
+        try: os.unlink("mover/" + name)
+        except OSError: pass
+print(moved)
+"""
+    makes = """
+end = time.monotonic() + 5
+made = 0
+while time.monotonic() < end:
+    for name in ("commondir", "gitdir"):
+        try: os.close(os.open("mover/" + name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)); made += 1
+        except OSError: pass
+    held = os.open(".", os.O_PATH)
+    for name in ("commondir", "gitdir"):
+        if os.path.lexists(".git/" + name):
+            print("planted", flush=True)
+    os.close(held)
+print(made)
+"""
+    mover = bench.session.start(bench.request([PYTHON, "-c", PRELUDE + moves], other))
+    made = python(bench, makes).stdout.split()
+    moved = mover.wait()
+    assert made[0] != b"planted" and int(made[0]) > 100, made
+    assert int(moved.stdout) > 100, moved
+
+
 # the end
 
 
@@ -488,15 +526,19 @@ def what_is_left_running_goes_on_making_names() -> None:
 
 def violations_are_told() -> None:
     home = os.environ["HOME"]
+    with open(f"{home}/old", "w"):
+        pass
     bench = Bench()
     result = bench.run(
-        f"echo > .bashrc; mkdir .vscode; echo > {home}/x; mkdir {home}; touch fine; echo > .pinfold"
+        f"echo > .bashrc; mkdir .vscode; echo > {home}/x; mkdir {home}; touch fine; echo > .pinfold;"
+        f"dd if=/dev/null of={home}/old conv=notrunc,nocreat"
     )
     found = {(each.operation, each.path): each for each in result.violations}
     assert set(found) == {
         ("open", f"{bench.work}/.bashrc"),
         ("mkdir", f"{bench.work}/.vscode"),
         ("open", f"{home}/x"),
+        ("open", f"{home}/old"),
         ("open", f"{bench.work}/.pinfold"),
     }, result
     one = found["open", f"{bench.work}/.bashrc"]

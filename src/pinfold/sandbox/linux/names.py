@@ -12,7 +12,8 @@ Facts that shape it:
   refused (RESOLVE_NO_MAGICLINKS), and the call goes back to the kernel.
 - An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
   mean the caller (/dev/stdout). The boundary judges it again.
-- Every rename in a root is ours, so while one call is answered nothing in this pen moves.
+- Every rename in a root is ours, so while one call is answered nothing in this pen moves. The session's other
+  pens are kept still by `moving` where it matters.
 - The kernel follows at most 40 links in a walk.
 """
 
@@ -34,6 +35,7 @@ from pinfold.kernel.files import (
 )
 from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, NameRule, components, folded
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, as_int
+from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.umasks import Umasks
 
@@ -103,6 +105,8 @@ class Spot(NamedTuple):
     place: Place
     name: bytes
     """As the caller wrote it, with the slash at its end if there was one."""
+    key: str
+    """The name in the spelling that rules are held against."""
 
     @property
     def path(self) -> str:
@@ -111,7 +115,7 @@ class Spot(NamedTuple):
     def matches(self) -> Matches:
         if self.place.inside:
             return (self.place.inside,)
-        return self.place.children.get(folded(os.fsdecode(self.name.rstrip(b"/"))), ())
+        return self.place.children.get(self.key, ())
 
     def status(self) -> os.stat_result | None:
         """Of what is there, no link followed."""
@@ -149,11 +153,14 @@ class Names:
         records: Records,
         grounds: Grounds,
         rules: list[NameRule],
+        moving: Moving,
     ) -> None:
         self.own = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
         self.records = records
         self.grounds = grounds
         self.matcher = NameMatcher(rules, grounds.roots)
+        self.moving = moving
+        self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
         self.places: dict[bytes, Place] = {}
         self.held: list[int] = []
         """Directories of the call that is being answered."""
@@ -190,6 +197,7 @@ class Names:
             finally:
                 while self.held:
                     os.close(self.held.pop())
+                self.moving.release()
 
         return answer
 
@@ -198,11 +206,12 @@ class Names:
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
         if flags & O_TMPFILE == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
-        if not flags & os.O_CREAT or flags & NEVER_CREATES:
-            return caller.resume()
         path = caller.text(address)
         # Devices and processes: what can be opened there exists.
         if not path or path.endswith(b"/") or path.startswith((b"/dev/", b"/proc/")):
+            return caller.resume()
+        if not flags & os.O_CREAT or flags & NEVER_CREATES:
+            self._note_outside(caller, base, path)
             return caller.resume()
         spot = self._spot(caller, base, path)
         for _ in range(MOST_LINKS):
@@ -220,6 +229,13 @@ class Names:
                     continue
             return self._create(caller, spot, flags, mode)
         return caller.refuse(errno.ELOOP)
+
+    def _note_outside(self, caller: Caller, base: int, path: bytes) -> None:
+        """A write to what exists is refused by the kernel alone. It is noted where the text says enough."""
+        if path.startswith(b"/") and not path.startswith(self.inside):
+            spot = self._spot(caller, base, path)
+            if spot and spot.status():
+                self._is_ours(caller, "open", spot)
 
     def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> None:
         if self.judge(caller, "open", spot) or not self._ready(caller):
@@ -307,6 +323,7 @@ class Names:
         return caller.succeed()
 
     def rename(self, caller: Caller, old: End, new: End, flags: int) -> None:
+        self.moving.hold(move=True)
         source = self._wanted(caller, "rename", *old)
         spot = self._wanted(caller, "rename", *new) if source else None
         if source is None or spot is None:
@@ -400,13 +417,11 @@ class Names:
 
     def _refuse(self, caller: Caller, operation: str, spot: Spot | str, match: Match) -> None:
         path = spot if isinstance(spot, str) else spot.path
-        self._record(caller, operation, path, match.rule.name, match.rule.why, match.rule.grantable)
+        self.record(caller, operation, path, match.rule.name, match.rule.why, match.rule.grantable)
         exists = operation == "rename" and isinstance(spot, Spot) and spot.status()
         caller.refuse(HELD if exists else PROTECTED)
 
-    def _record(
-        self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool
-    ) -> None:
+    def record(self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool) -> None:
         self.records.add(caller.tag(), operation, path, rule, why, caller.program(), caller.pid, grantable)
 
     # Finding.
@@ -426,7 +441,7 @@ class Names:
         if place.made_by_warden:
             return True
         if not place.free and (operation == "open" or spot.status() is None):
-            self._record(caller, operation, spot.path, "", OUTSIDE, True)
+            self.record(caller, operation, spot.path, "", OUTSIDE, True)
         return False
 
     def _spot(self, caller: Caller, base: int, path: bytes) -> Spot | None:
@@ -467,8 +482,11 @@ class Names:
         return self._at(start, name)
 
     def _at(self, directory: int, name: bytes) -> Spot:
+        key = folded(os.fsdecode(name.rstrip(b"/")))
+        if key in self.moving.tails:
+            self.moving.hold(move=False)
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
-        return Spot(directory, self.places.get(path) or self._place(path), name)
+        return Spot(directory, self.places.get(path) or self._place(path), name, key)
 
     def _place(self, path: bytes) -> Place:
         text = os.fsdecode(path)
