@@ -121,6 +121,20 @@ class LinuxSession:
             self.pens = kept
         self._end(pen)
 
+    def hold(self, policy: SandboxPolicy, found: Found) -> None:
+        """What has come into being since a policy's pen was built is held in it too, while commands run."""
+        places = look(policy, self.roots, found.protected, found.hidden, found.writable)
+        with self.lock:
+            pens = [pen for known, pen in self.pens if known == policy]
+            for pen in (*pens, *self.retired):
+                held = {path for path, _ in pen.held}
+                protected = tuple(place.path for place in places.protected if place.path not in held)
+                hidden = tuple(place.path for place in places.hidden if place.path not in held)
+                pen.refusals.hold(protected, hidden)
+                pen.held = (*pen.held, *hold((*protected, *hidden)))
+        # And the next command's pen is planned anew, with whatever else has changed.
+        self.look_again()
+
     def add_root(self, path: str) -> None:
         """One more root, from the next command on."""
         with self.lock:

@@ -14,12 +14,13 @@ not here; beyond `MOST` names none is watched.
 """
 
 import os
+import socket
 import stat
 from collections.abc import Callable, Iterable
 
 from pinfold.kernel import watch
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
-from pinfold.sandbox.linux import late
+from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.rooms import EMPTY, VOID
 
 MOST = 1000
@@ -49,6 +50,21 @@ class Standing:
                 watch.add(self.queue, directory, TOLD)
             except OSError:
                 return  # it cannot be reached, or the user has no watches left; `held` remains
+
+    def take(self, host: socket.socket) -> bool:
+        """Holds what the host has found since; False if the host is gone."""
+        try:
+            (protected, hidden), _ = channel.receive(host)
+        except BlockingIOError:
+            return True
+        except channel.Closed:
+            return False
+        for path in protected:
+            self.hold(path, self.protected)
+        for path in hidden:
+            self.hold(path, self.hidden)
+        self.restore()
+        return True
 
     def look(self) -> None:
         """Something has happened in a watched directory."""
