@@ -333,7 +333,7 @@ def a_command_that_is_killed_leaves_no_thread() -> None:
         bench.request([PYTHON, "-c", f"{BLOCKED}\nopen('ready', 'w')\ntime.sleep(1000)"])
     )
     wait_until(lambda: os.path.exists("ready"))
-    assert threads_of_wardens() > 200
+    wait_until(lambda: threads_of_wardens() > 200, 30)
     command.cancel()
     command.wait()
     wait_until(lambda: threads_of_wardens() <= 2)
