@@ -46,7 +46,7 @@ def what_the_host_makes_is_held_in_a_running_pen() -> None:
     survey = Lookout(Surveyor([work], os.environ["HOME"]), lambda policy, found: session.hold(policy, found))
     holding.append(survey)
     session = backend.open_session([work], survey)
-    line = """echo on; while test ! -s sub/.env; do sleep 0.01; done; echo seen
+    line = """echo on; while test ! -e sub/.env; do sleep 0.01; done
     while test -s sub/.env || echo x 2>/dev/null > sub/.envrc; do sleep 0.01; done; echo held"""
     command = session.start(Request(line, POLICY, work, timeout=30))
     events = command.events()

@@ -58,6 +58,12 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
     return _shared(directory, common, (*names, NameRule(f"{common}/{ALTERNATES}", ELSEWHERE)))
 
 
+def bare(directory: str, rules: Iterable[NameRule]) -> Elsewhere:
+    """A repository that is its own directory, wherever it lies: closed as a `.git` is."""
+    names = tuple(_closed(directory, rules))
+    return Elsewhere(protected=_existing(names), names=names)
+
+
 def _closed(directory: str, rules: Iterable[NameRule]) -> Iterator[NameRule]:
     """The rules for a `.git`, for a git directory of another name."""
     for rule in rules:
