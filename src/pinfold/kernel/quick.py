@@ -81,7 +81,12 @@ def read_text(pid: int, address: int) -> bytes | None:
     # What lies behind the bytes that came is an earlier call's.
     if len(text) < count:
         return text
-    return read_string(pid, address, LONGEST) if count == size else None
+    if count != size:
+        return None
+    try:
+        return read_string(pid, address, LONGEST)
+    except OSError:
+        return None
 
 
 def openat(directory: int, path: bytes, flags: int, mode: int = 0) -> int:

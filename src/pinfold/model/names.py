@@ -52,7 +52,9 @@ PASSED_OVER = dict.fromkeys(
 
 def folded(component: str) -> str:
     """One spelling for all that a file system might take for the same name."""
-    name = component.translate(PASSED_OVER).casefold().partition(":")[0].rstrip(". ")
+    # Most names are plain, and this is asked for each that is made.
+    name = component.lower() if component.isascii() else component.translate(PASSED_OVER).casefold()
+    name = name.partition(":")[0].rstrip(". ")
     return ".git" if name == "git~1" else name or component
 
 

@@ -191,13 +191,16 @@ class Names:
         }
 
     def _releasing(self, handler: Handler) -> Handler:
+        held = self.held
+
         def answer(caller: Caller) -> None:
             try:
                 handler(caller)
             finally:
-                while self.held:
-                    os.close(self.held.pop())
-                self.moving.release()
+                while held:
+                    os.close(held.pop())
+                if self.moving.locked:
+                    self.moving.release()
 
         return answer
 
@@ -214,6 +217,8 @@ class Names:
             self._note_outside(caller, base, path)
             return caller.resume()
         spot = self._spot(caller, base, path)
+        if flags & os.O_EXCL and spot and spot.place.made_by_warden:
+            return self._create(caller, spot, flags, mode)
         for _ in range(MOST_LINKS):
             if spot is None or not self._is_ours(caller, "open", spot):
                 return caller.resume()
@@ -240,12 +245,11 @@ class Names:
     def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> None:
         if self.judge(caller, "open", spot) or not self._ready(caller):
             return None
-        # O_EXCL follows no link either, and is not seen in the descriptor's flags afterwards.
-        made = quick.openat(spot.directory, spot.name, flags | os.O_EXCL, mode)
-        if made == -errno.EEXIST:
+        try:
+            # O_EXCL follows no link either, and is not seen in the descriptor's flags afterwards.
+            made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
+        except FileExistsError:
             return caller.resume()
-        if made < 0:
-            return caller.refuse(-made)
         try:
             caller.give(made, bool(flags & os.O_CLOEXEC))
         except OSError as error:
@@ -482,7 +486,7 @@ class Names:
         return self._at(start, name)
 
     def _at(self, directory: int, name: bytes) -> Spot:
-        key = folded(os.fsdecode(name.rstrip(b"/")))
+        key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
         if key in self.moving.tails:
             self.moving.hold(move=False)
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
