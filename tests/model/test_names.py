@@ -69,3 +69,19 @@ def test_a_blocked_git_is_blocked_with_its_modules() -> None:
     matcher = NameMatcher([*RULES, blocked], ["/w"])
     for path in ("/w/.git", "/w/.git/modules", "/w/.git/modules/x/HEAD", "/w/a/.git/worktrees/b/c"):
         assert matcher.matches(path) == (Match(blocked),)
+
+
+def test_a_directory_may_be_closed_but_for_some_names() -> None:
+    rules = [
+        NameRule("/m/.git", "w", but=("objects", "worktrees", "packed-refs")),
+        NameRule("/m/.git/worktrees", "w", but=("Mine",)),
+        NameRule("/m/.git/worktrees/Mine/gitdir", "w"),
+    ]
+    matcher = NameMatcher(rules, ["/m/.git", "/w"])
+    for path in ("objects/aa/b", "packed-refs", "worktrees/Mine/HEAD", "worktrees/Mine/logs/HEAD"):
+        assert matcher.matches(f"/m/.git/{path}") == (), path
+    for path in ("HEAD", "hooks/x", "index.lock", "worktrees/other", "worktrees/other/HEAD", "Config"):
+        assert matcher.matches(f"/m/.git/{path}")[0].rest == (), path
+    assert matcher.matches("/m/.git/worktrees/Mine/gitdir") == (Match(rules[2]),)
+    assert {match.rest for match in matcher.matches("/m/.git/worktrees/Mine")} == {("gitdir",)}
+    assert matcher.matches("/m/.git/worktrees") and matcher.matches("/m/.git")

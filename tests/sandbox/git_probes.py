@@ -112,6 +112,74 @@ def read(path: str) -> bytes | None:
         return None
 
 
+def work_in_a_linked_worktree_whose_repository_is_elsewhere() -> None:
+    home = os.environ["HOME"]
+    repository(f"{home}/main")
+    git("worktree", "add", "-q", os.path.abspath("linked"), "-b", "side", cwd=f"{home}/main")
+    git("worktree", "add", "-q", f"{home}/third", "-b", "third", cwd=f"{home}/main")
+    bench = Bench("linked")
+    assert bench.out(EVERYDAY.replace(" && git gc -q", "")) == ""
+    git("fsck", "--strict", cwd=f"{home}/main")
+    assert git("log", "--oneline", "side", cwd=f"{home}/main").count("\n") > 2
+    main = f"{home}/main/.git"
+    before = {path: read(path) for path in listing(main) if os.path.isfile(path)}
+    for name in (
+        *("HEAD", "index", "config", "hooks/pre-commit", "rebase-merge/git-rebase-todo", "index.lock"),
+        *("worktrees/third/HEAD", "worktrees/new/HEAD", "worktrees/linked/gitdir", "description"),
+        *("worktrees/linked/commondir", "worktrees/linked/config.worktree", "objects/info/alternates"),
+        *("HEAD.lock", "MERGE_HEAD", "config.lock", "packed-refs/x", "modules/x", "info/x"),
+    ):
+        bench.fails(f"mkdir -p {os.path.dirname(f'{main}/{name}')}; echo x > {main}/{name}")
+        bench.fails(f"echo x > {main}/objects/y; mv -fT {main}/objects/y {main}/{name}")
+        bench.run(f"rm -f {main}/objects/y")
+    bench.fails(f"rm -rf {main}/worktrees/third")
+    bench.fails(f"mv {main}/worktrees/linked {main}/worktrees/l2")
+    bench.fails(f"echo > {home}/main/file")
+    assert {path: read(path) for path in listing(main) if os.path.isfile(path)} == before
+    for line in ("git commit -qm x --allow-empty", "git branch b"):
+        bench.fails(line, BLOCKED)
+
+
+def work_in_submodules() -> None:
+    """With the superproject as root, and with the submodule alone."""
+    library = f"{os.environ['HOME']}/library"
+    repository(library)
+    for top, root in (("one", "one"), ("two", "two/libs/sub")):
+        repository(top)
+        sub, directory = f"{top}/libs/sub", f"{top}/.git/modules/libs/sub"
+        git("-c", "protocol.file.allow=always", "submodule", "-q", "add", library, "libs/sub", cwd=top)
+        git("commit", "-qm", "with a submodule", cwd=top)
+        git("config", "user.name", "A", cwd=sub)
+        git("config", "user.email", "a@b", cwd=sub)
+        bench = Bench(root)
+        assert bench.out(EVERYDAY, cwd=os.path.abspath(sub)) == ""
+        git("fsck", cwd=sub)
+        closes(directory, bench, sub)
+        for line in ("echo > .git", "rm .git", "mv .git x", "ln -sf /tmp .git"):
+            bench.fails(line, cwd=os.path.abspath(sub))
+        for line in ("git commit -qm x --allow-empty", "git branch b"):
+            bench.fails(line, BLOCKED, cwd=os.path.abspath(sub))
+    bench.fails(f"echo > {os.path.abspath('two/.git/index')}")
+
+
+def a_git_file_that_nothing_leads_back_to_opens_nothing() -> None:
+    home = os.environ["HOME"]
+    repository(f"{home}/victim")
+    os.mkdir("work")
+    for target in (f"{home}/victim/.git", f"{home}/victim/.git/worktrees/x"):
+        with open("work/.git", "w") as file:
+            file.write(f"gitdir: {target}\n")
+        bench = Bench("work")
+        bench.fails(f"echo > {home}/victim/.git/objects/x")
+        bench.fails("git -c user.name=A -c user.email=a@b commit -qm x --allow-empty")
+        bench.close()
+    os.unlink("work/.git")
+    bench = Bench("work")
+    bench.fails(f"echo 'gitdir: {home}/victim/.git' > .git")
+    bench.fails(f"ln -s {home}/victim/.git .git")
+    bench.fails("echo x > y; mv y .git")
+
+
 def blocked_git_writes_close_it_all() -> None:
     repository("one")
     bench = Bench("one")

@@ -7,10 +7,10 @@ from tests.sandbox.people import USERS, house, run_as
 pytestmark = pytest.mark.parametrize("user", USERS)
 
 
-def run(user: str, *probes: str) -> None:
+def run(user: str, *probes: str, module: str = "tests.sandbox.probes") -> None:
     for probe in probes:
         with house(user) as where:
-            run_as(user, probe, where)
+            run_as(user, probe, where, module)
 
 
 def test_no_fence_no_run(user: str) -> None:
@@ -37,3 +37,20 @@ def test_nothing_outlives_the_session(user: str) -> None:
         "killing_the_keeper_ends_everything",
         "closing_ends_what_runs",
     )
+
+
+def test_protected_stays_protected(user: str) -> None:
+    run(user, "protected_paths_are_read_only")
+    run(
+        user,
+        "protected_names_are_not_made",
+        "directories_do_not_become_protected",
+        "races_make_no_protected_name",
+        "races_by_links_and_directories_make_no_protected_name",
+        "races_between_two_pens_make_no_protected_name",
+        module="tests.sandbox.name_probes",
+    )
+
+
+def test_warden_death_closes(user: str) -> None:
+    run(user, "warden_death_closes", module="tests.sandbox.name_probes")

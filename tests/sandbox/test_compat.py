@@ -64,9 +64,19 @@ def test_what_is_missing_is_named(facts: dict[str, Any], policy: SandboxPolicy, 
             require_accepted(enforcement, set(missing) - {layer})
 
 
-def test_below_landlock_9_only_pairs_of_unix_sockets() -> None:
-    plan, _ = fit(PLAN, machine(landlock=7), READ_ONLY)
-    assert kinds(plan, Seccomp) == [Seccomp(PAIRS, watched=True)]
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"landlock": 7}, Seccomp(STREAMS, watched=True)),
+        ({"landlock": 7, "notification": Fact(False)}, Seccomp(PAIRS)),
+        ({"landlock": 9, "notification": Fact(False)}, Seccomp(STREAMS)),
+    ],
+)
+def test_only_pairs_of_unix_sockets_where_nobody_judges_a_connect(
+    facts: dict[str, Any], expected: Seccomp
+) -> None:
+    plan, _ = fit(PLAN, machine(**facts), READ_ONLY)
+    assert kinds(plan, Seccomp) == [expected]
 
 
 def test_without_a_warden_commands_make_names_themselves() -> None:

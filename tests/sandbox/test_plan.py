@@ -44,6 +44,7 @@ CASES = {
             (WORK, Place("/tmp/other")),
             writable=(Place("/srv/cache"),),
             readable=(file("/run/user/token"), Place("/usr/share")),
+            sockets=(file("/run/service.sock"), file("/home/u/.agent.sock"), file("/home/u/.ssh/agent")),
             protected=(Place(f"{WORK.path}/.git/hooks"), file(f"{WORK.path}/sub/.git/info/attributes")),
             hidden=(Place("/home/u/.ssh"), file(f"{WORK.path}/.env")),
         ),

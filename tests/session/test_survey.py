@@ -170,6 +170,16 @@ def test_beyond_its_bounds_it_refuses(work: Path, monkeypatch: pytest.MonkeyPatc
     assert len(survey(work).protected) == 20
 
 
+def test_bare_repositories_are_closed_as_a_git_directory_is(work: Path) -> None:
+    fill(
+        work, "x.git/HEAD", "x.git/objects/", "x.git/refs/", "x.git/config", "x.git/hooks/", "x.git/a/.envrc"
+    )
+    fill(work, "y/HEAD", "y/objects/", "y/config")
+    found = survey(work)
+    assert below(work, found.protected) == ["x.git/a/.envrc", "x.git/config", "x.git/hooks"]
+    assert f"{work}/x.git/info/attributes" in {rule.name for rule in found.names}
+
+
 def test_roots_inside_roots(work: Path) -> None:
     fill(work, "a/.envrc", "b/.envrc")
     policy = SandboxPolicy(

@@ -66,6 +66,8 @@ _OPENAT2 = number("openat2")
 _of_three = _libc["syscall"]
 _of_three.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _of_three.restype = ctypes.c_long
+NO_HANDLE = (-errno.EINVAL, -errno.ENOENT)
+"""Kernels differ in how they say it."""
 _PIDFD_OPEN, _PIDFD_GETFD = number("pidfd_open"), number("pidfd_getfd")
 
 
@@ -79,7 +81,12 @@ def read_text(pid: int, address: int) -> bytes | None:
     # What lies behind the bytes that came is an earlier call's.
     if len(text) < count:
         return text
-    return read_string(pid, address, LONGEST) if count == size else None
+    if count != size:
+        return None
+    try:
+        return read_string(pid, address, LONGEST)
+    except OSError:
+        return None
 
 
 def openat(directory: int, path: bytes, flags: int, mode: int = 0) -> int:
@@ -113,8 +120,13 @@ def read_bytes(pid: int, address: int, size: int) -> bytes | int:
 
 
 def copy_descriptor(thread: int, number: int) -> int:
-    """A copy of a descriptor of another thread's process: the same open file, close-on-exec; -errno."""
+    """A copy of a descriptor of another thread's: the same open file, close-on-exec; -errno.
+
+    One of NO_HANDLE: this kernel has no handles on threads (6.9), and this one is not its process's first.
+    """
     handle = _of_three(_PIDFD_OPEN, thread, PIDFD_THREAD, 0)
+    if handle < 0 and ctypes.get_errno() == errno.EINVAL:
+        handle = _of_three(_PIDFD_OPEN, thread, 0, 0)
     if handle < 0:
         return -ctypes.get_errno()
     copied: int = _of_three(_PIDFD_GETFD, handle, number, 0)

@@ -24,6 +24,8 @@ class NameRule(NamedTuple):
     """Only directly in a root; else wherever it stands in one."""
     grantable: bool = True
     """Whether a person may let a write through."""
+    but: tuple[str, ...] = ()
+    """Names in it that this rule leaves out; for absolute ones."""
 
 
 class Match(NamedTuple):
@@ -33,6 +35,8 @@ class Match(NamedTuple):
     rest: tuple[str, ...] = ()
     """What of the rule lies below the path, folded. Empty: the path is the protected name or lies in it. Else
     it is a directory on the way, which would take the name along if it were moved or replaced."""
+    unless_file: bool = False
+    """Whether a plain file of this name would lead nobody anywhere: then only others count."""
 
 
 Matches = tuple[Match, ...]
@@ -48,7 +52,9 @@ PASSED_OVER = dict.fromkeys(
 
 def folded(component: str) -> str:
     """One spelling for all that a file system might take for the same name."""
-    name = component.translate(PASSED_OVER).casefold().partition(":")[0].rstrip(". ")
+    # Most names are plain, and this is asked for each that is made.
+    name = component.lower() if component.isascii() else component.translate(PASSED_OVER).casefold()
+    name = name.partition(":")[0].rstrip(". ")
     return ".git" if name == "git~1" else name or component
 
 
@@ -81,15 +87,15 @@ def unnested(parts: list[str]) -> tuple[list[str], bool]:
     return found, open_end and found[-1] == GIT
 
 
-class _GitDirectories(dict[str, Matches]):
-    """Children of which any other name is that of a git directory."""
+class _Whatever(dict[str, Matches]):
+    """Children of which every other name meets the same."""
 
-    def __init__(self, found: Children, others: Matches) -> None:
-        super().__init__(found)
+    def __init__(self, found: Children, others: Matches, but: Iterable[str] = ()) -> None:
+        super().__init__({**dict.fromkeys(map(folded, but), ()), **found})
         self.others = others
 
     def get(self, name: str, default: object = None, /) -> Matches:  # noqa: ARG002  (there is no default)
-        return super().get(name) or self.others
+        return self[name] if name in self else self.others  # noqa: SIM401  (which would ask us again)
 
 
 def components(path: str) -> list[str]:
@@ -135,11 +141,19 @@ class NameMatcher:
                 return inside
             shared = self.anywhere_at_top if not given else shared or self.anywhere
         given = components(directory)
+        closed: NameRule | None = None
         for rule, parts in self.fixed:
-            if inside := _step(rule, parts, given, found):
+            if rule.but and tuple(given) == parts:
+                closed = rule
+            elif inside := _step(rule, parts, given, found):
                 return inside
         children = _merged(found, shared or {})
-        return _GitDirectories(children, self.anywhere.get(GIT, ())) if holds_git else children
+        if closed:
+            return _Whatever(found, (Match(closed),), closed.but)
+        if holds_git:
+            others = (match._replace(unless_file=True) for match in self.anywhere.get(GIT, ()))
+            return _Whatever(children, tuple(others))
+        return children
 
     def _below(self, given: list[str], found: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
@@ -154,7 +168,8 @@ def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], found: Child
     """Notes what comes next on the way to a rule's name; a match if it has been reached."""
     taken = len(given)
     if taken >= len(parts):
-        return Match(rule) if tuple(given[: len(parts)]) == parts else None
+        left_out = taken > len(parts) and given[len(parts)] in map(folded, rule.but)
+        return Match(rule) if tuple(given[: len(parts)]) == parts and not left_out else None
     if tuple(given) == parts[:taken]:
         found[parts[taken]] = _strictest((*found.get(parts[taken], ()), Match(rule, parts[taken + 1 :])))
     return None

@@ -28,6 +28,8 @@ class Found(Struct, frozen=True):
     """Paths that exist and may not be seen."""
     names: tuple[NameRule, ...] = ()
     """Names that may not be made in the roots, whether or not they exist."""
+    writable: tuple[str, ...] = ()
+    """Directories outside of the roots that work in them has to write: git's, of linked worktrees."""
 
 
 Survey = Callable[[SandboxPolicy], Found]

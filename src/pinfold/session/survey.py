@@ -14,6 +14,7 @@ from pinfold.policy.hidden import Hiding
 from pinfold.policy.paths import is_covered, outermost
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found
+from pinfold.session.gitdirs import bare, elsewhere
 from pinfold.session.walk import Walk
 
 REMEMBERED = 4
@@ -37,9 +38,15 @@ class Surveyor:
         rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
         hiding = Hiding(policy, tops)
         walk = self._walk(policy, tops, rules, hiding)
-        seen = walk.look((*tops, *_starts(hiding.globs, tops)))
+        looked = walk.look((*tops, *_starts(hiding.globs, tops)))
+        seen = looked.values()
+        gits = [git for each in seen for git in each.gits]
+        away = [elsewhere(git, tops, rules) for git in gits] if rules and not policy.block_git_writes else []
+        away += [bare(path, rules) for path, each in looked.items() if each.is_bare]
+        protected = [path for each in seen for path in each.protected]
+        protected += [path for each in away for path in each.protected]
         return Found(
-            protected=tuple(sorted(self._led(path for each in seen for path in each.protected))),
+            protected=tuple(sorted(set(self._led(protected)))),
             hidden=tuple(
                 sorted(
                     {
@@ -48,7 +55,8 @@ class Surveyor:
                     }
                 )
             ),
-            names=rules,
+            names=tuple(dict.fromkeys((*rules, *(rule for each in away for rule in each.names)))),
+            writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
 
     def _walk(

@@ -30,6 +30,7 @@ SETTLED = 3_000_000_000
 """Nanoseconds after which a directory's change time tells every later change."""
 CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 """Made by git alone, tens of thousands of them, and named by hashes and branches."""
+BARE = frozenset(("HEAD", "objects", "refs"))
 _ODD = re.compile(r"[^-a-z0-9_.+,@= ()\[\]{}#%&$!'/]|[. ](?:/|$)").search
 """What some of many names, with slashes between them, has that `folded` changes, but for its case."""
 
@@ -58,6 +59,8 @@ class Seen(NamedTuple):
     gits: tuple[str, ...] = ()
     """Things called `.git` that are no directories."""
     entries: int = 0
+    is_bare: bool = False
+    """Whether git would take the directory itself for a repository, although it is not called `.git`."""
 
 
 class Walk:
@@ -68,8 +71,8 @@ class Walk:
         self.hiding = hiding
         self.seen: dict[str, Seen] = {}
 
-    def look(self, tops: tuple[str, ...]) -> tuple[Seen, ...]:
-        """What is there now, directory by directory."""
+    def look(self, tops: tuple[str, ...]) -> dict[str, Seen]:
+        """What is there now, by directory."""
         found: dict[str, Seen] = {}
         waiting = [self._step(top, False) for top in tops if not self._is_inside(top, tops)]
         entries = finds = 0
@@ -83,7 +86,7 @@ class Walk:
             if entries > MOST_ENTRIES or finds > MOST_FOUND:
                 raise ConfinementError(_too_much(entries > MOST_ENTRIES))
         self.seen = found
-        return tuple(found.values())
+        return found
 
     @staticmethod
     def _is_inside(top: str, tops: tuple[str, ...]) -> bool:
@@ -119,6 +122,8 @@ class Walk:
         with os.scandir(step.path) as entries:
             listed = list(entries)
         names = [entry.name for entry in listed]
+        if not step.inside_git and step.names and BARE.issubset(names):
+            return self._noted(step, mark, listed, self.hiding.within(step.path))._replace(is_bare=True)
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
         noted = (

@@ -27,19 +27,20 @@ from pinfold.kernel.sockets import bind, bound_file
 from pinfold.sandbox.linux.bound import Bound
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.umasks import Umasks
+from pinfold.sandbox.linux.waiting import close
 
 Answer = Callable[[int], None]
 """Answers a call with an errno, or 0."""
-EIO = 5
+EIO, EAGAIN, EACCES = 5, 11, 13
 
 
 class Binding:
     """Its thread starts with the first bind."""
 
     def __init__(self, proc: int, places: Iterable[str], bound: Bound) -> None:
+        """`places` are where commands may make names, by themselves or through the warden."""
         self.proc = proc
-        self.places = tuple(places)
-        """Where commands may make names, by themselves or through the warden."""
+        self.domain = _domain(places)
         self.bound = bound
         self.asked: SimpleQueue[tuple[Caller, int, int, bytes, Answer]] = SimpleQueue()
         self.started = False
@@ -47,9 +48,13 @@ class Binding:
     def bind(self, caller: Caller, socket: int, directory: int, address: bytes, answer: Answer) -> None:
         """Answers later, from the thread. Takes the two descriptors."""
         if not self.started:
-            start_new_thread(self._serve, ())
+            try:
+                start_new_thread(self._serve, ())
+            except RuntimeError:  # the user's processes are all used up
+                answer(EAGAIN)
+                return close((socket, directory))
             self.started = True
-        self.asked.put((caller, socket, directory, address, answer))
+        return self.asked.put((caller, socket, directory, address, answer))
 
     def _serve(self) -> None:
         unconfined = self._confine()
@@ -61,20 +66,17 @@ class Binding:
             except Exception as fault:  # noqa: BLE001  (a fault of ours is this bind's no, and not the end of all)
                 error = getattr(fault, "errno", None) or EIO
             answer(error)
-            os.close(directory)
-            os.close(socket)
+            close((socket, directory))
 
     def _confine(self) -> int:
         """0, or why nothing may be bound by this thread."""
+        if self.domain < 0:
+            return EACCES
         try:
             unshare(CLONE_FS)
             power = 1 << capabilities.CAP_NET_ADMIN
             capabilities.capset(capabilities.Sets(power, power, 0))
-            ruleset = landlock.create_ruleset(landlock.MAKE_SOCK)
-            for place in self.places:
-                landlock.allow_path(ruleset, place, landlock.MAKE_SOCK)
-            landlock.restrict_self(ruleset)
-            os.close(ruleset)
+            landlock.restrict_self(self.domain)
         except OSError as error:
             return error.errno or EIO
         return 0
@@ -88,3 +90,14 @@ class Binding:
         if not error and (inode := bound_file(socket)) is not None:
             self.bound.add(inode)
         return error
+
+
+def _domain(places: Iterable[str]) -> int:
+    """A ruleset that holds these places by their inodes, whatever is put in their stead later; or none."""
+    try:
+        ruleset = landlock.create_ruleset(landlock.MAKE_SOCK)
+        for place in places:
+            landlock.allow_path(ruleset, place, landlock.MAKE_SOCK)
+    except OSError:
+        return -1
+    return ruleset

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 
 from pinfold.kernel import mounts
 from pinfold.kernel.capabilities import CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, capget, capset
-from pinfold.kernel.watch import has_changed, watch_attributes
+from pinfold.kernel.watch import IN_ATTRIB, add, create, events
 
 READ_ONLY = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV | mounts.MOUNT_ATTR_RDONLY
 MOUNTING, SEARCHING = 1 << CAP_SYS_ADMIN, 1 << CAP_DAC_OVERRIDE
@@ -55,26 +55,39 @@ def protect(thing: int) -> None:
 def closed(directory: int) -> Iterator[Callable[[], bool]]:
     """Nobody but us finds a name in this directory meanwhile. Asked at the end: did it stay so?"""
     handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    watch = create()
     os.fchdir(handle)
-    watch = watch_attributes(b".")
+    add(watch, b".", IN_ATTRIB)
     os.chdir("/")
     mode = stat.S_IMODE(os.fstat(handle).st_mode)
 
     def stayed_closed() -> bool:
         with suppress(FileNotFoundError):
             os.rmdir(b"pinfold-is-not-here", dir_fd=handle)  # waits for the inode's lock
-        return not has_changed(watch) and not stat.S_IMODE(os.fstat(handle).st_mode)
+        changed = any(not event.name for event in events(watch))
+        return not changed and not stat.S_IMODE(os.fstat(handle).st_mode)
 
     try:
         with powers(POWERS):
             os.fchmod(handle, 0)
             time.sleep(UNDER_WAY)
-            has_changed(watch)
+            events(watch)
             yield stayed_closed if not stat.S_IMODE(os.fstat(handle).st_mode) else lambda: False
     finally:
         os.fchmod(handle, mode)
         os.close(watch)
         os.close(handle)
+
+
+def cover(thing: int, stand_in: str) -> None:
+    """Something empty comes over what a descriptor names."""
+    with powers():
+        tree = mounts.open_tree(mounts.AT_FDCWD, stand_in)
+        try:
+            mounts.mount_setattr(tree, turn_on=READ_ONLY)
+            mounts.move_mount(tree, thing)
+        finally:
+            os.close(tree)
 
 
 def uncovered(directory: int) -> int:

@@ -18,11 +18,10 @@ from contextlib import suppress
 
 from pinfold.kernel import mounts
 from pinfold.kernel.files import RESOLVE_NO_SYMLINKS, openat2
-from pinfold.sandbox.linux.rooms import EMPTY, HOST, NEW, PIECES, clone
+from pinfold.sandbox.linux.rooms import EMPTY, HOST, NEW, PIECES, VOID, clone
 
 SAFE = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV
 READ_ONLY = SAFE | mounts.MOUNT_ATTR_RDONLY
-VOID = "/void"
 
 
 class Builder:

@@ -12,7 +12,8 @@ Facts that shape it:
   refused (RESOLVE_NO_MAGICLINKS), and the call goes back to the kernel.
 - An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
   mean the caller (/dev/stdout). The boundary judges it again.
-- Every rename in a root is ours, so while one call is answered nothing in this pen moves.
+- Every rename in a root is ours, so while one call is answered nothing in this pen moves. The session's other
+  pens are kept still by `moving` where it matters.
 - The kernel follows at most 40 links in a walk.
 """
 
@@ -32,8 +33,9 @@ from pinfold.kernel.files import (
     linkat,
     renameat2,
 )
-from pinfold.model.names import Children, Match, Matches, NameMatcher, NameRule, folded
+from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, NameRule, components, folded
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, as_int
+from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.umasks import Umasks
 
@@ -45,6 +47,9 @@ MOST_LINKS = 40
 REMEMBERED = 4096
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
+MOST_INSIDE = 10_000
+"""How many names are looked at in a directory that is moved to, or from, where names are protected."""
+UNSEEN = "what it holds cannot be told"
 OUTSIDE = "it lies outside of what may be written"
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
 
@@ -100,6 +105,8 @@ class Spot(NamedTuple):
     place: Place
     name: bytes
     """As the caller wrote it, with the slash at its end if there was one."""
+    key: str
+    """The name in the spelling that rules are held against."""
 
     @property
     def path(self) -> str:
@@ -108,7 +115,7 @@ class Spot(NamedTuple):
     def matches(self) -> Matches:
         if self.place.inside:
             return (self.place.inside,)
-        return self.place.children.get(folded(os.fsdecode(self.name.rstrip(b"/"))), ())
+        return self.place.children.get(self.key, ())
 
     def status(self) -> os.stat_result | None:
         """Of what is there, no link followed."""
@@ -146,11 +153,14 @@ class Names:
         records: Records,
         grounds: Grounds,
         rules: list[NameRule],
+        moving: Moving,
     ) -> None:
         self.own = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
         self.records = records
         self.grounds = grounds
         self.matcher = NameMatcher(rules, grounds.roots)
+        self.moving = moving
+        self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
         self.places: dict[bytes, Place] = {}
         self.held: list[int] = []
         """Directories of the call that is being answered."""
@@ -181,12 +191,16 @@ class Names:
         }
 
     def _releasing(self, handler: Handler) -> Handler:
+        held = self.held
+
         def answer(caller: Caller) -> None:
             try:
                 handler(caller)
             finally:
-                while self.held:
-                    os.close(self.held.pop())
+                while held:
+                    os.close(held.pop())
+                if self.moving.locked:
+                    self.moving.release()
 
         return answer
 
@@ -195,13 +209,16 @@ class Names:
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
         if flags & O_TMPFILE == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
-        if not flags & os.O_CREAT or flags & NEVER_CREATES:
-            return caller.resume()
         path = caller.text(address)
         # Devices and processes: what can be opened there exists.
         if not path or path.endswith(b"/") or path.startswith((b"/dev/", b"/proc/")):
             return caller.resume()
+        if not flags & os.O_CREAT or flags & NEVER_CREATES:
+            self._note_outside(caller, base, path)
+            return caller.resume()
         spot = self._spot(caller, base, path)
+        if flags & os.O_EXCL and spot and spot.place.made_by_warden:
+            return self._create(caller, spot, flags, mode)
         for _ in range(MOST_LINKS):
             if spot is None or not self._is_ours(caller, "open", spot):
                 return caller.resume()
@@ -218,14 +235,21 @@ class Names:
             return self._create(caller, spot, flags, mode)
         return caller.refuse(errno.ELOOP)
 
+    def _note_outside(self, caller: Caller, base: int, path: bytes) -> None:
+        """A write to what exists is refused by the kernel alone. It is noted where the text says enough."""
+        if path.startswith(b"/") and not path.startswith(self.inside):
+            spot = self._spot(caller, base, path)
+            if spot and spot.status():
+                self._is_ours(caller, "open", spot)
+
     def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> None:
         if self.judge(caller, "open", spot) or not self._ready(caller):
             return None
-        made = quick.openat(spot.directory, spot.name, flags | os.O_EXCL | os.O_NOFOLLOW, mode)
-        if made == -errno.EEXIST:
+        try:
+            # O_EXCL follows no link either, and is not seen in the descriptor's flags afterwards.
+            made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
+        except FileExistsError:
             return caller.resume()
-        if made < 0:
-            return caller.refuse(-made)
         try:
             caller.give(made, bool(flags & os.O_CLOEXEC))
         except OSError as error:
@@ -275,7 +299,7 @@ class Names:
         if spot is None:
             return None
         if not text:
-            return caller.refuse(errno.ENOENT if text == b"" else errno.EFAULT)
+            return caller.resume()
         if self.judge(caller, "symlink", spot) or not caller.is_waiting():
             return None
         os.symlink(text, spot.name, dir_fd=spot.directory)
@@ -287,7 +311,7 @@ class Names:
         if spot is None:
             return None
         if source is None:
-            return caller.refuse(errno.EFAULT)
+            return caller.resume()
         if flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH):
             return caller.refuse(errno.EINVAL)
         thing = self._thing(caller, old[0], source, flags)
@@ -303,6 +327,7 @@ class Names:
         return caller.succeed()
 
     def rename(self, caller: Caller, old: End, new: End, flags: int) -> None:
+        self.moving.hold(move=True)
         source = self._wanted(caller, "rename", *old)
         spot = self._wanted(caller, "rename", *new) if source else None
         if source is None or spot is None:
@@ -330,6 +355,8 @@ class Names:
         matches = spot.matches()
         if not matches or (directory and matches[0].rest):
             return False
+        if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
+            return False
         wish = Wish(operation, spot, matches[0], other)
         for exemption in self.exemptions:
             verdict = exemption(caller, wish)
@@ -348,25 +375,57 @@ class Names:
             caller.refuse(errno.ENOENT)
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        for match in source.matches():
-            if not match.rest or (directory and _holds(source.directory, source.name, match.rest)):
-                self._refuse(caller, "rename", source, match)
-                return True
-        for match in spot.matches():
-            if match.rest and directory and _holds(source.directory, source.name, match.rest):
-                self._refuse(caller, "rename", spot, match)
-                return True
+        lost = next((match for match in source.matches() if not match.rest), None)
+        if lost is None and directory:
+            lost = self._held_at(source, source)
+        if lost:
+            self._refuse(caller, "rename", source, lost)
+            return True
+        if directory and (gained := self._held_at(source, spot)):
+            self._refuse(caller, "rename", spot, gained)
+            return True
         return self.judge(caller, "rename", spot, directory=directory, other=source)
+
+    def _held_at(self, source: Spot, spot: Spot) -> Match | None:
+        """The protected name that a directory has in it, or would have at another spot."""
+        if spot.matches() or GIT in components(spot.path):
+            return self._inner(source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
+        return None
+
+    def _inner(self, directory: int, name: bytes, path: str, left: list[int]) -> Match | None:
+        """The first protected name in a directory, were it at this path. What cannot be seen is one."""
+        children = self.matcher.children(path)
+        if isinstance(children, Match):
+            return children
+        inner = quick.openat(directory, name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if inner < 0:
+            return Match(NameRule(path, UNSEEN))
+        try:
+            with os.scandir(inner) as entries:
+                for entry in entries:
+                    left[0] -= 1
+                    found = children.get(folded(entry.name), ())
+                    below = f"{path}/{entry.name}"
+                    if left[0] < 0:
+                        return Match(NameRule(path, UNSEEN))
+                    if not entry.is_dir(follow_symlinks=False):
+                        if found:
+                            return found[0]
+                    elif found and not found[0].rest:
+                        return found[0]
+                    elif deeper := self._inner(inner, os.fsencode(entry.name), below, left):
+                        return deeper
+        finally:
+            os.close(inner)
+        return None
 
     def _refuse(self, caller: Caller, operation: str, spot: Spot | str, match: Match) -> None:
         path = spot if isinstance(spot, str) else spot.path
-        self._record(caller, operation, path, match.rule.name, match.rule.why, match.rule.grantable)
+        self.record(caller, operation, path, match.rule.name, match.rule.why, match.rule.grantable)
         exists = operation == "rename" and isinstance(spot, Spot) and spot.status()
         caller.refuse(HELD if exists else PROTECTED)
 
-    def _record(
-        self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool
-    ) -> None:
+    def record(self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool) -> None:
         self.records.add(caller.tag(), operation, path, rule, why, caller.program(), caller.pid, grantable)
 
     # Finding.
@@ -386,7 +445,7 @@ class Names:
         if place.made_by_warden:
             return True
         if not place.free and (operation == "open" or spot.status() is None):
-            self._record(caller, operation, spot.path, "", OUTSIDE, True)
+            self.record(caller, operation, spot.path, "", OUTSIDE, True)
         return False
 
     def _spot(self, caller: Caller, base: int, path: bytes) -> Spot | None:
@@ -427,8 +486,11 @@ class Names:
         return self._at(start, name)
 
     def _at(self, directory: int, name: bytes) -> Spot:
+        key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
+        if key in self.moving.tails:
+            self.moving.hold(move=False)
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
-        return Spot(directory, self.places.get(path) or self._place(path), name)
+        return Spot(directory, self.places.get(path) or self._place(path), name, key)
 
     def _place(self, path: bytes) -> Place:
         text = os.fsdecode(path)
@@ -483,6 +545,12 @@ def _two_ends(caller: Caller) -> tuple[End, End]:
     return (as_int(one), two), (as_int(three), four)
 
 
+def _makes_file(operation: str, source: Spot | None) -> bool:
+    """Whether a plain file gets the name, for sure."""
+    status = source.status() if source and operation == "rename" else None
+    return operation == "open" or (status is not None and stat.S_ISREG(status.st_mode))
+
+
 def _within(path: str, above: str) -> bool:
     return path == above or path.startswith(above if above == "/" else f"{above}/")
 
@@ -493,15 +561,3 @@ def _own_descriptor(path: bytes, flags: int) -> int | None:
         if flags & AT_SYMLINK_FOLLOW and path.startswith(start) and path[len(start) :].isdigit():
             return int(path[len(start) :])
     return None
-
-
-def _holds(directory: int, name: bytes, rest: tuple[str, ...]) -> bool:
-    """Whether a directory has something of this name in it, in any spelling. What cannot be seen is there."""
-    inner = quick.openat(directory, name.rstrip(b"/"), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    if inner < 0:
-        return True
-    try:
-        same = [entry for entry in os.listdir(inner) if folded(entry) == rest[0]]
-        return any(len(rest) == 1 or _holds(inner, os.fsencode(entry), rest[1:]) for entry in same)
-    finally:
-        os.close(inner)

@@ -11,12 +11,16 @@ from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, TEMPORARY, Places
 
 
 def look(
-    policy: SandboxPolicy, roots: Sequence[str], protected: Iterable[str] = (), hidden: Iterable[str] = ()
+    policy: SandboxPolicy,
+    roots: Sequence[str],
+    protected: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    writable: Iterable[str] = (),
 ) -> Places:
     """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
     return Places(
         roots=tuple(_root(path) for path in roots),
-        writable=_found(policy.additional_readwrite_paths),
+        writable=_found((*policy.additional_readwrite_paths, *writable)),
         readable=_found(policy.additional_readonly_paths),
         sockets=_found(policy.unix_sockets),
         protected=_found(protected),

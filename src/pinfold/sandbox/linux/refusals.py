@@ -1,4 +1,4 @@
-"""What a pen's warden refused, as the host hears of it.
+"""What a pen's warden refused, as the host hears of it; and what the host tells the warden.
 
 Nobody waits for it: the warden writes a record before it answers the call, so whatever a command was refused
 is in the socket by the time its end is known, and one read that does not block finds it.
@@ -35,6 +35,11 @@ class Refusals:
         while tag not in self.found and len(self.found) >= COMMANDS:
             del self.found[next(iter(self.found))]
         self.found.setdefault(tag, {})[violation.operation, violation.path] = violation
+
+    def hold(self, protected: tuple[str, ...], hidden: tuple[str, ...]) -> None:
+        """Tells the warden what has come into being and must not be written or seen."""
+        with self.lock, suppress(channel.Closed, OSError):
+            channel.send(self.warden, (protected, hidden))
 
     def close(self) -> None:
         with self.lock:

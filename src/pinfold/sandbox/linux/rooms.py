@@ -2,7 +2,7 @@
 
     /host      the machine's root, as it is        /new    where a pen's root is put together
     /proc      of this pid namespace               /dev    a few devices, pts, shm
-    /tmp, /var-tmp   the session's own             /empty, /void   what stands for hidden things
+    /tmp, /var-tmp   the session's own             /dev/.empty, /dev/.void   what stands for hidden things
     /bound     which sockets were bound in the session; in no pen, for the wardens alone
 
 It is a tmpfs that exists in this mount namespace alone: nothing of it is ever in the user's tree, and it goes
@@ -25,7 +25,9 @@ import stat
 
 from pinfold.kernel import mounts
 
-HOST, NEW, EMPTY, VOID, BOUND = "/host", "/new", "/empty", "/void", "/bound"
+HOST, NEW, BOUND = "/host", "/new", "/bound"
+EMPTY, VOID = "/dev/.empty", "/dev/.void"
+"""In /dev, since a pen has that at the same place: what is hidden late needs a stand-in too."""
 PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"}  # noqa: S108
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
@@ -43,15 +45,13 @@ def build_rooms() -> int | None:
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
     mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
-    for name in (HOST, NEW, EMPTY, BOUND, "/proc", "/dev"):
+    for name in (HOST, NEW, BOUND, "/proc", "/dev"):
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")
     for name in ("/tmp", "/var-tmp"):  # noqa: S108
         os.mkdir(name)
         os.chmod(name, 0o1777)  # noqa: S103
-    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
-    os.chmod(EMPTY, 0o555)  # noqa: S103
     pid_max = _own_proc()
     _own_dev()
     return pid_max
@@ -84,6 +84,8 @@ def _own_dev() -> None:
         if os.path.exists(f"{HOST}/dev/{name}"):
             os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))
             put(f"{HOST}/dev/{name}", f"/dev/{name}", mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC)
+    os.mkdir(EMPTY, 0o555)
+    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
     os.mkdir("/dev/pts")

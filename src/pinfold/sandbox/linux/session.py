@@ -99,7 +99,7 @@ class LinuxSession:
 
     def _make(self, policy: SandboxPolicy) -> Pen:
         found = self.survey(policy) if self.survey else Found()
-        places = look(policy, self.roots, found.protected, found.hidden)
+        places = look(policy, self.roots, found.protected, found.hidden, found.writable)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
         held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
@@ -122,6 +122,20 @@ class LinuxSession:
                 return
             self.pens = kept
         self._end(pen)
+
+    def hold(self, policy: SandboxPolicy, found: Found) -> None:
+        """What has come into being since a policy's pen was built is held in it too, while commands run."""
+        places = look(policy, self.roots, found.protected, found.hidden, found.writable)
+        with self.lock:
+            pens = [pen for known, pen in self.pens if known == policy]
+            for pen in (*pens, *self.retired):
+                held = {path for path, _ in pen.held}
+                protected = tuple(place.path for place in places.protected if place.path not in held)
+                hidden = tuple(place.path for place in places.hidden if place.path not in held)
+                pen.refusals.hold(protected, hidden)
+                pen.held = (*pen.held, *hold((*protected, *hidden)))
+        # And the next command's pen is planned anew, with whatever else has changed.
+        self.look_again()
 
     def plan(self, policy: SandboxPolicy) -> str:
         return str(self.pen(policy).plan)

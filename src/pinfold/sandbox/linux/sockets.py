@@ -20,6 +20,9 @@ Facts that shape it:
 What a program can tell from a connect of its own:
 - Its server sees our credentials (SO_PEERCRED): uid and gid are the same, the pid is 0, since we have none in
   there. SCM_CREDENTIALS, which is sent with a message, is right; so is what the client sees of its server.
+- A signal handled before we have received the call ends it with EINTR (or begins it again, with SA_RESTART)
+  although nothing was begun. Bare, a connect that was interrupted goes on.
+- A Landlock domain that a program has put around itself does not bind what is done for it here.
 """
 
 import errno
@@ -27,8 +30,8 @@ import os
 from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
 
-from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.kernel.quick import copy_descriptor, openat2, read_bytes
+from pinfold.kernel import files
+from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
 from pinfold.kernel.sockets import bind, family
 from pinfold.model.names import NameRule, folded
@@ -36,14 +39,11 @@ from pinfold.sandbox.linux.addresses import AF_UNIX, length_of, unix_address, un
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.names import OUTSIDE, OWN_DESCRIPTORS, PROTECTED
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 
-OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
-PROTECTED = errno.EROFS
-"""What a protected name that exists answers too, since it is mounted read-only."""
 FOREIGN = "this socket was not made in the session"
-OUTSIDE = "it lies outside of what may be written"
 
 
 class Sockets:
@@ -129,9 +129,7 @@ class Sockets:
     def _read(self, caller: Caller) -> tuple[bytes, int]:
         """The address, copied, and the socket; raises OSError as the kernel would answer."""
         number, pointer, size, *_ = caller.arguments
-        socket = copy_descriptor(caller.pid, as_int(number))
-        if socket < 0:
-            raise OSError(-socket, "no such descriptor")
+        socket = caller.descriptor(as_int(number))
         length = length_of(size)
         address = (
             -errno.EINVAL if length is None else read_bytes(caller.pid, pointer, length) if length else b""
@@ -160,7 +158,7 @@ class Sockets:
             base = caller.directory(AT_FDCWD)
             if base < 0:
                 raise OSError(-base, "the working directory cannot be had")
-        inode = openat2(base, rest, os.O_PATH, RESOLVE_NO_MAGICLINKS)
+        inode = openat2(base, rest, os.O_PATH, files.RESOLVE_NO_MAGICLINKS)
         if base != AT_FDCWD:
             os.close(base)
         if inode < 0:
@@ -195,6 +193,6 @@ def hold(paths: Iterable[str]) -> dict[Identity, int]:
     found = {}
     for path in paths:
         with suppress(OSError):
-            inode = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            inode = files.openat2(AT_FDCWD, path, os.O_PATH, resolve=files.RESOLVE_NO_SYMLINKS)
             found[identity_of(inode)] = inode
     return found

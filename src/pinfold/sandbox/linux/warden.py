@@ -36,9 +36,11 @@ from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.git import Git
+from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Grounds, Names
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.sockets import Sockets
+from pinfold.sandbox.linux.standing import Standing
 
 Operations = tuple[tuple[object, ...], ...]
 Handler = Callable[[Caller], None]
@@ -69,7 +71,8 @@ def serve(
     _, (listener,) = channel.receive_bytes(spawner, 1)
     spawner.close()
     seccomp.set_sync_wake_up(listener)
-    Warden(listener, proc, bound, Records(host), operations, rules).serve()
+    standing = Standing(operations)
+    Warden(listener, proc, bound, Records(host), operations, rules, standing).serve()
 
 
 def drop_powers() -> None:
@@ -90,25 +93,37 @@ class Warden:
         records: Records,
         operations: Operations,
         rules: list[NameRule],
+        standing: Standing,
     ) -> None:
         self.listener = listener
+        self.standing = standing
+        self.host = records.host
         self.proc = proc
         granted = landlock_rules(operations)
-        names = Names(proc, records, Grounds.of(operations), rules)
-        names.exemptions.append(Git(names.own, names._record))
+        moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
+        names = Names(proc, records, Grounds.of(operations), rules, moving)
+        names.exemptions.append(Git(names.own, names.record))
         changed = [path for path, access in granted if "remove" in access]
         sockets = Sockets(listener, proc, bound, records, changed, rules, granted_sockets(operations))
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})
 
     def serve(self) -> None:
         poll = select.poll()
+        # Its turn comes first: no flood of calls may keep a mount from being restored.
+        poll.register(self.standing.queue, select.POLLIN)
+        poll.register(self.host, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
         # What lives now lives as long as we do; what a call leaves is counted away.
         gc.collect()
         gc.disable()
         while True:
-            ((_, event),) = poll.poll()
-            if event & select.POLLIN:
+            (descriptor, event), *_ = poll.poll()
+            if descriptor == self.standing.queue:
+                self.standing.look()
+            elif descriptor == self.host.fileno():
+                if not self.standing.take(self.host):
+                    poll.unregister(self.host)
+            elif event & select.POLLIN:
                 call = seccomp.receive(self.listener)
                 if call:
                     self.answer(call)

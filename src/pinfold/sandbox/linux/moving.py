@@ -1,0 +1,50 @@
+"""One lock for all wardens of a session: a directory is moved by nobody while a name is made in it.
+
+Facts that shape it:
+- One warden answers one call at a time, so within a pen nothing moves between the look and the act. Two pens
+  of a session share their roots: one makes `x/hooks` while the other renames `x` to `.git`, and neither sees
+  what the other is about to do.
+- Only a name that some rule has behind its first component can become protected by the move of a directory
+  above it. All others, which are nearly all, need no lock.
+- flock belongs to an open file: each warden opens the session's directory anew.
+
+Accepted: sessions of different keepers do not share the lock.
+"""
+
+import errno
+import fcntl
+import time
+from collections.abc import Iterable
+
+from pinfold.model.names import NameRule, components
+
+PATIENCE = 2.0
+PAUSE = 0.0001
+
+
+class Moving:
+    def __init__(self, descriptor: int, rules: Iterable[NameRule]) -> None:
+        self.descriptor = descriptor
+        self.tails = frozenset(part for rule in rules for part in components(rule.name)[1:])
+        """Names that can become protected by where their directory comes to stand."""
+        self.locked = False
+
+    def hold(self, move: bool) -> None:
+        """Until `release`: no other warden moves anything; to `move`, none makes such a name either."""
+        if self.locked:
+            return
+        wanted = (fcntl.LOCK_EX if move else fcntl.LOCK_SH) | fcntl.LOCK_NB
+        end = time.monotonic() + PATIENCE
+        while not self.locked:
+            try:
+                fcntl.flock(self.descriptor, wanted)
+                self.locked = True
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise OSError(errno.EBUSY, "another pen of the session does not come to an end") from None
+                time.sleep(PAUSE)
+
+    def release(self) -> None:
+        if self.locked:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            self.locked = False

@@ -1,0 +1,107 @@
+"""Puts the mounts that protect and hide things back where the host has undone them, while commands run.
+
+Facts, tried on 6.18:
+- A mount goes with the file that it is on: the host that renames another file over it, as editors and
+  `git config` do, detaches it, and one that renames it away takes it along. In both cases the new file under
+  the old name is open inside.
+- The first is told by the pen's own mounts (POLLPRI on mountinfo), the second is not; but both, and a file
+  that is removed and made again, are told by a watch on the directory.
+- So directories of what is held are watched, and what has no mount any more gets one: some 0.2 ms later. Who
+  opened the new file within that time keeps what it opened; SECURITY.md names this.
+
+Accepted: a directory above that is replaced as a whole is seen by the host before the next command (`held`),
+not here; beyond `MOST` names none is watched.
+"""
+
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterable
+
+from pinfold.kernel import watch
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
+from pinfold.sandbox.linux import channel, late
+from pinfold.sandbox.linux.rooms import EMPTY, VOID
+
+MOST = 1000
+TOLD = watch.IN_CREATE | watch.IN_MOVED_TO | watch.IN_MOVE_SELF | watch.IN_DELETE_SELF
+
+
+class Standing:
+    def __init__(self, operations: Iterable[tuple[object, ...]]) -> None:
+        self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
+        self.protected: list[str] = []
+        self.hidden: list[str] = []
+        self.names: set[bytes] = set()
+        self.queue = watch.create()
+        for operation in operations:
+            match operation:
+                case ("protect", str(path)):
+                    self.hold(path, self.protected)
+                case ("hide", str(path), str()):
+                    self.hold(path, self.hidden)
+
+    def hold(self, path: str, among: list[str]) -> None:
+        among.append(path)
+        directory, name = os.path.split(os.fsencode(path))
+        self.names.add(name)
+        if len(self.names) <= MOST:
+            try:
+                watch.add(self.queue, directory, TOLD)
+            except OSError:
+                return  # it cannot be reached, or the user has no watches left; `held` remains
+
+    def take(self, host: socket.socket) -> bool:
+        """Holds what the host has found since; False if the host is gone."""
+        try:
+            (protected, hidden), _ = channel.receive(host)
+        except BlockingIOError:
+            return True
+        except channel.Closed:
+            return False
+        for path in protected:
+            self.hold(path, self.protected)
+        for path in hidden:
+            self.hold(path, self.hidden)
+        self.restore()
+        return True
+
+    def look(self) -> None:
+        """Something has happened in a watched directory."""
+        if any(event.name in self.names or not event.name for event in watch.events(self.queue)):
+            self.restore()
+
+    def restore(self) -> None:
+        """Mounts what has no mount."""
+        with late.powers(late.POWERS):
+            for path in self.protected:
+                self._each(path, self._protect)
+            for path in self.hidden:
+                self._each(path, self._hide)
+
+    @staticmethod
+    def _each(path: str, mend: Callable[[int], None]) -> None:
+        try:
+            thing = openat2(AT_FDCWD, path, os.O_PATH, resolve=RESOLVE_NO_SYMLINKS)
+        except OSError:
+            return  # gone, or a link, which nothing can be mounted on
+        try:
+            mend(thing)
+        except OSError:
+            return  # gone meanwhile; if something else came in its place, that is told
+        finally:
+            os.close(thing)
+
+    @staticmethod
+    def _protect(thing: int) -> None:
+        if not late.is_read_only(thing):
+            late.protect(thing)
+
+    def _hide(self, thing: int) -> None:
+        status = os.fstat(thing)
+        if _identity(status) not in self.empty:
+            late.cover(thing, EMPTY if stat.S_ISDIR(status.st_mode) else VOID)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

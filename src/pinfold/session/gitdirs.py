@@ -1,0 +1,109 @@
+"""Git directories that a working tree has elsewhere: what of them commands have to write, what stays closed.
+
+Facts about git (gitrepository-layout(5), git-worktree(1), git-submodule(1)):
+- A linked worktree has a file `.git` with `gitdir: MAIN/.git/worktrees/NAME`; that directory leads back by
+  its file `gitdir`. Its HEAD, index and logs are its own; objects, refs and packed-refs are MAIN's, and so
+  are config and hooks.
+- A submodule's `.git` leads to SUPER/.git/modules/NAME, whose `core.worktree` leads back.
+- A ref is deleted under `packed-refs.lock`, even if it was never packed.
+- The rest of MAIN/.git is the state of another working tree: its index, its HEAD, a rebase under way, whose
+  plan may have commands in it.
+
+What this means for us: a `.git` file is somebody's word, and may come with an archive. Only what leads back
+is opened, and of a shared directory only what a commit needs.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pinfold.model.git_config import parse_config
+from pinfold.model.names import GIT, NESTS, NameRule
+from pinfold.policy.paths import is_covered
+from pinfold.session.git import find_repository
+
+PREFIX = ".git/"
+SHARED = ("objects", "refs", "logs", "packed-refs", "packed-refs.lock", "packed-refs.new", "worktrees")
+"""What commits of a linked worktree write in the directory it shares."""
+ALTERNATES = "objects/info/alternates"
+ELSEWHERE = "it belongs to another working tree"
+
+
+class Elsewhere(NamedTuple):
+    """What comes of one `.git` that is no directory."""
+
+    writable: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+    names: tuple[NameRule, ...] = ()
+
+
+def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Elsewhere:
+    """What a `.git` leads to, if it lies outside of the roots, or in them under another name than `.git`."""
+    top = os.path.dirname(git)
+    found = find_repository(top)
+    if found is None or found.top != top:
+        return Elsewhere()
+    directory, common = os.path.realpath(found.directory), os.path.realpath(found.common)
+    if any(is_covered(place, tops) for place in (directory, common)):
+        # In a root the rules hold by themselves, unless the directory goes by a name of its own.
+        named = f"/{GIT}/" in f"{directory}/"
+        names = () if named else tuple(_closed(directory, rules))
+        return Elsewhere(protected=_existing(names), names=names)
+    names = tuple(_closed(directory, rules))
+    if directory == common:
+        own = _is_submodule(top, directory)
+        return Elsewhere((directory,), _existing(names), names) if own else Elsewhere()
+    if not _is_worktree(git, directory, common):
+        return Elsewhere()
+    return _shared(directory, common, (*names, NameRule(f"{common}/{ALTERNATES}", ELSEWHERE)))
+
+
+def bare(directory: str, rules: Iterable[NameRule]) -> Elsewhere:
+    """A repository that is its own directory, wherever it lies: closed as a `.git` is."""
+    names = tuple(_closed(directory, rules))
+    return Elsewhere(protected=_existing(names), names=names)
+
+
+def _closed(directory: str, rules: Iterable[NameRule]) -> Iterator[NameRule]:
+    """The rules for a `.git`, for a git directory of another name."""
+    for rule in rules:
+        if rule.name.startswith(PREFIX):
+            yield rule._replace(name=f"{directory}/{rule.name[len(PREFIX) :]}")
+    yield from (NameRule(f"{directory}/{nest}", ELSEWHERE) for nest in NESTS)
+
+
+def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
+    return tuple(rule.name for rule in names if os.path.lexists(rule.name))
+
+
+def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> Elsewhere:
+    worktrees, name = os.path.split(directory)
+    others = [
+        *(f"{common}/{each}" for each in os.listdir(common) if each not in SHARED),
+        *(f"{worktrees}/{each}" for each in os.listdir(worktrees) if each != name),
+    ]
+    closed = (NameRule(common, ELSEWHERE, but=SHARED), NameRule(worktrees, ELSEWHERE, but=(name,)))
+    return Elsewhere((common,), (*others, *_existing(names)), (*closed, *names))
+
+
+def _is_worktree(git: str, directory: str, common: str) -> bool:
+    back = _line(f"{directory}/gitdir")
+    leads_back = back != "" and os.path.realpath(os.path.join(directory, back)) == git
+    return leads_back and os.path.dirname(directory) == f"{common}/worktrees"
+
+
+def _is_submodule(top: str, directory: str) -> bool:
+    try:
+        with open(f"{directory}/config", "rb") as file:
+            told = [value for key, value in parse_config(file.read()) if key == "core.worktree"]
+    except (OSError, ValueError):
+        return False
+    return bool(told) and os.path.realpath(os.path.join(directory, told[-1])) == top
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(4096).removesuffix("\n")
+    except OSError:
+        return ""

@@ -1,0 +1,73 @@
+"""Looks at the workspace again and again, so that what the host makes is held without a word.
+
+A file that a person, an editor or another program makes while a session lasts may be one that is hidden or
+protected. What the pens themselves make, their wardens see. A walk that remembers (`walk`) costs some
+milliseconds, so it is made by a thread, every two seconds, and less often where it takes long: never more
+than a fiftieth of the time. Until then such a file is open to commands; SECURITY.md says so.
+
+Why no watch on each directory: a workspace may have more of them than a user has watches, and each new
+directory would be open until it has one. The walk is one way for all of them.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.backend import Found, Survey
+
+SECONDS = 2.0
+SHARE = 50
+KEPT = 4
+"""How many policies are looked after, the last ones asked for."""
+
+
+class Lookout:
+    """A survey that goes on by itself. Tells what it finds when that has changed."""
+
+    def __init__(self, survey: Survey, changed: Callable[[SandboxPolicy, Found], None]) -> None:
+        self.survey = survey
+        self.changed = changed
+        self.lock = threading.Lock()
+        self.known: list[tuple[SandboxPolicy, Found]] = []
+        self.ended = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def __call__(self, policy: SandboxPolicy) -> Found:
+        """What there is now; from here on this policy is looked after."""
+        with self.lock:
+            found = self.survey(policy)
+            self._keep(policy, found)
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._watch, name="pinfold-lookout", daemon=True)
+                self.thread.start()
+            return found
+
+    def _keep(self, policy: SandboxPolicy, found: Found) -> None:
+        self.known = [(each, then) for each, then in self.known if each != policy][-KEPT + 1 :]
+        self.known.append((policy, found))
+
+    def _watch(self) -> None:
+        patience = SECONDS
+        while not self.ended.wait(patience):
+            began = time.monotonic()
+            for policy, then in list(self.known):
+                self._look(policy, then)
+            patience = max(SECONDS, SHARE * (time.monotonic() - began))
+
+    def _look(self, policy: SandboxPolicy, then: Found) -> None:
+        with self.lock:
+            try:
+                found = self.survey(policy)
+            except ConfinementError:
+                return  # the next pen of this policy is refused, and says why
+            if found == then or self.ended.is_set():
+                return
+            self._keep(policy, found)
+        self.changed(policy, found)
+
+    def close(self) -> None:
+        self.ended.set()
+        if self.thread and self.thread is not threading.current_thread():
+            self.thread.join()

@@ -1,0 +1,596 @@
+"""What holds of names in a pen: each function runs in a child of the tests, as root and as an ordinary user.
+
+Attackers are Python programs of their own, run inside. Those that race have a second thread that swaps what
+the first one's calls point at, as fast as it can.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
+from pinfold.policy.protected import name_rules
+from pinfold.sandbox.backend import Found, Result
+from tests.sandbox.probes import OPEN, WORKSPACE, Bench, alive, processes_of, wait_until
+
+PYTHON = "/usr/bin/python3"
+SEMANTICS = os.path.join(os.path.dirname(__file__), "name_semantics.py")
+PRELUDE = """
+import ctypes, errno, os, stat, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(action, *codes):
+    try:
+        action()
+    except OSError as error:
+        assert error.errno in (codes or (errno.EROFS, errno.EBUSY, errno.EACCES)), (action, error)
+    else:
+        raise AssertionError("it was made")
+def exchange(one, two):
+    number = {"x86_64": 316, "aarch64": 276}[os.uname().machine]
+    if libc.syscall(number, -100, os.fsencode(one), -100, os.fsencode(two), 2) < 0:
+        raise OSError(ctypes.get_errno(), one)
+"""
+
+
+def python(bench: Bench, program: str, policy: SandboxPolicy = WORKSPACE, **more: object) -> Result:
+    """What became of a program that must end well."""
+    result = bench.run([PYTHON, "-c", PRELUDE + program], policy, **more)
+    assert result.exit_code == 0, result
+    return result
+
+
+def wardens(bench: Bench) -> list[int]:
+    def is_warden(pid: int) -> bool:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read() == "pinfold-warden\n"
+
+    return [pid for pid in processes_of(bench.session.keeping.process.pid) if is_warden(pid)]
+
+
+# what is made is made as ever
+
+
+def names_are_made_as_without_a_pen() -> None:
+    for name in ("bare", "penned"):
+        os.mkdir(name)
+    bare = subprocess.run([PYTHON, SEMANTICS, "bare"], capture_output=True, check=True).stdout
+    bench = Bench()
+    penned = bench.run([PYTHON, SEMANTICS, "penned"])
+    assert penned.exit_code == 0, penned
+    for one, two in zip(bare.splitlines(), penned.stdout.splitlines(), strict=True):
+        assert one == two, (one, two)
+
+
+def tools_work() -> None:
+    bench = Bench()
+    bench.out("umask 027; mkdir -p a/b/c; touch a/f; install -m 4755 /bin/true a/suid; stat -c %a a a/f")
+    bench.out("echo one > f; sed -i s/one/two/ f; grep two f; cp -a a copy; mv copy other; ln -s f l; ln f h")
+    bench.out('mkfifo p; (echo through > p &) ; test "$(cat p)" = through')
+    bench.out("tar -cf a.tar a && mkdir t && tar -xf a.tar -C t && diff -r a t/a && rm -r t")
+    bench.out("f=$(mktemp -p .); d=$(mktemp -d -p .); mv $f $d/x; rm -r $d")
+    bench.out(
+        "seq 5 | tee list >/dev/null; sort -o list -r list; split -l 2 list part-; cat part-* | head -1"
+    )
+    bench.out(
+        'echo a > dangling-target; ln -s nowhere dangling; echo b > dangling; test "$(cat nowhere)" = b'
+    )
+    bench.out("echo x > 'sp ace'; cd a && echo y > ../up && test -f ../up")
+    bench.out(f"{PYTHON} -c 'import sqlite3; c = sqlite3.connect(\"db\"); c.execute(\"create table t (x)\"); "
+              "c.execute(\"insert into t values (1)\"); c.commit()'")  # fmt: skip
+    bench.out("exec 3<>/dev/shm/x; echo shm >&3; echo > /dev/null; echo > /dev/stdout; : > /dev/fd/1")
+
+
+def tools_that_may_be_missing_work() -> None:
+    bench = Bench()
+    here = {name: bench.run(f"command -v {name}").exit_code == 0 for name in ("gcc", "make", "node", "git")}
+    if here["gcc"] and here["make"]:
+        with open("Makefile", "w") as file:
+            file.write("all: prog\nprog: a.o b.o\n\tgcc -o prog a.o b.o\n%.o: %.c\n\tgcc -c $<\n")
+        with open("a.c", "w") as file:
+            file.write("int b(void); int main(void) { return b(); }\n")
+        with open("b.c", "w") as file:
+            file.write("int b(void) { return 7; }\n")
+        assert bench.run("make -j4 >&2 && ./prog").exit_code == 7
+    if here["git"]:
+        bench.out("cd /tmp && git init -q r && cd r && echo > f && git add f && "
+                  "git -c user.name=A -c user.email=a@b commit -qm first")  # fmt: skip
+    if here["node"]:
+        with open("scaffold.js", "w") as file:
+            file.write("const fs = require('fs'); fs.mkdirSync('n/m', {recursive: true});\n")
+            file.write(
+                "fs.writeFileSync('n/m/package.json', '{}'); fs.renameSync('n/m/package.json', 'n/p')\n"
+            )
+        bench.out("node scaffold.js")
+    bench.out(
+        f"{PYTHON} -m venv --without-pip env && env/bin/python -c 'import sys; print(sys.prefix)'", timeout=60
+    )
+
+
+def signals_do_not_make_a_call_twice() -> None:
+    python(
+        Bench(),
+        """
+import signal
+seen = 0
+def handler(*_):
+    global seen
+    seen += 1
+signal.signal(signal.SIGALRM, handler)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+end = time.monotonic() + 20
+for number in range(100):
+    before = seen
+    while seen == before and number:
+        libc.mkdir(b"spin/%d" % number, 0o777)
+    assert libc.mkdir(b"d%d" % number, 0o777) == 0, (number, ctypes.get_errno())
+    assert time.monotonic() < end
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert len([name for name in os.listdir(".") if name.startswith("d")]) == 100
+""",
+    )
+
+
+def many_callers_are_answered() -> None:
+    python(
+        Bench(),
+        """
+def work(number):
+    for turn in range(200):
+        name = f"{number}-{turn}"
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.rename(name, name + "x")
+        os.unlink(name + "x")
+children = []
+for number in range(8):
+    pid = os.fork()
+    if pid == 0:
+        threads = [threading.Thread(target=work, args=(f"{number}.{each}",)) for each in range(4)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        os._exit(0)
+    children.append(pid)
+for pid in children:
+    assert os.waitpid(pid, 0)[1] == 0
+assert os.listdir(".") == []
+""",
+        timeout=80.0,
+    )
+
+
+def the_warden_keeps_no_descriptors() -> None:
+    if os.geteuid():
+        print("the warden's descriptors can only be counted by root")
+        sys.exit(77)
+    bench = Bench()
+    bench.out("true")
+    (warden,) = wardens(bench)
+    bench.out("touch a; mkdir b; ln -s x c; ln a d; mv d e; touch .vscode || true")
+    before = len(os.listdir(f"/proc/{warden}/fd"))
+    for _ in range(3):
+        bench.out("for n in $(seq 300); do : > f$n; mkdir d$n/x; ln -s q l$n; mv f$n g$n; : > /no/x; done"
+                  " 2>/dev/null; rm -rf g* l*")  # fmt: skip
+    after = len(os.listdir(f"/proc/{warden}/fd"))
+    # The umasks of some callers are kept open.
+    assert after <= before + 32, (before, after)
+
+
+# protected names
+
+
+def protected_names_are_not_made() -> None:
+    os.mkdir("sub")
+    os.mkdir("sub/.git")
+    os.mkdir("plain")
+    os.symlink("sub/.git", "way")
+    bench = Bench()
+    python(
+        bench,
+        """
+import socket
+open("file", "w").close()
+names = [".vscode", "sub/.vscode", ".git/commondir", "sub/.git/gitdir", "sub/.git/info/attributes",
+         ".VSCode", ".vscode.", ".vs\\u200ccode", "plain/.bashrc", ".git/objects/info/alternates",
+         ".git/hooks/pre-commit",
+         "way/commondir", "way/config.worktree",
+         "./plain/../.vscode", "plain//.mcp.json", ".pinfold", ".pinfold/x"]
+os.mkdir(".git")
+os.makedirs(".git/objects/info")
+for name in names:
+    real = os.path.abspath(name)
+    for path in (name, real):
+        refused(lambda: os.open(path, os.O_CREAT | os.O_WRONLY), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.mkdir(path), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.mkdir(path + "/"), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.symlink("plain", path), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.link("file", path), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.mkfifo(path), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.mknod(path), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.rename("file", path), errno.EROFS, errno.ENOENT)
+        refused(lambda: os.rename("plain", path), errno.EROFS, errno.ENOENT, errno.EINVAL)
+    above = os.path.dirname(name) or "."
+    if os.path.isdir(above):
+        here = os.open(above, os.O_PATH)
+        refused(lambda: os.mkdir(os.path.basename(name), dir_fd=here), errno.EROFS)
+    os.symlink(name, "link")
+    refused(lambda: os.open("link", os.O_CREAT | os.O_WRONLY), errno.EROFS, errno.ENOENT)
+    os.symlink("link", "link2")
+    refused(lambda: os.open("link2", os.O_CREAT | os.O_WRONLY), errno.EROFS, errno.ENOENT)
+    os.unlink("link"); os.unlink("link2")
+    assert not os.path.lexists(name), name
+# by a file that has no name yet
+unnamed = os.open(".", os.O_TMPFILE | os.O_RDWR)
+for flags, source, base in ((0x400, b"/proc/self/fd/%d" % unnamed, -100), (0x1000, b"", unnamed)):
+    assert libc.linkat(base, source, -100, b".bashrc", flags) == -1
+# by way of /proc
+for way in ("/proc/self/cwd", "/proc/self/root" + os.getcwd(), "/proc/thread-self/cwd"):
+    refused(lambda: os.mkdir(way + "/.vscode"))
+    refused(lambda: os.open(way + "/.vscode", os.O_CREAT | os.O_WRONLY))
+    refused(lambda: os.rename(way + "/file", way + "/.vscode"))
+    refused(lambda: os.rename("file", way + "/.vscode"))
+assert not os.path.lexists(".vscode") and not os.path.lexists(".bashrc")
+""",
+    )
+
+
+def directories_do_not_become_protected() -> None:
+    bench = Bench()
+    python(
+        bench,
+        """
+inside = ("hooks", "HOOKS", "config", "info/attributes", "modules/x/hooks", "objects/info/alternates")
+for number, inner in enumerate(inside):
+    path = f"x{number}"
+    os.makedirs(f"{path}/{inner}")
+    refused(lambda: os.rename(path, ".git"))
+    refused(lambda: os.rename(path, ".GIT"))
+    os.makedirs("sub", exist_ok=True)
+    refused(lambda: os.rename(path, "sub/.git"))
+    os.mkdir("other")
+    os.rename("other", ".git")
+    refused(lambda: exchange(path, ".git"))
+    refused(lambda: exchange(".git", path))
+    os.rmdir(".git")
+os.makedirs("info2/attributes")
+os.mkdir(".git")
+refused(lambda: os.rename("info2", ".git/info"))
+os.makedirs("m/x/hooks")
+refused(lambda: os.rename("m", ".git/modules"))
+os.rename("x0/hooks", "hooks")
+refused(lambda: os.rename("hooks", ".git/hooks"))
+# neither a link nor a file stands where a directory leads to something protected
+refused(lambda: os.symlink("x0", ".git/info"))
+os.rmdir(".git")
+for make in (lambda: os.symlink("x0", ".git"), lambda: open(".git", "w"), lambda: os.mkfifo(".git")):
+    refused(make)
+os.symlink("x0", "l"); open("f", "w").close()
+for path in ("l", "f"):
+    refused(lambda: os.rename(path, ".git"))
+# a directory that cannot be looked into
+os.makedirs("dark/hooks"); os.chmod("dark", 0o300)
+refused(lambda: os.rename("dark", ".git"))
+# a link inside, in the place of a directory on the way
+os.mkdir("y"); os.symlink("../info2", "y/info")
+refused(lambda: os.rename("y", ".git"))
+os.rename("f", "g"); os.mkdir(".git"); os.rename(".git", "was")
+assert not os.path.lexists(".git")
+""",
+    )
+
+
+def git_writes_blocked_means_no_git_at_all() -> None:
+    os.mkdir("a")
+    bench = Bench()
+    rules = name_rules((), block_git_writes=True)
+    bench.session = bench.backend.open_session([bench.work], lambda _: Found(names=rules))
+    python(bench, "refused(lambda: os.mkdir('.git'))\nrefused(lambda: os.mkdir('a/.git'))\n")
+    python(bench, "os.mkdir('x'); refused(lambda: os.rename('x', '.git')); os.mkdir('.github')")
+
+
+def names_of_the_policy_are_protected() -> None:
+    os.mkdir("deep")
+    bench = Bench()
+    rules = name_rules((f"{bench.work}/deep/secret", "any.lock"))
+    bench.session = bench.backend.open_session([bench.work], lambda _: Found(names=rules))
+    python(
+        bench,
+        """
+for path in ("deep/secret", "deep/secret/x", "any.lock", "deep/any.lock"):
+    refused(lambda: os.mkdir(path), errno.EROFS, errno.ENOENT)
+os.mkdir("secret"); os.mkdir("deep/other")
+os.mkdir("d2"); os.mkdir("d2/secret"); os.rename("deep", "was")
+refused(lambda: os.rename("d2", "deep"))
+refused(lambda: os.symlink("d2", "deep"))
+""",
+    )
+
+
+def what_the_host_makes_is_not_opened_for_writing() -> None:
+    bench = Bench()
+    bench.out("true")
+    with open(".bashrc", "w") as file:
+        file.write("mine")
+    bench.fails("echo > .bashrc", "Read-only")
+    bench.fails("mv .bashrc x", "busy")
+    bench.fails("ln .bashrc x", "Read-only")
+    with open(".bashrc") as file:
+        assert file.read() == "mine"
+
+
+# races
+
+RACE = """
+wanted, innocent = {wanted!r}, {innocent!r}
+size = max(len(wanted), len(innocent)) + 1
+buffer = ctypes.create_string_buffer(size)
+one, two = innocent.ljust(size, b"\\0"), wanted.ljust(size, b"\\0")
+done = False
+def swap():
+    address = ctypes.addressof(buffer)
+    while not done:
+        ctypes.memmove(address, two, size)
+        ctypes.memmove(address, one, size)
+sys.setswitchinterval(1e-6)
+threads = [threading.Thread(target=swap) for _ in range(2)]
+[thread.start() for thread in threads]
+made = calls = 0
+open("source", "w").close()
+for number in range({count}):
+    {call}
+    calls += 1
+    if os.path.lexists(wanted):
+        made += 1
+    try:
+        os.unlink(innocent)
+    except IsADirectoryError:
+        os.rmdir(innocent)
+    except FileNotFoundError:
+        pass
+    if not os.path.lexists("source"):
+        open("source", "w").close()
+done = True
+print(calls, made)
+assert made == 0
+"""
+CALLS = {
+    "open": "it = libc.open(buffer, os.O_CREAT | os.O_WRONLY, 0o644); it < 0 or os.close(it)",
+    "mkdir": "libc.mkdir(buffer, 0o755)",
+    "symlink": "libc.symlink(b'target', buffer)",
+    "rename": "libc.rename(b'source', buffer)",
+    "link": "libc.link(b'source', buffer)",
+    "mknod": "libc.mknod(buffer, 0o644, 0)",
+}
+COUNT = 600
+
+
+def races_make_no_protected_name() -> None:
+    os.makedirs("sub/.git/hooks")
+    os.makedirs("sub/.got/hooks")
+    bench = Bench()
+    for wanted, innocent in ((b".bashrc", b"innocnt"), (b"sub/.git/hooks/x", b"sub/.got/hooks/x")):
+        for call in CALLS.values():
+            program = RACE.format(wanted=wanted, innocent=innocent, call=call, count=COUNT)
+            print(python(bench, program, timeout=60.0).stdout)
+
+
+def races_by_links_and_directories_make_no_protected_name() -> None:
+    """The path stays; what it leads to is swapped: a link to two directories, a directory renamed."""
+    os.makedirs("safe")
+    os.makedirs("repo/.git")
+    os.symlink("safe", "way")
+    bench = Bench()
+    python(
+        bench,
+        f"""
+done = False
+def swap():
+    while not done:
+        for target in ("repo/.git", "safe"):
+            try:
+                os.symlink(target, "next"); os.rename("next", "way")
+            except OSError: pass
+def move():
+    while not done:
+        for one, two in (("mover", ".git"), (".git", "mover")):
+            try: os.rename(one, two)
+            except OSError: pass
+os.mkdir("mover")
+threads = [threading.Thread(target=swap), threading.Thread(target=move)]
+[thread.start() for thread in threads]
+made = 0
+for number in range({COUNT}):
+    for path in ("way", "mover", ".git"):
+        for name in ("commondir", "gitdir"):
+            try: os.close(os.open(f"{{path}}/{{name}}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)); made += 1
+            except OSError: pass
+    assert os.listdir("repo/.git") == [], os.listdir("repo/.git")
+    for gone in ("safe/commondir", "safe/gitdir", "mover/commondir", "mover/gitdir"):
+        try: os.unlink(gone)
+        except OSError: pass
+done = True
+[thread.join() for thread in threads]
+assert os.listdir("repo/.git") == [] and made > 100, made
+assert not os.path.lexists(".git/commondir") and not os.path.lexists(".git/gitdir")
+""",
+        timeout=80.0,
+    )
+
+
+def races_between_two_pens_make_no_protected_name() -> None:
+    """Each pen has a warden of its own: one makes a name, the other renames the directory that it is in."""
+    os.mkdir("mover")
+    bench = Bench()
+    other = SandboxPolicy(type=WORKSPACE.type, published_ports=(1,))
+    moves = """
+end = time.monotonic() + 6
+moved = 0
+while time.monotonic() < end:
+    for one, two in (("mover", ".git"), (".git", "mover")):
+        try: os.rename(one, two); moved += 1
+        except OSError: pass
+    for name in ("commondir", "gitdir"):
+        try: os.unlink("mover/" + name)
+        except OSError: pass
+print(moved)
+"""
+    makes = """
+end = time.monotonic() + 5
+made = 0
+while time.monotonic() < end:
+    for name in ("commondir", "gitdir"):
+        try: os.close(os.open("mover/" + name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)); made += 1
+        except OSError: pass
+    held = os.open(".", os.O_PATH)
+    for name in ("commondir", "gitdir"):
+        if os.path.lexists(".git/" + name):
+            print("planted", flush=True)
+    os.close(held)
+print(made)
+"""
+    mover = bench.session.start(bench.request([PYTHON, "-c", PRELUDE + moves], other))
+    made = python(bench, makes).stdout.split()
+    moved = mover.wait()
+    assert made[0] != b"planted" and int(made[0]) > 100, made
+    assert int(moved.stdout) > 100, moved
+
+
+# the end
+
+
+def warden_death_closes() -> None:
+    bench = Bench()
+    bench.out("touch before")
+    (warden,) = wardens(bench)
+    command = bench.session.start(
+        bench.request(
+            [
+                PYTHON,
+                "-c",
+                PRELUDE
+                + """
+print("on", flush=True)
+sys.stdin.readline()
+for make in (lambda: open("after", "w"), lambda: os.mkdir("after"), lambda: os.rename("before", "after"),
+             lambda: os.symlink("x", "after"), lambda: os.open("before", os.O_WRONLY),
+             lambda: os.mkdir(".vscode")):
+    refused(make, errno.ENOSYS, errno.EACCES)
+print(open("before").read() == "")
+""",
+            ],
+            terminal=(10, 80),
+        )
+    )
+    seen = b""
+    for event in command.events():
+        seen += getattr(event, "data", b"")
+        if b"on" in seen and alive(warden):
+            os.kill(warden, signal.SIGKILL)
+            wait_until(lambda: not alive(warden))
+            command.write(b"go\n")
+    assert b"True" in seen, seen
+    assert os.listdir() == ["before"]
+    with suppress(ConfinementError):
+        bench.run("echo > after")
+    assert os.listdir() == ["before"]
+
+
+def wardens_end_with_their_pens() -> None:
+    bench = Bench()
+    bench.out("sleep 1001 & true")
+    (warden,) = wardens(bench)
+    bench.session.look_again()
+    # What was left running still makes names.
+    assert alive(warden)
+    bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')")
+    wait_until(lambda: not alive(warden), 2.0)
+    (second,) = wardens(bench)
+    bench.session.close()
+    wait_until(lambda: not alive(second), 2.0)
+
+
+def what_is_left_running_goes_on_making_names() -> None:
+    bench = Bench()
+    bench.out("(for n in $(seq 100); do echo > f$n; sleep 0.02; done) >/dev/null 2>&1 & true")
+    bench.session.look_again()
+    bench.out("true")
+    wait_until(lambda: os.path.exists("f20"), 5.0)
+
+
+# what was refused is told
+
+
+def violations_are_told() -> None:
+    home = os.environ["HOME"]
+    with open(f"{home}/old", "w"):
+        pass
+    bench = Bench()
+    result = bench.run(
+        f"echo > .bashrc; mkdir .vscode; echo > {home}/x; mkdir {home}; touch fine; echo > .pinfold;"
+        f"dd if=/dev/null of={home}/old conv=notrunc,nocreat"
+    )
+    found = {(each.operation, each.path): each for each in result.violations}
+    assert set(found) == {
+        ("open", f"{bench.work}/.bashrc"),
+        ("mkdir", f"{bench.work}/.vscode"),
+        ("open", f"{home}/x"),
+        ("open", f"{home}/old"),
+        ("open", f"{bench.work}/.pinfold"),
+    }, result
+    one = found["open", f"{bench.work}/.bashrc"]
+    assert (one.rule, one.grantable, one.times) == (".bashrc", True, 1) and one.program in ("bash", "sh"), one
+    assert found["mkdir", f"{bench.work}/.vscode"].program == "mkdir"
+    assert found["open", f"{home}/x"].rule == "" and not found["open", f"{bench.work}/.pinfold"].grantable
+    assert bench.run("touch fine").violations == ()
+
+
+def violations_belong_to_their_command() -> None:
+    bench = Bench()
+    first = bench.session.start(bench.request("mkdir .vscode; sleep 0.3"))
+    second = bench.session.start(bench.request("mkdir .idea; sleep 0.2"))
+    assert [each.path for each in second.wait().violations] == [f"{bench.work}/.idea"]
+    assert [each.path for each in first.wait().violations] == [f"{bench.work}/.vscode"]
+
+
+def violations_are_bounded() -> None:
+    bench = Bench()
+    began = time.monotonic()
+    result = python(
+        bench,
+        """
+for number in range(20000):
+    libc.mkdir(b".vscode", 0o755)
+for number in range(3000):
+    libc.mkdir(b".vscode/%d" % number, 0o755) or libc.mkdir(b"/etc/%d" % number, 0o755)
+""",
+        timeout=60.0,
+    )
+    print(time.monotonic() - began, len(result.violations))
+    assert len(result.violations) <= 101
+    most = max(result.violations, key=lambda each: each.times)
+    assert most.times == 16384, most
+    assert bench.run("mkdir .idea").violations
+
+
+PROBES = {
+    name: value
+    for name, value in list(globals().items())
+    if callable(value) and getattr(value, "__module__", "") == __name__ and name[0] != "_" and name.islower()
+    and name not in ("python", "wardens")
+}  # fmt: skip
+
+if __name__ == "__main__":
+    try:
+        globals()[sys.argv[1]]()
+    except ConfinementError as error:
+        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
+            print(f"this machine has no user namespaces for us: {error}")
+            sys.exit(77)
+        raise
+    finally:
+        for bench in OPEN:
+            bench.close()

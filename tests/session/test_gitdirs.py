@@ -1,0 +1,74 @@
+"""What a `.git` that is no directory opens, and what it does not."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pinfold.policy.protected import name_rules
+from pinfold.session.gitdirs import Elsewhere, elsewhere
+
+RULES = name_rules(())
+
+
+def git(where: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *identity, *arguments], cwd=where, check=True, capture_output=True)
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    top = tmp_path.resolve() / "main"
+    top.mkdir()
+    git(top, "init", "-q")
+    git(top, "commit", "-q", "--allow-empty", "-m", "x")
+    return top
+
+
+def test_a_linked_worktree_opens_what_a_commit_needs(main: Path) -> None:
+    linked = main.parent / "linked"
+    git(main, "worktree", "add", "-q", str(linked))
+    git(main, "worktree", "add", "-q", str(main.parent / "third"))
+    found = elsewhere(f"{linked}/.git", (str(linked),), RULES)
+    assert found.writable == (f"{main}/.git",)
+    closed = {path.removeprefix(f"{main}/.git/") for path in found.protected}
+    assert {"HEAD", "config", "hooks", "index", "info", "worktrees/third"} <= closed
+    assert {"worktrees/linked/gitdir", "worktrees/linked/commondir"} <= closed
+    assert not closed & {"objects", "refs", "logs", "worktrees", "worktrees/linked"}
+    # One whose repository lies in a root as well needs nothing.
+    assert elsewhere(f"{linked}/.git", (str(main.parent),), RULES) == Elsewhere()
+
+
+def test_a_submodule_opens_its_own_directory(main: Path) -> None:
+    library = main.parent / "library"
+    subprocess.run(["cp", "-a", main, library], check=True)
+    git(main, "submodule", "add", str(library), "sub")
+    found = elsewhere(f"{main}/sub/.git", (f"{main}/sub",), RULES)
+    assert found.writable == (f"{main}/.git/modules/sub",)
+    assert {f"{main}/.git/modules/sub/{name}" for name in ("config", "hooks")} <= set(found.protected)
+
+
+def test_a_repository_of_another_name_in_a_root_is_closed_as_a_git_directory_is(main: Path) -> None:
+    (main / "tree").mkdir()
+    git(main / "tree", "init", "-q", "--separate-git-dir", str(main / "meta"))
+    found = elsewhere(f"{main}/tree/.git", (str(main),), RULES)
+    assert found.writable == ()
+    assert {f"{main}/meta/{name}" for name in ("config", "hooks")} <= set(found.protected)
+    assert f"{main}/meta/info/attributes" in {rule.name for rule in found.names}
+
+
+@pytest.mark.parametrize(
+    "text", ["gitdir: {main}/.git\n", "gitdir: {main}/.git/worktrees/x\n", "gitdir: /\n", "x"]
+)
+def test_what_does_not_lead_back_opens_nothing(main: Path, text: str) -> None:
+    work = main.parent / "work"
+    work.mkdir()
+    (work / ".git").write_text(text.format(main=main))
+    assert elsewhere(f"{work}/.git", (str(work),), RULES).writable == ()
+
+
+def test_a_worktree_that_was_copied_opens_nothing(main: Path) -> None:
+    linked, copy = main.parent / "linked", main.parent / "copy"
+    git(main, "worktree", "add", "-q", str(linked))
+    subprocess.run(["cp", "-a", linked, copy], check=True)
+    assert elsewhere(f"{copy}/.git", (str(copy),), RULES) == Elsewhere()

@@ -1,0 +1,75 @@
+"""What comes into being while a session lasts is held, without a command that asks."""
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.sandbox.backend import Found, Request
+from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.session import lookout
+from pinfold.session.lookout import Lookout
+from pinfold.session.survey import Surveyor
+from tests.sandbox.people import USERS, house, run_as
+
+POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
+
+
+def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookout, "SECONDS", 0.01)
+    told: list[Found] = []
+    heard = threading.Event()
+
+    def changed(policy: SandboxPolicy, found: Found) -> None:
+        assert policy == POLICY
+        told.append(found)
+        heard.set()
+
+    top = str(tmp_path.resolve())
+    watch = Lookout(Surveyor([top], "/nowhere"), changed)
+    assert watch(POLICY).hidden == ()
+    (tmp_path / ".env").write_text("")
+    assert heard.wait(10)
+    watch.close()
+    assert [found.hidden for found in told] == [(f"{top}/.env",)]
+
+
+def what_the_host_makes_is_held_in_a_running_pen() -> None:
+    lookout.SECONDS = 0.02
+    work = os.getcwd()
+    backend = LinuxBackend()
+    holding: list[Lookout] = []
+    survey = Lookout(Surveyor([work], os.environ["HOME"]), lambda policy, found: session.hold(policy, found))
+    holding.append(survey)
+    session = backend.open_session([work], survey)
+    line = """echo on; while test ! -e sub/.env; do sleep 0.01; done
+    while test -s sub/.env || echo x 2>/dev/null > sub/.envrc; do sleep 0.01; done; echo held"""
+    command = session.start(Request(line, POLICY, work, timeout=30))
+    events = command.events()
+    next(events)
+    os.mkdir("sub")
+    for name in ("sub/.envrc", "sub/.env"):
+        with open(name, "w") as file:
+            file.write("secret")
+    began = time.monotonic()
+    text = b"".join(getattr(event, "data", b"") for event in events)
+    print(f"held after {(time.monotonic() - began) * 1000:.0f} ms")
+    assert text.endswith(b"held\n"), text
+    assert session.run(Request("cat sub/.env", POLICY, work)).stdout == b""
+    survey.close()
+    session.close()
+    backend.close()
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_what_the_host_makes_is_held_in_a_running_pen(user: str) -> None:
+    with house(user) as where:
+        run_as(user, "what_the_host_makes_is_held_in_a_running_pen", where, "tests.session.test_lookout")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
