@@ -48,7 +48,7 @@ def wardens(bench: Bench) -> list[int]:
         with open(f"/proc/{pid}/comm") as file:
             return file.read() == "pinfold-warden\n"
 
-    return [pid for pid in processes_of(bench.session.keeping.process.pid) if is_warden(pid)]
+    return [pid for pid in processes_of(bench.session.keeping.pid) if is_warden(pid)]
 
 
 # what is made is made as ever

@@ -47,7 +47,7 @@ def run(found: dict[str, Any], probe: str) -> None:
 
 def wardens() -> list[int]:
     """The wardens of the keepers that we started."""
-    keepers = {bench.backend.keeping.process.pid for bench in OPEN if bench.backend.keeping}
+    keepers = {bench.backend.keeping.pid for bench in OPEN if bench.backend.keeping}
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
