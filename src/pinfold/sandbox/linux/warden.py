@@ -3,7 +3,8 @@
 Who it is: the process that built the pen's mounts. It lives in the session's user, network and ipc namespaces
 and in the pen's mount namespace, but outside of its pid namespace: nothing inside sees it, signals it or
 looks into it. It has no Landlock domain and of all capabilities only the one to read its callers, so it can
-do what any process of the user could do in these mounts, and no more.
+do what any process of the user could do in these mounts, and no more. What it may take up besides, for a late
+mount (`late`) and to ask for a bound socket (`binding`), it has not while it answers.
 
 INVARIANT: it never lets the kernel go on with a call that only the warden forbids. Landlock withholds the
 making of names wherever the warden makes them, so a path that is swapped after the look gains nothing.
@@ -12,6 +13,9 @@ Facts that shape it:
 - It is the only holder of the listener: when it dies, calls that wait or come fail with ENOSYS.
 - It ends with the keeper (PR_SET_PDEATHSIG), and by itself when the last process of the pen has ended, which
   the listener tells by POLLHUP. A spawner's end is not enough: what commands left running goes on.
+- A signal that comes in the few microseconds before we have taken a call over interrupts it. It is made again
+  if the handler was set with SA_RESTART; else the caller sees EINTR, which some of these calls never say
+  otherwise. Afterwards only a fatal signal ends the wait (WAIT_KILLABLE_RECV).
 - One call is answered at a time. So nothing here may wait: whatever could block is left to the caller.
 """
 
