@@ -15,6 +15,11 @@ Facts that shape it:
 - Every rename in a root is ours, so while one call is answered nothing in this pen moves. The session's other
   pens are kept still by `moving` where it matters.
 - The kernel follows at most 40 links in a walk.
+
+Accepted: a program that has put itself under a Landlock domain of its own gets names made where that domain
+would refuse them; its pen's boundary holds all the same. Nothing tells us of such a domain.
+A name reached by a link of /proc (`/proc/self/cwd/new`) cannot be made in a root; one that exists can be
+opened.
 """
 
 import errno
