@@ -75,7 +75,7 @@ def serve(
     _, (listener,) = channel.receive_bytes(spawner, 1)
     spawner.close()
     seccomp.set_sync_wake_up(listener)
-    standing = Standing(operations)
+    standing = Standing(proc, operations)
     Warden(listener, proc, bound, Records(host), operations, rules, standing).serve()
 
 
@@ -114,7 +114,7 @@ class Warden:
     def serve(self) -> None:
         poll = select.poll()
         # Its turn comes first: no flood of calls may keep a mount from being restored.
-        poll.register(self.standing.queue, select.POLLIN)
+        self.standing.register(poll)
         poll.register(self.host, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
         # What lives now lives as long as we do; what a call leaves is counted away.
@@ -122,9 +122,9 @@ class Warden:
         gc.disable()
         while True:
             (descriptor, event), *_ = poll.poll()
-            if descriptor == self.standing.queue:
-                self.standing.look()
-            elif descriptor == self.host.fileno():
+            if self.standing.look(descriptor):
+                continue
+            if descriptor == self.host.fileno():
                 if not self.standing.take(self.host):
                     poll.unregister(self.host)
             elif event & select.POLLIN:
