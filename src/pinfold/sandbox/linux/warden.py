@@ -25,6 +25,7 @@ import select
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.calls import number
@@ -142,10 +143,9 @@ class Warden:
             return
         try:
             handler(caller)
-        except OSError as error:
-            caller.refuse(error.errno or EIO)
-        except Exception:  # noqa: BLE001  (a fault of ours is the call's no, and not the end of all calls)
-            caller.refuse(EIO)
+        except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
+            with suppress(OSError):  # it had its answer already
+                caller.refuse((isinstance(error, OSError) and error.errno) or EIO)
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
