@@ -9,7 +9,8 @@ PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 # What needs this very kernel: not part of `make test` until the fence is.
 ON_KERNEL := tests/kernel tests/sandbox/seccomp/test_kernel.py \
 	tests/sandbox/test_backend.py tests/sandbox/test_claims.py tests/sandbox/test_pen.py \
-	tests/sandbox/test_names.py tests/sandbox/test_sockets.py
+	tests/sandbox/test_names.py tests/sandbox/test_sockets.py tests/sandbox/test_git.py \
+	tests/sandbox/test_standing.py tests/session/test_lookout.py
 
 .PHONY: test kernel check bench peers clean
 

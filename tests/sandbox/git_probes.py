@@ -180,6 +180,31 @@ def a_git_file_that_nothing_leads_back_to_opens_nothing() -> None:
     bench.fails("echo x > y; mv y .git")
 
 
+def no_repository_is_made_under_another_name() -> None:
+    os.mkdir("code")
+    git("init", "-q", "--bare", "code/theirs.git")
+    bench = Bench("code")
+    bench.fails("git init -q --bare new")
+    for last, *others in (
+        ("HEAD", "objects", "refs"),
+        ("objects", "HEAD", "refs"),
+        ("refs", "objects", "HEAD"),
+        ("HEAD", "commondir"),
+        ("commondir", "HEAD"),
+    ):
+        make = {
+            name: f"mkdir {name}" if name[0] in "or" else f"echo ref: x > {name}" for name in (last, *others)
+        }
+        bench.run("rm -rf bad x")
+        bench.out("mkdir bad && cd bad && " + " && ".join(make[name] for name in others))
+        bench.fails(f"cd bad && {make[last]}")
+        bench.fails(f"mkdir x && cd x && {make[last]} && mv {last} ../bad/{last}")
+        bench.fails(f"cd bad && ln -s ../x {last}")
+        assert last not in os.listdir("code/bad")
+    closes("code/theirs.git", bench, "code")
+    bench.out("mkdir a && cd a && mkdir objects refs && touch HEAD.txt config")
+
+
 def blocked_git_writes_close_it_all() -> None:
     repository("one")
     bench = Bench("one")

@@ -5,6 +5,7 @@ the first one's calls point at, as fast as it can.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -108,6 +109,34 @@ def tools_that_may_be_missing_work() -> None:
     bench.out(
         f"{PYTHON} -m venv --without-pip env && env/bin/python -c 'import sys; print(sys.prefix)'", timeout=60
     )
+
+
+def a_root_among_private_places_is_watched() -> None:
+    """Landlock cannot take back in a root what it grants above it: then nothing above it has that either."""
+    for place in ("/dev/shm", "/tmp"):
+        work = f"{place}/pinfold-{os.getpid()}"
+        os.mkdir(work)
+        try:
+            bench = Bench()
+            bench.session = bench.backend.open_session([work], lambda _: Found(names=name_rules(())))
+            bench.work = work
+            python(
+                bench,
+                f"""
+for path in ("fine", {work!r} + "/also", {place!r} + "/beside", {place!r} + "/.bashrc"):
+    open(path, "w").close()
+    os.rename(path, path + "2")
+for path in (".bashrc", {work!r} + "/.vscode"):
+    refused(lambda: open(path, "w"), errno.EROFS)
+    refused(lambda: os.mkdir(path), errno.EROFS)
+""",
+            )
+            program = RACE.format(wanted=b".bashrc", innocent=b"innocnt", call=CALLS["open"], count=COUNT)
+            python(bench, program, timeout=60.0)
+            assert os.path.exists(f"{work}/also2") and not os.path.exists(f"{place}/beside2")
+        finally:
+            bench.close()
+            shutil.rmtree(work)
 
 
 def signals_do_not_make_a_call_twice() -> None:

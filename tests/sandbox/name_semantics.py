@@ -212,6 +212,12 @@ def main() -> None:
         # Until 6.10 the second asks for a capability.
         print("named", answer, os.path.exists("named0") and mode("named0"))
         os.close(unnamed)
+    # registers are wider than what the kernel takes of them
+    openat = {"x86_64": 257, "aarch64": 56}[os.uname().machine]
+    high = 0x5A5A << 32
+    say("wide", raw, openat, AT_FDCWD | high, b"wide", c | w | high, 0o640 | high | 0x7FFF0000)
+    say("it is", mode, "wide")
+    say("wide", raw, RENAMEAT2, AT_FDCWD, b"wide", AT_FDCWD, b"wider", NOREPLACE | high)
     # the calls themselves, as old programs make them
     print("creat", libc.creat(b"created", 0o640) >= 0, mode("created"))
     print("bad pointer", libc.open(ctypes.c_void_p(8), c | w, 0o640), errno.errorcode[ctypes.get_errno()])

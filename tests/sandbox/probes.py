@@ -335,7 +335,7 @@ def background_processes_are_seen_by_the_next_command() -> None:
     for policy in (WORKSPACE, READ_ONLY):
         assert "sleep" in bench.out("cat /proc/[0-9]*/comm", policy)
     bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')", READ_ONLY)
-    assert "sleep" not in bench.out("cat /proc/[0-9]*/comm")
+    wait_until(lambda: b"sleep" not in bench.run("cat /proc/[0-9]*/comm").stdout)
 
 
 def no_capabilities() -> None:

@@ -54,6 +54,20 @@ CASES = {
         Places((WORK, Place("/tmp/other")), protected=(file(f"{WORK.path}/.git/config"),)),
     ),
     "no-tmp": (SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True), Places((WORK,))),
+    "worktree": (
+        WORKSPACE,
+        Places(
+            (WORK,),
+            writable=(Place("/home/u/main/.git"),),
+            protected=(
+                file(f"{WORK.path}/.git"),
+                file("/home/u/main/.git/HEAD"),
+                Place("/home/u/main/.git/hooks"),
+                file("/home/u/main/.git/worktrees/code/gitdir"),
+                Place("/home/u/main/.git/worktrees/other"),
+            ),
+        ),
+    ),
     "no-git": (
         SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True),
         Places((WORK,), protected=(file(f"{WORK.path}/.git/config"), Place(f"{WORK.path}/a/.git/hooks"))),

@@ -418,6 +418,24 @@ def debug_output_is_told_and_hidden() -> None:
     assert told["plan"][0] == "readonlyroot" and told["end"]["seconds"] > 0
 
 
+def what_the_host_makes_is_held() -> None:
+    with opened({"filesystem": {"hide": ["secret.txt"]}}) as session:
+        tries = "cat secret.txt; echo x > .git/hooks/h; echo x >> .git/config"
+        execution = session.start(f"until [ -e go ]; do sleep 0.05; done; {tries}")
+        for path in ("secret.txt", ".git/config"):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "w") as file:
+                file.write("[core]\n")
+        time.sleep(3.5)
+        with open("go", "w"):
+            pass
+        result = execution.wait()
+        assert result.stdout == "" and not os.path.exists(".git/hooks/h"), result
+        with open(".git/config") as file:
+            assert file.read() == "[core]\n"
+        assert session.run("cat secret.txt").stdout == ""
+
+
 def a_terminal_is_a_real_one() -> None:
     with opened() as session:
         execution = session.start("tty; stty size; read word; echo got $word", terminal=(30, 100))

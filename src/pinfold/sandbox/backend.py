@@ -100,6 +100,12 @@ class Session(Protocol):
 
     def run(self, request: Request) -> Result: ...
 
+    def hold(self, policy: SandboxPolicy, found: Found) -> None:
+        """What has come into being since is held too, in commands of this policy that run."""
+
+    def close_idle(self, seconds: float) -> int:
+        """Gives back what commands of no policy have used for so long; how many of them."""
+
     def plan(self, policy: SandboxPolicy) -> str:
         """How this policy's commands are fenced, for a person; empty where they are not."""
 

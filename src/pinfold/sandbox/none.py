@@ -14,7 +14,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Stream
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Found, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.pump import Pump
@@ -120,6 +120,12 @@ class UnfencedSession:
 
     def run(self, request: Request) -> Result:
         return self.start(request).wait()
+
+    def hold(self, policy: SandboxPolicy, found: Found) -> None:
+        """There is no fence to hold it."""
+
+    def close_idle(self, seconds: float) -> int:  # noqa: ARG002
+        return 0
 
     def plan(self, policy: SandboxPolicy) -> str:  # noqa: ARG002
         return ""

@@ -13,7 +13,11 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Backend, Found
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.sandbox.none import NoBackend
+from pinfold.session.lookout import Lookout
 from pinfold.session.survey import Surveyor
+
+IDLE = 300.0
+"""Seconds after which a pen without a command is given up; the next command of its policy gets another."""
 
 _lock = threading.Lock()
 _backends: dict[int, Backend] = {}
@@ -48,7 +52,7 @@ class Fences:
     def __init__(self, roots: tuple[str, ...], home: str) -> None:
         self._roots = roots
         self._home = home
-        self._surveyor = Surveyor(roots, home)
+        self._lookout = self._new_lookout()
         self._lock = threading.Lock()
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None
@@ -65,8 +69,19 @@ class Fences:
                     raise SandboxUnavailable(str(error)) from None
             return self._pens
 
+    def _new_lookout(self) -> Lookout:
+        return Lookout(Surveyor(self._roots, self._home), self._changed, self._tend)
+
     def _survey(self, policy: SandboxPolicy) -> Found:
-        return self._surveyor(policy)
+        return self._lookout(policy)
+
+    def _changed(self, policy: SandboxPolicy, found: Found) -> None:
+        if (pens := self._pens) is not None:
+            pens.hold(policy, found)
+
+    def _tend(self) -> None:
+        if (pens := self._pens) is not None:
+            pens.close_idle(IDLE)
 
     def unfenced(self) -> Pens:
         with self._lock:
@@ -77,12 +92,14 @@ class Fences:
     def change_roots(self, roots: tuple[str, ...]) -> None:
         with self._lock:
             self._roots = roots
-            self._surveyor = Surveyor(roots, self._home)
+            self._lookout.close()
+            self._lookout = self._new_lookout()
             if self._pens is not None:
                 self._pens.change_roots(roots)
 
     def close(self) -> None:
         """Ends everything that runs."""
+        self._lookout.close()
         with self._lock:
             for opened in (self._pens, self._unfenced):
                 if opened is not None:

@@ -26,9 +26,16 @@ KEPT = 4
 class Lookout:
     """A survey that goes on by itself. Tells what it finds when that has changed."""
 
-    def __init__(self, survey: Survey, changed: Callable[[SandboxPolicy, Found], None]) -> None:
+    def __init__(
+        self,
+        survey: Survey,
+        changed: Callable[[SandboxPolicy, Found], None],
+        tend: Callable[[], None] = lambda: None,
+    ) -> None:
         self.survey = survey
         self.changed = changed
+        self.tend = tend
+        """Called on every round: whatever else wants looking after."""
         self.lock = threading.Lock()
         self.known: list[tuple[SandboxPolicy, Found]] = []
         self.ended = threading.Event()
@@ -54,6 +61,7 @@ class Lookout:
             began = time.monotonic()
             for policy, then in list(self.known):
                 self._look(policy, then)
+            self.tend()
             patience = max(SECONDS, SHARE * (time.monotonic() - began))
 
     def _look(self, policy: SandboxPolicy, then: Found) -> None:

@@ -6,8 +6,10 @@ Who is who, from the outside in:
   watches the host, and everything ends with it;
 - a session's **init** (`init`): pid 1 of its pid namespace; it holds the namespaces and the pieces that all
   pens of the session share, and ends the processes of one command on request;
+- a pen's **warden** (`warden`): the process that built its mounts, outside of the pid namespace; it makes
+  names and connections for those inside, and records what it refuses;
 - a pen's **spawner** (`spawner`): confined by the pen's plan for good, it starts commands with vfork and
   reports.
 
-keeper, init, spawner and what they import (`channel`, `rooms`, `mounts`, `confine`) know no msgspec.
+keeper, init, warden, spawner and what they import (`channel`, `rooms`, `mounts`, `confine`) know no msgspec.
 """

@@ -15,6 +15,11 @@ Facts that shape it:
 - Every rename in a root is ours, so while one call is answered nothing in this pen moves. The session's other
   pens are kept still by `moving` where it matters.
 - The kernel follows at most 40 links in a walk.
+
+Accepted: a program that has put itself under a Landlock domain of its own gets names made where that domain
+would refuse them; its pen's boundary holds all the same. Nothing tells us of such a domain.
+A name reached by a link of /proc (`/proc/self/cwd/new`) cannot be made in a root; one that exists can be
+opened.
 """
 
 import errno
@@ -34,6 +39,7 @@ from pinfold.kernel.files import (
     renameat2,
 )
 from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, NameRule, components, folded
+from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, as_int
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
@@ -42,6 +48,7 @@ from pinfold.sandbox.linux.umasks import Umasks
 AT_SYMLINK_FOLLOW = 0x400
 O_TMPFILE = os.O_TMPFILE
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+ALL_FLAGS = 0x7FFFFFFF
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 MOST_LINKS = 40
 REMEMBERED = 4096
@@ -184,10 +191,10 @@ class Names:
                 it, it.arguments[0], as_int(it.arguments[1]), it.arguments[2]
             ),
             "link": lambda it: self.link(it, (here, it.arguments[0]), (here, it.arguments[1]), 0),
-            "linkat": lambda it: self.link(it, *_two_ends(it), it.arguments[4]),
+            "linkat": lambda it: self.link(it, *_two_ends(it), it.arguments[4] & 0xFFFFFFFF),
             "rename": lambda it: self.rename(it, (here, it.arguments[0]), (here, it.arguments[1]), 0),
             "renameat": lambda it: self.rename(it, *_two_ends(it), 0),
-            "renameat2": lambda it: self.rename(it, *_two_ends(it), it.arguments[4]),
+            "renameat2": lambda it: self.rename(it, *_two_ends(it), it.arguments[4] & 0xFFFFFFFF),
         }
 
     def _releasing(self, handler: Handler) -> Handler:
@@ -207,11 +214,12 @@ class Names:
     # The calls.
 
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
+        # Of a register the kernel takes what fits the argument's type.
+        flags, mode = flags & ALL_FLAGS, mode & 0o7777
         if flags & O_TMPFILE == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
         path = caller.text(address)
-        # Devices and processes: what can be opened there exists.
-        if not path or path.endswith(b"/") or path.startswith((b"/dev/", b"/proc/")):
+        if not path or path.endswith(b"/") or _names_a_device(path):
             return caller.resume()
         if not flags & os.O_CREAT or flags & NEVER_CREATES:
             self._note_outside(caller, base, path)
@@ -352,7 +360,7 @@ class Names:
         On the way to a protected name (`.git` of `.git/hooks`) only real directories may stand: a link would
         lead to names that nobody judged, and a file named `.git` leads git to another directory.
         """
-        matches = spot.matches()
+        matches = spot.matches() or completes(spot)
         if not matches or (directory and matches[0].rest):
             return False
         if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
@@ -553,6 +561,11 @@ def _makes_file(operation: str, source: Spot | None) -> bool:
 
 def _within(path: str, above: str) -> bool:
     return path == above or path.startswith(above if above == "/" else f"{above}/")
+
+
+def _names_a_device(path: bytes) -> bool:
+    """Devices and processes: what can be opened there exists."""
+    return path.startswith((b"/dev/", b"/proc/")) and not path.startswith(b"/dev/shm/")
 
 
 def _own_descriptor(path: bytes, flags: int) -> int | None:

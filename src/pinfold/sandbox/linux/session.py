@@ -64,24 +64,28 @@ class LinuxSession:
         except PenGone:
             # A command may have ended its pen's spawner, which has its uid; the next one gets another.
             self._forget(pen)
-            return self._start(self.pen(request.policy), request)
+            pen = self.pen(request.policy)
+            return self._start(pen, request)
 
     def run(self, request: Request) -> Result:
         return self.start(request).wait()
 
     def _start(self, pen: Pen, request: Request) -> Running:
-        if request.environment is None:
-            environment = pen.environment
-        else:
-            environment = self._scrub(request.environment, request.policy, pen.plan)
-        if request.variables:
-            environment = {**environment, **request.variables}
-        message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
-        start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
-        return start.send(message)
+        try:
+            if request.environment is None:
+                environment = pen.environment
+            else:
+                environment = self._scrub(request.environment, request.policy, pen.plan)
+            if request.variables:
+                environment = {**environment, **request.variables}
+            message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
+            start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
+            return start.send(message)
+        finally:
+            pen.ended()
 
     def pen(self, policy: SandboxPolicy) -> Pen:
-        """The pen of a policy, made if there is none yet."""
+        """The pen of a policy, made if there is none yet. It counts as in use until `ended`."""
         with self.lock:
             if self.closed:
                 raise ConfinementError("the session is closed")
@@ -89,12 +93,14 @@ class LinuxSession:
             for known, pen in self.pens:
                 if known is policy or known == policy:
                     if is_held(pen.held):
+                        pen.began()
                         return pen
                     self.pens.remove((known, pen))
                     self.retired.append(pen)
                     break
             pen = self._make(policy)
             self.pens.append((policy, pen))
+            pen.began()
             return pen
 
     def _make(self, policy: SandboxPolicy) -> Pen:
@@ -138,7 +144,9 @@ class LinuxSession:
         self.look_again()
 
     def plan(self, policy: SandboxPolicy) -> str:
-        return str(self.pen(policy).plan)
+        pen = self.pen(policy)
+        pen.ended()
+        return str(pen.plan)
 
     def change_roots(self, roots: Sequence[str]) -> None:
         """Other roots, from the next command on."""

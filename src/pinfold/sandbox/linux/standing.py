@@ -6,17 +6,20 @@ Facts, tried on 6.18:
   the old name is open inside.
 - The first is told by the pen's own mounts (POLLPRI on mountinfo), the second is not; but both, and a file
   that is removed and made again, are told by a watch on the directory.
-- So directories of what is held are watched, and what has no mount any more gets one: some 0.2 ms later. Who
-  opened the new file within that time keeps what it opened; SECURITY.md names this.
+- So both are watched, and what has no mount any more gets one: some 0.2 ms later. Who opened the new file
+  within that time keeps what it opened; SECURITY.md names this.
+- A user has 128 queues of such events, for all programs. Where none is left, the mounts alone tell.
 
 Accepted: a directory above that is replaced as a whole is seen by the host before the next command (`held`),
 not here; beyond `MOST` names none is watched.
 """
 
 import os
+import select
 import socket
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from pinfold.kernel import watch
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
@@ -28,12 +31,16 @@ TOLD = watch.IN_CREATE | watch.IN_MOVED_TO | watch.IN_MOVE_SELF | watch.IN_DELET
 
 
 class Standing:
-    def __init__(self, operations: Iterable[tuple[object, ...]]) -> None:
+    def __init__(self, proc: int, operations: Iterable[tuple[object, ...]]) -> None:
+        """`proc`: the host's /proc, where we are known."""
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
         self.protected: list[str] = []
         self.hidden: list[str] = []
         self.names: set[bytes] = set()
-        self.queue = watch.create()
+        self.mounts = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+        self.queue = -1
+        with suppress(OSError):
+            self.queue = watch.create()
         for operation in operations:
             match operation:
                 case ("protect", str(path)):
@@ -45,11 +52,15 @@ class Standing:
         among.append(path)
         directory, name = os.path.split(os.fsencode(path))
         self.names.add(name)
-        if len(self.names) <= MOST:
-            try:
+        if self.queue >= 0 and len(self.names) <= MOST:
+            # It may be out of reach, or the user may have no watches left.
+            with suppress(OSError):
                 watch.add(self.queue, directory, TOLD)
-            except OSError:
-                return  # it cannot be reached, or the user has no watches left; `held` remains
+
+    def register(self, poll: "select.poll") -> None:
+        poll.register(self.mounts, select.POLLPRI)
+        if self.queue >= 0:
+            poll.register(self.queue, select.POLLIN)
 
     def take(self, host: socket.socket) -> bool:
         """Holds what the host has found since; False if the host is gone."""
@@ -66,8 +77,17 @@ class Standing:
         self.restore()
         return True
 
-    def look(self) -> None:
-        """Something has happened in a watched directory."""
+    def look(self, descriptor: int) -> bool:
+        """Something has happened to what we watch; False if this descriptor is not ours."""
+        if descriptor == self.mounts:
+            self.restore()
+        elif descriptor == self.queue:
+            self._look_at_names()
+        else:
+            return False
+        return True
+
+    def _look_at_names(self) -> None:
         if any(event.name in self.names or not event.name for event in watch.events(self.queue)):
             self.restore()
 

@@ -3,7 +3,8 @@
 Who it is: the process that built the pen's mounts. It lives in the session's user, network and ipc namespaces
 and in the pen's mount namespace, but outside of its pid namespace: nothing inside sees it, signals it or
 looks into it. It has no Landlock domain and of all capabilities only the one to read its callers, so it can
-do what any process of the user could do in these mounts, and no more.
+do what any process of the user could do in these mounts, and no more. What it may take up besides, for a late
+mount (`late`) and to ask for a bound socket (`binding`), it has not while it answers.
 
 INVARIANT: it never lets the kernel go on with a call that only the warden forbids. Landlock withholds the
 making of names wherever the warden makes them, so a path that is swapped after the look gains nothing.
@@ -12,6 +13,9 @@ Facts that shape it:
 - It is the only holder of the listener: when it dies, calls that wait or come fail with ENOSYS.
 - It ends with the keeper (PR_SET_PDEATHSIG), and by itself when the last process of the pen has ended, which
   the listener tells by POLLHUP. A spawner's end is not enough: what commands left running goes on.
+- A signal that comes in the few microseconds before we have taken a call over interrupts it. It is made again
+  if the handler was set with SA_RESTART; else the caller sees EINTR, which some of these calls never say
+  otherwise. Afterwards only a fatal signal ends the wait (WAIT_KILLABLE_RECV).
 - One call is answered at a time. So nothing here may wait: whatever could block is left to the caller.
 """
 
@@ -21,6 +25,7 @@ import select
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.calls import number
@@ -71,7 +76,7 @@ def serve(
     _, (listener,) = channel.receive_bytes(spawner, 1)
     spawner.close()
     seccomp.set_sync_wake_up(listener)
-    standing = Standing(operations)
+    standing = Standing(proc, operations)
     Warden(listener, proc, bound, Records(host), operations, rules, standing).serve()
 
 
@@ -110,7 +115,7 @@ class Warden:
     def serve(self) -> None:
         poll = select.poll()
         # Its turn comes first: no flood of calls may keep a mount from being restored.
-        poll.register(self.standing.queue, select.POLLIN)
+        self.standing.register(poll)
         poll.register(self.host, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
         # What lives now lives as long as we do; what a call leaves is counted away.
@@ -118,9 +123,9 @@ class Warden:
         gc.disable()
         while True:
             (descriptor, event), *_ = poll.poll()
-            if descriptor == self.standing.queue:
-                self.standing.look()
-            elif descriptor == self.host.fileno():
+            if self.standing.look(descriptor):
+                continue
+            if descriptor == self.host.fileno():
                 if not self.standing.take(self.host):
                     poll.unregister(self.host)
             elif event & select.POLLIN:
@@ -138,10 +143,9 @@ class Warden:
             return
         try:
             handler(caller)
-        except OSError as error:
-            caller.refuse(error.errno or EIO)
-        except Exception:  # noqa: BLE001  (a fault of ours is the call's no, and not the end of all calls)
-            caller.refuse(EIO)
+        except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
+            with suppress(OSError):  # it had its answer already
+                caller.refuse((isinstance(error, OSError) and error.errno) or EIO)
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:

@@ -1,0 +1,41 @@
+"""Whether a name would make its directory a git repository that is not called `.git`.
+
+Facts about git (setup.c, is_git_directory): whoever runs git somewhere runs it in the nearest directory above
+that has a valid `HEAD` and, in itself or where its `commondir` leads, `objects` and `refs`; and git then runs
+what the configuration and the hooks there name. No protected name is needed for that: `config` and `hooks`
+are anybody's. So the last of the names that make such a directory is refused, whichever it is.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from pinfold.model.names import GIT, Match, Matches, NameRule, folded
+
+if TYPE_CHECKING:
+    from pinfold.sandbox.linux.names import Spot
+
+RULE = NameRule("HEAD with objects and refs", "git runs what a repository in any directory tells it to")
+COMPLETED_BY = {
+    "head": (("objects", "refs"), ("commondir",)),
+    "objects": (("HEAD", "refs"),),
+    "refs": (("HEAD", "objects"),),
+    "commondir": (("HEAD",),),
+}
+"""For each name, the sets of others that it would make a repository with."""
+
+
+def completes(spot: "Spot") -> Matches:
+    groups = COMPLETED_BY.get(os.fsdecode(spot.name.rstrip(b"/")).lower())
+    if groups is None or GIT in map(folded, spot.place.path.split("/")):
+        return ()
+    return (Match(RULE),) if any(all(_is_there(spot, name) for name in group) for group in groups) else ()
+
+
+def _is_there(spot: "Spot", name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=spot.directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
