@@ -16,7 +16,6 @@ would break a workspace without a word.
 """
 
 import os
-import re
 import time
 from typing import NamedTuple
 
@@ -31,8 +30,6 @@ SETTLED = 3_000_000_000
 CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 """Made by git alone, tens of thousands of them, and named by hashes and branches."""
 BARE = frozenset(("HEAD", "objects", "refs"))
-_ODD = re.compile(r"[^-a-z0-9_.+,@= ()\[\]{}#%&$!'/]|[. ](?:/|$)").search
-"""What some of many names, with slashes between them, has that `folded` changes, but for its case."""
 
 Mark = tuple[int, int, int]
 
@@ -127,7 +124,7 @@ class Walk:
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
         noted = (
-            bool(_ODD(lowered))
+            _is_odd(lowered)
             or not step.names.keys().isdisjoint(lowered.split("/"))
             or (step.inside_git and bool(step.names))
         )
@@ -193,6 +190,18 @@ class Walk:
             # What the host finds by that link.
             ways = ("/".join((entry.path, *match.rest)) for match in met)
             protected += [way for way in ways if os.path.lexists(way)]
+
+
+def _is_odd(names: str) -> bool:
+    """Whether `folded` changes more than the case of some of these, which have slashes between them."""
+    return (
+        not names.isascii()
+        or ":" in names
+        or "~" in names
+        or "./" in names
+        or " /" in names
+        or names.endswith((".", " "))
+    )
 
 
 def _too_much(entries: bool) -> str:
