@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
@@ -523,9 +522,10 @@ print(open("before").read() == "")
             command.write(b"go\n")
     assert b"True" in seen, seen
     assert os.listdir() == ["before"]
-    with suppress(ConfinementError):
-        bench.run("echo > after")
-    assert os.listdir() == ["before"]
+    assert "the warden of this pen ended" in command.violations()[-1].why
+    # The next command gets another pen, with a warden of its own.
+    bench.out("echo > after")
+    assert bench.run("mkdir .vscode").exit_code and sorted(os.listdir()) == ["after", "before"]
 
 
 def wardens_end_with_their_pens() -> None:

@@ -92,7 +92,7 @@ class LinuxSession:
             self.keeping.require_own()
             for known, pen in self.pens:
                 if known is policy or known == policy:
-                    if is_held(pen.held):
+                    if is_held(pen.held) and not pen.refusals.ended:
                         pen.began()
                         return pen
                     self.pens.remove((known, pen))

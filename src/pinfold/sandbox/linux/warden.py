@@ -77,7 +77,12 @@ def serve(
     spawner.close()
     seccomp.set_sync_wake_up(listener)
     standing = Standing(proc, operations)
-    Warden(listener, proc, bound, Records(host), operations, rules, standing).serve()
+    records = Records(host)
+    try:
+        Warden(listener, proc, bound, records, operations, rules, standing).serve()
+    except BaseException as error:
+        records.last_words(f"{type(error).__name__}: {error}")
+        raise
 
 
 def drop_powers() -> None:
