@@ -22,6 +22,7 @@ from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of
+from pinfold.settings.sources import user_file
 from pinfold.shell.shape import shape
 
 MOST_ANSWERS = 1024
@@ -63,6 +64,7 @@ class Judge:
         self.fence_trouble = fence_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
         self._withheld = (state_directory(environ),)
+        self._own = _settings_files(settings, environ)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
         self._disk = Disk()
@@ -107,7 +109,8 @@ class Judge:
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
-            policy = replace(policy, hidden=tuple(hidden))
+            protected = dict.fromkeys((*policy.protected, *self._own))
+            policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             self._last_policy = (settings, mapping), policy
         return policy
 
@@ -222,6 +225,13 @@ def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
 
     paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
     return tuple(dict.fromkeys((*entries, *map(target, paths))))
+
+
+def _settings_files(given: str | Mapping[str, object] | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the user's settings are written: a workspace around them does not make them the agent's."""
+    usual = os.path.dirname(user_file(environ))
+    named = (os.path.abspath(given),) if isinstance(given, str) else ()
+    return tuple(dict.fromkeys(path for each in (usual, *named) for path in (each, os.path.realpath(each))))
 
 
 def _require_host(pattern: str) -> None:
