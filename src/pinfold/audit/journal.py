@@ -39,6 +39,13 @@ INSERT = "INSERT INTO entries (at, session, kind, about, data) VALUES (?, ?, ?, 
 class JournalError(PinfoldError):
     """The journal cannot be written, so nothing is done."""
 
+    def __init__(self, path: str, why: object) -> None:
+        super().__init__(
+            f"the journal {path} cannot be written, so nothing is run: {why}; "
+            "make room or set its directory right"
+        )
+        self.why = str(why)
+
 
 class Entry(Struct, frozen=True):
     id: int
@@ -46,7 +53,7 @@ class Entry(Struct, frozen=True):
     """Seconds since 1970."""
     session: str
     kind: str
-    """run, refused, end."""
+    """run, refused, end, policy."""
     about: int | None
     """The entry that this one is the end of."""
     data: dict[str, Any]
@@ -100,10 +107,7 @@ class Journal:
         self.close()
 
     def _trouble(self, error: Exception) -> JournalError:
-        return JournalError(
-            f"the journal {self.path} cannot be written, so nothing is run: {error}; "
-            "make room or set its directory right"
-        )
+        return JournalError(self.path, error)
 
 
 def storable(text: str) -> str:

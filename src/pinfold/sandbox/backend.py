@@ -87,8 +87,8 @@ class Running(Protocol):
     def cancel(self) -> None:
         """Ends the command and everything it started, daemons included. From any thread."""
 
-    def write(self, data: bytes) -> None:
-        """Types on its terminal."""
+    def write(self, data: bytes) -> int:
+        """Types on its terminal; how many of the bytes it took for now."""
 
     def resize(self, rows: int, columns: int) -> None: ...
 

@@ -63,7 +63,7 @@ class UnfencedCommand:
         self.cancelled = True
         self.pump.end_command()
 
-    def write(self, data: bytes) -> None:  # noqa: ARG002
+    def write(self, data: bytes) -> int:  # noqa: ARG002
         raise ConfinementError(NO_TERMINAL)
 
     def resize(self, rows: int, columns: int) -> None:  # noqa: ARG002

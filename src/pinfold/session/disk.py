@@ -21,21 +21,16 @@ MOST_DIRECTORIES = 20_000
 
 
 class Disk:
-    """The file system as it is now."""
+    """The file system as it is now, for one decision."""
 
     def __init__(self) -> None:
         # A line may name thousands of paths, and one decision asks for each of them many times.
         self.real = lru_cache(maxsize=65_536)(_real)
         self._was_asked = False
 
-    def forget(self) -> None:
-        """The disk may have changed since: called before each request."""
-        self.real.cache_clear()
-        self._was_asked = False
-
     @property
     def was_asked(self) -> bool:
-        """Whether anything was asked since `forget`."""
+        """Whether anything was asked."""
         return self._was_asked or self.real.cache_info().currsize > 0
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:

@@ -1,6 +1,7 @@
 """The first half of a session: parse, gather the facts, decide."""
 
 import os
+from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -67,10 +68,10 @@ class Judge:
         self._own = _settings_files(settings, environ)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
-        self._disk = Disk()
+        self._lock = allocate_lock()
         self._ignore_files = IgnoreFiles(roots)
         self._inside_fence = is_inside_fence(environ)
-        self._answers: dict[RunCommand, _Answer] = {}
+        self._answers: dict[Request, _Answer] = {}
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
@@ -80,11 +81,16 @@ class Judge:
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        written = self._live.current()
-        if written is not self._last_settings[0]:
-            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
-            self._last_settings = written, spelled_out
-        return self._last_settings[1]
+        return self._now()[0]
+
+    def _now(self) -> tuple[Settings, SandboxPolicy]:
+        with self._lock:
+            written = self._live.current()
+            if written is not self._last_settings[0]:
+                spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
+                self._last_settings = written, spelled_out
+            settings = self._last_settings[1]
+            return settings, self._policy(settings)
 
     @property
     def last_settings(self) -> Settings:
@@ -99,7 +105,7 @@ class Judge:
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self._policy(self.settings)
+        return self._now()[1]
 
     def _policy(self, settings: Settings) -> SandboxPolicy:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
@@ -137,51 +143,48 @@ class Judge:
             self._parser = None
 
     def decided(self, request: Request) -> Decision:
-        settings = self.settings
-        policy = self._policy(settings)
-        known = self._answers.get(request) if isinstance(request, RunCommand) and not request.policy else None
-        if (
-            known
-            and known.settings is settings
-            and known.policy is policy
-            and known.trouble == self.fence_trouble
-        ):
+        settings, policy = self._now()
+        trouble = self.fence_trouble
+        known = self._answers.get(request) if _is_plain(request) else None
+        if known and (known.settings is settings and known.policy is policy and known.trouble == trouble):
             return known.decision
-        self._disk.forget()
-        facts = self._facts(request, settings)
+        disk = Disk()
+        facts = self._facts(request, policy, disk, trouble)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be fenced, so it is judged once without them.
             sandboxed = decide(request, settings, facts).sandboxed
             facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
             return decide(request, settings, facts)
         decision = decide(request, settings, facts)
-        if isinstance(request, RunCommand) and not request.policy and not self._disk.was_asked:
+        if _is_plain(request) and not disk.was_asked:
             if len(self._answers) >= MOST_ANSWERS:
                 self._answers.clear()
-            self._answers[request] = _Answer(settings, policy, self.fence_trouble, decision)
+            self._answers[request] = _Answer(settings, policy, trouble, decision)
         return decision
 
-    def _facts(self, request: Request, settings: Settings) -> Facts:
+    def _facts(self, request: Request, policy: SandboxPolicy, disk: Disk, trouble: str) -> Facts:
         return Facts(
             cwd=self.start_of(request),
             roots=self.roots,
             home=self.home,
-            files=self._disk,
-            policy=self._policy(settings),
+            files=disk,
+            policy=policy,
             script=self._script(request),
             is_superuser=os.geteuid() == 0,
-            fence_available=not self.fence_trouble,
+            fence_available=not trouble,
             inside_fence=self._inside_fence,
         )
 
     def _script(self, request: Request) -> Script:
         if not isinstance(request, RunCommand):
             return Script("")
-        if self._parser is None and self._has_parsed:
-            # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
-            self._parser = shell.Parser(warm=True)
-        self._has_parsed = True
-        return shell.parse(line_of(request), parser=self._parser)
+        with self._lock:
+            if self._parser is None and self._has_parsed:
+                # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
+                self._parser = shell.Parser(warm=True)
+            self._has_parsed = True
+            parser = self._parser
+        return shell.parse(line_of(request), parser=parser)
 
     def start_of(self, request: Request) -> str:
         """The directory that a request starts in."""
@@ -201,6 +204,11 @@ class Judge:
             sandbox=sandboxed,
         )
         return ask_hooks(question, settings.hooks)
+
+
+def _is_plain(request: Request) -> bool:
+    """Whether nothing but the line and the settings decides: a directory of its own may be a link by now."""
+    return isinstance(request, RunCommand) and request.policy is None and request.cwd is None
 
 
 def _resolved(policy: SandboxPolicy) -> SandboxPolicy:

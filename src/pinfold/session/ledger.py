@@ -11,6 +11,8 @@ from pinfold.session.execution import End
 from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
 
+MOST_TROUBLES = 10
+
 
 class Ledger:
     """A policy is written once, and named by its row in each run that had it."""
@@ -61,18 +63,19 @@ class Ledger:
             del told["violations"]
         self._try("end", told, entry)
 
-    def failed(self, entry: int, error: Exception) -> None:
+    def failed(self, entry: int, error: BaseException) -> None:
         self._try("end", {"error": storable(str(error))}, entry)
 
     def _try(self, kind: str, data: Mapping[str, object], about: int) -> None:
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
-            self.troubles.append(str(error))  # it has happened: its result must not be lost with it
+            # It has happened: its result must not be lost with it.
+            self.troubles = [*self.troubles[1 - MOST_TROUBLES :], f"an end was not written down: {error.why}"]
 
     def _row_of(self, policy: SandboxPolicy) -> int:
         known, row = self._policy
-        if known is not policy:
+        if known is not policy and known != policy:
             from pinfold.policy.convert import to_json
 
             row = self.journal.append(self.session, "policy", {"policy": to_json(policy)})

@@ -38,7 +38,10 @@ class Living(Struct, frozen=True):
 def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
     """Notes that this process has a session; the handle is for `unregister`."""
     directory = _directory(environ)
-    os.makedirs(directory, 0o700, exist_ok=True)
+    try:
+        os.makedirs(directory, 0o700, exist_ok=True)
+    except OSError as error:
+        raise PinfoldError(f"the session cannot be registered: {directory}: {error.strerror}") from None
     path = os.path.join(directory, f"{_safe(id)}.json")
     pid = os.getpid()
     session = Living(id, pid, _began(pid) or "", _boot(), tuple(roots), time.time())

@@ -62,8 +62,8 @@ class PennedCommand:
         self.cancelled = True
         self.pump.end_command()
 
-    def write(self, data: bytes) -> None:
-        os.write(self._terminal(), data)
+    def write(self, data: bytes) -> int:
+        return os.write(self._terminal(), data)
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
