@@ -215,7 +215,9 @@ def a_settings_file_in_the_workspace_is_not_the_agents_to_write() -> None:
 def the_users_configuration_in_the_workspace_is_not_the_agents_to_write() -> None:
     environ = {**os.environ, "XDG_CONFIG_HOME": f"{os.getcwd()}/conf"}
     with pinfold.Session([os.getcwd()], environ=environ) as session:
-        session.run("mkdir -p conf/pinfold; printf '[sandbox]\\nenabled = false\\n' > conf/pinfold/settings.toml")
+        session.run(
+            "mkdir -p conf/pinfold && cd conf/pinfold && printf '[sandbox]\\nenabled = false' > settings.toml"
+        )
         assert session.settings.sandbox.enabled
     assert not os.path.exists("conf/pinfold/settings.toml")
 
@@ -241,7 +243,12 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         assert not os.stat(name).st_mode & 0o4000, name
 
 
-PROBES = [name for name, found in list(globals().items()) if callable(found) and getattr(found, "__module__", "") == __name__ and name not in ("put", "read", "opened", "python", "stays_hidden")]
+MEANS = ("put", "read", "opened", "python", "stays_hidden")
+PROBES = [
+    name
+    for name, found in list(globals().items())
+    if getattr(found, "__module__", "") == __name__ and name not in MEANS
+]
 
 
 if __name__ == "__main__":

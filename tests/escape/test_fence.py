@@ -3,7 +3,6 @@
 import sys
 
 import pytest
-
 from tests.escape.fence_probes import PROBES
 from tests.sandbox.people import USERS, house, run_as
 

@@ -18,6 +18,7 @@ from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
+from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.state import state_directory
@@ -107,9 +108,17 @@ class Judge:
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
-            policy = replace(policy, hidden=tuple(hidden))
+            protected = dict.fromkeys((*policy.protected, *self._obeyed(settings, policy)))
+            policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             self._last_policy = (settings, mapping), policy
         return policy
+
+    def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
+        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks."""
+        words = (word for hook in settings.hooks.before_command for word in hook.command)
+        paths = (*self._live.files, *(os.path.join(self.home, os.path.expanduser(word)) for word in words))
+        writable = (*self.roots, *policy.additional_readwrite_paths)
+        return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 
     def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
         """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""

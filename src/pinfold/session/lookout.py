@@ -12,6 +12,7 @@ directory would be open until it has one. The walk is one way for all of them.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
@@ -68,12 +69,15 @@ class Lookout:
         with self.lock:
             try:
                 found = self.survey(policy)
-            except ConfinementError:
-                return  # the next pen of this policy is refused, and says why
+            except Exception:  # noqa: BLE001  (the next pen of this policy is refused, and says why)
+                return
             if found == then or self.ended.is_set():
                 return
-            self._keep(policy, found)
-        self.changed(policy, found)
+        # What is not told, as when a root is gone for the moment, is told by the next round.
+        with suppress(ConfinementError, OSError):
+            self.changed(policy, found)
+            with self.lock:
+                self._keep(policy, found)
 
     def close(self) -> None:
         self.ended.set()
