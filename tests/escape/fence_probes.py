@@ -2,6 +2,7 @@
 root and as an ordinary user, in a workspace of its own. Its name says what must hold."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -230,6 +231,74 @@ def a_hook_in_the_workspace_is_not_the_agents_to_write() -> None:
     assert "evil" not in read("hook.sh")
 
 
+def the_code_that_holds_the_fence_is_not_the_agents_to_write() -> None:
+    shutil.copytree(os.path.dirname(pinfold.__file__), "lib/pinfold")
+    before = read("lib/pinfold/__init__.py")
+    program = (
+        "import sys; sys.path.insert(0, 'lib')\nimport pinfold\n"
+        "with pinfold.Session(['.'], settings={}) as session:\n"
+        "    session.run('echo evil >> lib/pinfold/__init__.py')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert read("lib/pinfold/__init__.py") == before
+
+
+EVIL = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = touch {};\n"
+BARE = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/x > {0}/HEAD; cp evil {0}/config; "
+
+
+def runs_nothing(*lines: str) -> None:
+    """Runs the lines in a workspace where git may write; then git looks into every directory of it."""
+    pwned = f"{os.getcwd()}/pwned"
+    put("evil", EVIL.format(pwned))
+    with opened(GIT) as session:
+        for line in lines:
+            session.run(line)
+    for directory, _, _ in os.walk("."):
+        subprocess.run(["git", "status"], cwd=directory, capture_output=True, check=False)
+        assert not os.path.exists(pwned), directory
+
+
+def no_repository_is_made_inside_a_git_directory() -> None:
+    runs_nothing("mkdir -p n/.git/x; " + BARE.format("n/.git/x/k"))
+    runs_nothing("mkdir -p n/GIT~1/x; " + BARE.format("n/GIT~1/x/k"))
+
+
+def no_repository_is_moved_out_of_a_git_directory() -> None:
+    runs_nothing("mkdir -p n; " + BARE.format("n/.git/x/k") + "mv n/.git/x/k k")
+    runs_nothing("mkdir -p m; " + BARE.format("m/.git") + "mv m/.git l; cp evil l/config")
+    runs_nothing("mkdir -p o; " + BARE.format("o/.git/modules/a") + "mv o/.git/modules q; cp evil q/a/config")
+    runs_nothing("mkdir -p p; " + BARE.format("p/.GIT") + "mv p/.GIT p/r; cp evil p/r/config")
+
+
+def a_repository_without_configuration_does_not_get_one_elsewhere() -> None:
+    subprocess.run(["git", "init", "-q", "--bare", "x/.c/r.git"], check=True)
+    subprocess.run("cd x/.c/r.git; rm -rf config hooks info branches description", shell=True, check=True)
+    runs_nothing("cp evil x/.c/r.git/config; mv x y; cp evil y/.c/r.git/config; mv y x")
+
+
+def two_pens_do_not_make_a_repository_together() -> None:
+    program = (
+        "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"
+        "    for number in range(50):\n"
+        "        try:\n            {make}\n        except OSError:\n            pass\n"
+        "        if {both}:\n            print('MADE'); sys.exit()\n"
+        "        try:\n            {undo}\n        except OSError:\n            pass\n"
+    )
+    both = "os.path.exists('r/HEAD') and os.path.exists('r/refs')"
+    os.makedirs("r/objects")
+    other = {"filesystem": {"git_writes": True}, "environment": {"drop": ["OTHER"]}}
+    one = program.format(make="os.close(os.open('r/HEAD', 65, 0o644))", both=both, undo="os.unlink('r/HEAD')")
+    two = program.format(make="os.mkdir('r/refs')", both=both, undo="os.rmdir('r/refs')")
+    put("mine/settings.toml", "[filesystem]\ngit_writes = true\n")
+    with pinfold.Session([f"{os.getcwd()}/r"], settings=GIT) as session:
+        os.chdir("r")
+        first = session.start(python(one.replace("r/", "")))
+        session.change({"environment.drop": other["environment"]["drop"]})
+        second = session.run(python(two.replace("r/", "")))
+        assert "MADE" not in second.stdout + first.wait().stdout
+
+
 def nothing_that_runs_as_its_owner_is_left() -> None:
     program = (
         "import os\nopen('a', 'w').close()\n"
@@ -243,7 +312,7 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         assert not os.stat(name).st_mode & 0o4000, name
 
 
-MEANS = ("put", "read", "opened", "python", "stays_hidden")
+MEANS = ("put", "read", "opened", "python", "stays_hidden", "runs_nothing")
 PROBES = [
     name
     for name, found in list(globals().items())

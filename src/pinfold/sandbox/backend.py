@@ -31,7 +31,7 @@ class Found(Struct, frozen=True):
     writable: tuple[str, ...] = ()
     """Directories outside of the roots that work in them has to write: git's, of linked worktrees."""
     placed: tuple[str, ...] = ()
-    """Of the hidden paths, those that are so for where they lie: elsewhere nothing would hide them."""
+    """Paths that have to stay where they are: elsewhere nothing would hide or protect them."""
     closed: tuple[str, ...] = ()
     """Directories that could not be looked into: hidden in new pens. Those that run have hidden what is in
     them, and what they close they may open again."""

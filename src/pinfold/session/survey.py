@@ -55,8 +55,9 @@ class Surveyor:
         return Found(
             protected=tuple(sorted(set(self._led(path for path in protected if os.path.lexists(path))))),
             hidden=tuple(sorted(hidden)),
-            placed=tuple(
-                sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path)))
+            placed=(
+                *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
+                *(f"{path}/HEAD" for path, each in looked.items() if each.is_bare and rules),
             ),
             closed=tuple(sorted(path for each in seen for path in each.closed)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
