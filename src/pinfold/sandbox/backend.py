@@ -30,6 +30,11 @@ class Found(Struct, frozen=True):
     """Names that may not be made in the roots, whether or not they exist."""
     writable: tuple[str, ...] = ()
     """Directories outside of the roots that work in them has to write: git's, of linked worktrees."""
+    placed: tuple[str, ...] = ()
+    """Paths that have to stay where they are: elsewhere nothing would hide or protect them."""
+    closed: tuple[str, ...] = ()
+    """Directories that could not be looked into: hidden in new pens. Those that run have hidden what is in
+    them, and what they close they may open again."""
 
 
 Survey = Callable[[SandboxPolicy], Found]

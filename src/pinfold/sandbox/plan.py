@@ -72,6 +72,8 @@ class Places(Struct, frozen=True):
     """Sockets of the machine that the policy grants."""
     protected: tuple[Place, ...] = ()
     hidden: tuple[Place, ...] = ()
+    placed: tuple[str, ...] = ()
+    """Paths that only their place hides or protects."""
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
     """Which of the machine's directories that every pen treats specially are there."""
 
@@ -188,12 +190,13 @@ def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: b
 
 
 def _kept_in_place(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Pin]:
-    """The parents of what is hidden by its path: one moved aside would be found there by the next pen."""
+    """The parents of what is hidden or protected for where it lies: elsewhere the next pen would not do so.
+    And those of ignore files, which are not looked for everywhere."""
     tops = {place.path for place in writable}
-    named = [
-        place.path for place in places.hidden if place.path in policy.hidden and _within(place.path, tops)
-    ]
-    yield from (Pin(path) for path in sorted({pin for path in named for pin in _parents(path, tops)} - tops))
+    named = [*places.placed, *(place.path for place in places.hidden if place.path in policy.hidden)]
+    named += [f"{directory}/*" for directory in policy.ignore_mapping]
+    pins = {pin for path in named if _within(path, tops) for pin in _parents(path, tops)}
+    yield from (Pin(path) for path in sorted(pins - tops))
 
 
 def _parents(path: str, tops: Collection[str]) -> Iterator[str]:

@@ -17,7 +17,9 @@ MOST_MATCHES = 1_000
 LONGEST_PATH = 4_096
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
-MOST_DIRECTORIES = 20_000
+MOST_DIRECTORIES = 2_000_000
+"""Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
+file lies beyond any smaller number."""
 
 
 class Disk:
@@ -79,7 +81,7 @@ def _real(path: str) -> str:
     """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
     try:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
 
 

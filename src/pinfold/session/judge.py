@@ -19,11 +19,11 @@ from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
+from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of
-from pinfold.settings.sources import user_file
 from pinfold.shell.shape import shape
 
 MOST_ANSWERS = 1024
@@ -65,7 +65,6 @@ class Judge:
         self.fence_trouble = fence_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
         self._withheld = (state_directory(environ),)
-        self._own = _settings_files(settings, environ)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
         self._lock = allocate_lock()
@@ -115,10 +114,17 @@ class Judge:
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
-            protected = dict.fromkeys((*policy.protected, *self._own))
+            protected = dict.fromkeys((*policy.protected, *self._obeyed(settings, policy)))
             policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             self._last_policy = (settings, mapping), policy
         return policy
+
+    def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
+        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks."""
+        words = (word for hook in settings.hooks.before_command for word in hook.command)
+        paths = (*self._live.files, *(os.path.join(self.home, os.path.expanduser(word)) for word in words))
+        writable = (*self.roots, *policy.additional_readwrite_paths)
+        return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 
     def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
         """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""
@@ -233,13 +239,6 @@ def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
 
     paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
     return tuple(dict.fromkeys((*entries, *map(target, paths))))
-
-
-def _settings_files(given: str | Mapping[str, object] | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the user's settings are written: a workspace around them does not make them the agent's."""
-    usual = os.path.dirname(user_file(environ))
-    named = (os.path.abspath(given),) if isinstance(given, str) else ()
-    return tuple(dict.fromkeys(path for each in (usual, *named) for path in (each, os.path.realpath(each))))
 
 
 def _require_host(pattern: str) -> None:

@@ -53,6 +53,11 @@ class Live:
         """Why some files are not in force as they are now: one line each."""
         return tuple(map(str, self._troubles))
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every path that settings are read from, or would be if it were there."""
+        return tuple(path for path, _ in self._marks)
+
     def current(self) -> Settings:
         marks = self._look()
         if marks != self._marks:

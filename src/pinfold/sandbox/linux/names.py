@@ -27,6 +27,7 @@ import os
 import stat
 from collections.abc import Callable
 from enum import Enum
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pinfold.kernel import quick
@@ -39,7 +40,7 @@ from pinfold.kernel.files import (
     renameat2,
 )
 from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, NameRule, components, folded
-from pinfold.sandbox.linux.bare import completes
+from pinfold.sandbox.linux import bare
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, as_int
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
@@ -49,6 +50,8 @@ AT_SYMLINK_FOLLOW = 0x400
 O_TMPFILE = os.O_TMPFILE
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
+MODE = 0o3777
+"""Not what makes a program run as its owner, as with chmod (`seccomp.profile`)."""
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 MOST_LINKS = 40
 REMEMBERED = 4096
@@ -215,7 +218,7 @@ class Names:
 
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
         # Of a register the kernel takes what fits the argument's type.
-        flags, mode = flags & ALL_FLAGS, mode & 0o7777
+        flags, mode = flags & ALL_FLAGS, mode & MODE
         if flags & O_TMPFILE == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
         path = caller.text(address)
@@ -289,7 +292,7 @@ class Names:
         spot = self._wanted(caller, "mkdir", base, address)
         if spot is None or self.judge(caller, "mkdir", spot, directory=True) or not self._ready(caller):
             return
-        os.mkdir(spot.name, mode & 0o7777, dir_fd=spot.directory)
+        os.mkdir(spot.name, mode & MODE, dir_fd=spot.directory)
         caller.succeed()
 
     def mknod(self, caller: Caller, base: int, address: int, mode: int) -> None:
@@ -298,7 +301,7 @@ class Names:
         spot = self._wanted(caller, "mknod", base, address)
         if spot is None or self.judge(caller, "mknod", spot) or not self._ready(caller):
             return None
-        os.mknod(spot.name, mode & 0o177777, dir_fd=spot.directory)
+        os.mknod(spot.name, mode & (0o170000 | MODE), dir_fd=spot.directory)
         return caller.succeed()
 
     def symlink(self, caller: Caller, target: int, base: int, address: int) -> None:
@@ -360,7 +363,7 @@ class Names:
         On the way to a protected name (`.git` of `.git/hooks`) only real directories may stand: a link would
         lead to names that nobody judged, and a file named `.git` leads git to another directory.
         """
-        matches = spot.matches() or completes(spot)
+        matches = spot.matches() or bare.completes(spot)
         if not matches or (directory and matches[0].rest):
             return False
         if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
@@ -396,7 +399,7 @@ class Names:
 
     def _held_at(self, source: Spot, spot: Spot) -> Match | None:
         """The protected name that a directory has in it, or would have at another spot."""
-        if spot.matches() or GIT in components(spot.path):
+        if spot.matches() or GIT in components(spot.path) or GIT in components(source.path):
             return self._inner(source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
         return None
 
@@ -409,7 +412,10 @@ class Names:
         if inner < 0:
             return Match(NameRule(path, UNSEEN))
         try:
-            with os.scandir(inner) as entries:
+            with os.scandir(inner) as listed:
+                entries = list(islice(listed, left[0] + 1))
+                if not bare.is_git_by_name(path) and bare.is_repository([entry.name for entry in entries]):
+                    return Match(bare.RULE)
                 for entry in entries:
                     left[0] -= 1
                     found = children.get(folded(entry.name), ())
@@ -495,7 +501,10 @@ class Names:
 
     def _at(self, directory: int, name: bytes) -> Spot:
         key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
-        if key in self.moving.tails:
+        if key in bare.COMPLETED_BY:
+            # Two pens must not each make one half of a repository.
+            self.moving.hold(move=True)
+        elif key in self.moving.tails:
             self.moving.hold(move=False)
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
         return Spot(directory, self.places.get(path) or self._place(path), name, key)

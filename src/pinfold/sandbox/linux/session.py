@@ -105,7 +105,8 @@ class LinuxSession:
 
     def _make(self, policy: SandboxPolicy) -> Pen:
         found = self.survey(policy) if self.survey else Found()
-        places = look(policy, self.roots, found.protected, found.hidden, found.writable)
+        hidden = (*found.hidden, *found.closed)
+        places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
         held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
