@@ -107,7 +107,10 @@ class LinuxSession:
         found = self.survey(policy) if self.survey else Found()
         places = look(policy, self.roots, found.protected, found.hidden, found.writable)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
-        held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
+        held = (
+            *hold(place.path for place in (*places.roots, *places.writable)),
+            *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
+        )
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
         require_accepted(enforcement, self.accepted)
         operations = tuple(as_data(operation) for operation in plan.operations)
