@@ -1,7 +1,7 @@
 """Hard days: odd roots, full disks, bombs, floods of output, and a kernel that refuses one step of a pen.
 
-Each function runs in a child, as root and as another user, and tries a `Session` and `pinfold run` alike. What
-must come of each is its own assertion: the command's own error, or one clear line and nothing run.
+Each function runs in a child, as root and as another user, and tries a `Session` and `pinfold run` alike.
+What must come of each is its own assertion: the command's own error, or one clear line and nothing run.
 """
 
 import errno
@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ from pinfold.session.state import journal_file
 
 PROGRAM = "from pinfold.cli import entry; entry()"
 GIGABYTE = 1_000_000_000
-FAILED, BAD_INPUT = 125, 2
+FAILED, DENIED, BAD_INPUT = 125, 126, 2
 
 
 def opened(*roots: str, **settings: Any) -> pinfold.Session:
@@ -75,7 +76,17 @@ def refusal_of(session: pinfold.Session, line: str) -> str:
 
 
 def odd_roots_are_roots_like_others() -> None:
-    for name in (b"a b", b"new\nline", b"\xff\xfe", b"'quote\"", b"-rf", b"$(id)", b"back\\slash", b" ", b"*"):
+    for name in (
+        b"a b",
+        b"new\nline",
+        b"\xff\xfe",
+        b"'quote\"",
+        b"-rf",
+        b"$(id)",
+        b"back\\slash",
+        b" ",
+        b"*",
+    ):
         work = os.path.join(os.getcwdb(), name)
         os.makedirs(os.path.join(work, b".git/hooks"))
         text = os.fsdecode(work)
@@ -91,6 +102,19 @@ def odd_roots_are_roots_like_others() -> None:
         done = told("--cwd", text, "--json", "--", "pwd")
         assert done.returncode == 0 and done.stdout.startswith(b"{"), (name, done)
     assert not os.path.exists("beside")
+
+
+def a_name_that_cannot_be_written_down_is_told() -> None:
+    """The patterns of ignore files travel as JSON: one below bytes that are no text cannot."""
+    work = os.fsdecode(os.path.join(os.getcwdb(), b"\xff"))
+    os.mkdir(work)
+    with open(f"{work}/.pinfoldignore", "w") as file:
+        file.write("secret\n")
+    with opened(work) as session:
+        assert "not valid Unicode" in str(error_of(lambda: session.run("touch made")))
+    done = told("--cwd", work, "--", "touch", "made")
+    assert done.returncode == BAD_INPUT and done.stderr.count(b"\n") == 1, done
+    assert os.listdir(work) == [".pinfoldignore"]
 
 
 def a_link_to_a_root_leads_to_it() -> None:
@@ -281,7 +305,7 @@ def a_gigabyte_is_capped() -> None:
 
 def a_gigabyte_is_streamed() -> None:
     began = time.monotonic()
-    size, pid = 0, 0
+    size = 0
     with opened() as session:
         session.run("true")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -295,11 +319,40 @@ def a_gigabyte_is_streamed() -> None:
         [sys.executable, "-c", PROGRAM, "run", "-c", f"head -c {GIGABYTE} /dev/zero"], stdout=subprocess.PIPE
     )
     counted = subprocess.run(["wc", "-c"], stdin=process.stdout, capture_output=True, check=True)
-    pid, status, usage = os.wait4(process.pid, 0)
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     print(f"pinfold run | wc -c: {time.monotonic() - began:.2f} s, {usage.ru_maxrss} kB in all")
     assert counted.stdout.strip() == str(GIGABYTE).encode() and process.returncode == 0
     assert usage.ru_maxrss < 80_000, usage.ru_maxrss
+
+
+def a_host_without_descriptors_is_told() -> None:
+    """However few are left, a command runs whole or not at all."""
+    ends = {True: 0, False: 0}
+    with opened() as session:
+        for spare in (100, *range(16), 100):
+            ends[_with_spare(spare, session)] += 1
+    assert ends[True] > 2 and ends[False] > 2, ends
+
+
+def _with_spare(spare: int, session: pinfold.Session) -> bool:
+    """Whether a command ran with so few descriptors left."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare, hard))
+    try:
+        result = session.run("echo > made")
+    except PinfoldError as error:
+        assert "\n" not in str(error), error
+        return False
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if not result.ran:
+        assert not os.path.exists("made")
+        return False
+    assert result.exit_code == 0, result
+    os.unlink("made")
+    return True
 
 
 BOMB = "b() { b | b & }; b"
@@ -324,7 +377,6 @@ def a_bomb_that_is_waited_for_ends_in_time() -> None:
 
 
 def a_bomb_left_behind_leaves_the_machine() -> None:
-    began = time.monotonic()
     with opened() as session:
         session.run(BOMB)
         deadline, worked = time.monotonic() + 5, 0
@@ -345,5 +397,111 @@ def a_bomb_left_behind_leaves_the_machine() -> None:
     assert time.monotonic() - began < 20 and done.returncode == 0, done.returncode
 
 
+STEPS: tuple[tuple[str, int | None, str], ...] = (
+    ("unshare", None, "unshare"),
+    ("setns", None, "setns"),
+    ("mount", None, "mount"),
+    ("pivot_root", None, "pivot_root"),
+    ("umount2", None, "umount2"),
+    ("open_tree", None, "open_tree"),
+    ("move_mount", None, "move_mount"),
+    ("mount_setattr", None, "mount_setattr"),
+    ("fsopen", None, "fsopen"),
+    ("fsmount", None, "fsmount"),
+    ("openat2", None, "openat2"),
+    ("capset", None, "capset"),
+    ("prlimit64", None, "setrlimit"),
+    ("landlock_create_ruleset", None, "landlock"),
+    ("landlock_add_rule", None, "landlock_add_rule"),
+    ("landlock_restrict_self", None, "landlock_restrict_self"),
+    ("seccomp", None, "seccomp"),
+    ("close_range", None, "close_range"),
+    ("pidfd_open", None, "keeper could not be started"),
+    ("prctl", 1, "PR_SET_PDEATHSIG"),
+    ("prctl", 4, "PR_SET_DUMPABLE"),
+    ("prctl", 24, "PR_CAPBSET_DROP"),
+    ("prctl", 38, "PR_SET_NO_NEW_PRIVS"),
+    ("socket", 16, "not permitted"),  # AF_NETLINK
+)
+"""Calls without which there is no pen, some by their first argument, and what is said where one fails."""
+
+
+def refuse(call: str, argument: int | None, code: int) -> None:
+    """From here on this process, and all it starts, get an error from one system call."""
+    program = [(0x20, 0, 0, 0), (0x15, 0, 1 if argument is None else 3, number(call))]
+    if argument is not None:
+        program += [(0x20, 0, 0, 16), (0x15, 0, 1, argument)]
+    program += [(0x06, 0, 0, seccomp.RET_ERRNO | code), (0x06, 0, 0, seccomp.RET_ALLOW)]
+    if os.geteuid():
+        process.set_no_new_privs()
+    seccomp.install(program)
+
+
+def a_step_that_is_refused_stops_the_session() -> None:
+    for call, argument, words in STEPS:
+        in_child(lambda: _try_without(call, argument, errno.EPERM, words))  # noqa: B023
+        assert not os.path.exists("made"), call
+
+
+def a_step_that_fails_where_it_was_known_stops_the_session() -> None:
+    """The machine had been asked when it still took the step."""
+    for call, argument, _ in STEPS:
+        for code in (errno.EPERM, errno.ENOMEM):
+            in_child(lambda: _try_once_known(call, argument, code))  # noqa: B023
+        assert not os.path.exists("made"), call
+
+
+def a_step_that_is_refused_stops_the_program() -> None:
+    for call, argument, words in STEPS:
+        in_child(lambda: _tell_without(call, argument, words))  # noqa: B023
+        assert not os.path.exists("made"), call
+
+
+def in_child(action: Callable[[], object]) -> None:
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            action()
+            code = 0
+        except BaseException:  # noqa: BLE001  (told here; this copy of the parent must not go on)
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _try_without(call: str, argument: int | None, code: int, words: str) -> None:
+    refuse(call, argument, code)
+    with opened() as session:
+        said = refusal_of(session, "touch made")
+    assert words in said and "\n" not in said, (call, argument, said)
+
+
+def _try_once_known(call: str, argument: int | None, code: int) -> None:
+    fences._backend()
+    _try_without(call, argument, code, "")
+
+
+def _tell_without(call: str, argument: int | None, words: str) -> None:
+    refuse(call, argument, errno.EPERM)
+    done = told("--", "touch", "made")
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith("pinfold: ") and words in last and not done.stdout, (call, argument, done)
+    assert done.returncode in (FAILED, DENIED), done
+
+
+TRIALS = [
+    name
+    for name, value in list(globals().items())
+    if callable(value) and value.__module__ == __name__ and name.startswith(("a_", "odd_", "five_"))
+]
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    try:
+        globals()[sys.argv[1]]()
+    except (ConfinementError, PermissionError) as error:
+        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
+            print(f"this machine has no user namespaces for us: {error}")
+            sys.exit(77)
+        raise

@@ -167,7 +167,7 @@ class Judge:
             policy=self._policy(settings),
             script=self._script(request),
             is_superuser=os.geteuid() == 0,
-            fence_available=not self.fence_trouble,
+            fence_trouble=self.fence_trouble,
             inside_fence=self._inside_fence,
         )
 

@@ -27,6 +27,7 @@ from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal,
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
+from pinfold.sandbox.linux.failure import Failed, words_of
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -40,31 +41,37 @@ NEW = (
 PATIENCE = 30.0
 
 
-class Failed(Exception):  # noqa: N818
-    """What was asked for could not be made; the text says why."""
-
-
 def main() -> None:
     """Serves the host whose end of the socket is our standard input."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     set_name("pinfold-keeper")
     control = socket.socket(fileno=os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    # posix_spawn passes on whatever the host has left inheritable.
-    close_all_but({0, 1, 2, control.fileno()})
-    host = os.pidfd_open(os.getppid())
-    os.chdir("/")
-    keeper = Keeper(control)
-    keeper.prepare()
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(host, select.POLLIN)
     try:
+        try:
+            host = settle(control)
+        except OSError as error:
+            channel.receive(control)
+            channel.send(control, ("failed", words_of(error)))
+            sys.exit(1)
+        keeper = Keeper(control)
+        keeper.prepare()
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        poll.register(host, select.POLLIN)
         while not any(descriptor == host for descriptor, _ in poll.poll()):
             keeper.answer()
     except channel.Closed:
         sys.exit(0)
+
+
+def settle(control: socket.socket) -> int:
+    """Leaves behind what the host gave us but the way to it; its pidfd."""
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    # posix_spawn passes on whatever the host has left inheritable.
+    close_all_but({0, 1, 2, control.fileno()})
+    os.chdir("/")
+    return os.pidfd_open(os.getppid())
 
 
 class Keeper:
@@ -88,7 +95,7 @@ class Keeper:
         try:
             reply, descriptors = self.do(request)
         except (Failed, OSError) as error:
-            reply, descriptors = ("failed", str(error)), ()
+            reply, descriptors = ("failed", words_of(error)), ()
         channel.send(self.control, reply, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -183,6 +190,6 @@ def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:
         pass
     except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
         with contextlib.suppress(channel.Closed, OSError):
-            channel.send(theirs, ("failed", f"{type(error).__name__}: {error}"))
+            channel.send(theirs, ("failed", words_of(error)))
     finally:
         os._exit(0)
