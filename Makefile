@@ -10,7 +10,8 @@ PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 ON_KERNEL := tests/kernel tests/sandbox/seccomp/test_kernel.py \
 	tests/sandbox/test_backend.py tests/sandbox/test_claims.py tests/sandbox/test_pen.py \
 	tests/sandbox/test_names.py tests/sandbox/test_sockets.py tests/sandbox/test_git.py \
-	tests/sandbox/test_standing.py tests/session/test_lookout.py
+	tests/sandbox/test_standing.py tests/sandbox/test_groups.py tests/session/test_lookout.py \
+	tests/session/test_trials.py
 
 .PHONY: test kernel check bench peers clean
 

@@ -21,6 +21,7 @@ from pinfold.sandbox.operations import (
     Cover,
     DropPowers,
     EnterRoot,
+    Group,
     Hide,
     Kind,
     Landlock,
@@ -104,6 +105,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
             *_limits(policy),
+            *_group(policy),
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
             Seccomp(profile, watched=True, sockets=tuple(place.path for place in _sorted(places.sockets))),
@@ -228,6 +230,11 @@ def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
         yield Limit("nproc", policy.limits.processes)
     if policy.limits.memory is not None:
         yield Limit("data", policy.limits.memory)
+
+
+def _group(policy: SandboxPolicy) -> Iterator[Group]:
+    if policy.limits.memory is not None or policy.limits.processes is not None:
+        yield Group(policy.limits.memory, policy.limits.processes)
 
 
 def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:

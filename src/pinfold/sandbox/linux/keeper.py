@@ -28,6 +28,7 @@ from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
 from pinfold.sandbox.linux.failure import Failed, words_of
+from pinfold.sandbox.linux.groups import KEEPER, Groups
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -45,7 +46,7 @@ def main() -> None:
     """Serves the host whose end of the socket is our standard input."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    set_name("pinfold-keeper")
+    set_name(KEEPER)
     control = socket.socket(fileno=os.dup(0))
     try:
         try:
@@ -59,8 +60,11 @@ def main() -> None:
         poll = select.poll()
         poll.register(control, select.POLLIN)
         poll.register(host, select.POLLIN)
-        while not any(descriptor == host for descriptor, _ in poll.poll()):
-            keeper.answer()
+        try:
+            while not any(descriptor == host for descriptor, _ in poll.poll()):
+                keeper.answer()
+        finally:
+            keeper.remove_groups()
     except channel.Closed:
         sys.exit(0)
 
@@ -81,6 +85,7 @@ class Keeper:
         """Each session's init, by pidfd, and the namespaces that its pens join."""
         self.pens: dict[int, int] = {}
         """Each pen's spawner, by pidfd."""
+        self.groups = Groups()
         self.last = 0
         self.ready: list[tuple[int, int, list[int]]] = []
         """Sessions made before anybody asked."""
@@ -111,6 +116,8 @@ class Keeper:
                 _, *held, pids = self.sessions[session]
                 host, wardens = channel.pair()
                 rules = [NameRule(*name) for name in names]
+                limits = [operation[1:] for operation in operations if operation[0] == "group"]
+                operations = tuple(operation for operation in operations if operation[0] != "group")
 
                 def build(theirs: socket.socket) -> None:
                     join(held)
@@ -122,6 +129,13 @@ class Keeper:
                     wardens.close()
                 self.last += 1
                 self.pens[self.last] = pidfd_open(pid)
+                try:
+                    for memory, processes in limits:
+                        self.groups.hold(self.last, pid, memory, processes)
+                except (Failed, OSError):
+                    self.close(self.last)
+                    os.close(ours)
+                    raise
                 return ("made", self.last, pid), (ours, host.detach())
             case ("close", int(number)):
                 self.close(number)
@@ -135,6 +149,13 @@ class Keeper:
         wait_ended(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
+        self.groups.let_go(number)
+
+    def remove_groups(self) -> None:
+        """Our end is everybody's; but a group is removed by hand, once all in it have ended."""
+        if self.groups.made:
+            for number in (*self.sessions, *self.pens):
+                self.close(number)
 
 
 def wait_ended(process: int) -> None:
