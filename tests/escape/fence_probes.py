@@ -287,14 +287,13 @@ def two_pens_do_not_make_a_repository_together() -> None:
     )
     both = "os.path.exists('r/HEAD') and os.path.exists('r/refs')"
     os.makedirs("r/objects")
-    other = {"filesystem": {"git_writes": True}, "environment": {"drop": ["OTHER"]}}
     one = program.format(make="os.close(os.open('r/HEAD', 65, 0o644))", both=both, undo="os.unlink('r/HEAD')")
     two = program.format(make="os.mkdir('r/refs')", both=both, undo="os.rmdir('r/refs')")
     put("mine/settings.toml", "[filesystem]\ngit_writes = true\n")
     with pinfold.Session([f"{os.getcwd()}/r"], settings=GIT) as session:
         os.chdir("r")
         first = session.start(python(one.replace("r/", "")))
-        session.change({"environment.drop": other["environment"]["drop"]})
+        session.change({"environment.drop": ["OTHER"]})
         second = session.run(python(two.replace("r/", "")))
         assert "MADE" not in second.stdout + first.wait().stdout
 

@@ -12,6 +12,7 @@ Facts about capabilities (capabilities(7), capset(2)):
 
 import contextlib
 import ctypes
+import errno
 import os
 from typing import NamedTuple
 
@@ -77,8 +78,10 @@ def bounding() -> int:
     for capability in range(64):
         try:
             mask |= prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability) << capability
-        except OSError:  # past the last that this kernel knows
-            break
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            break  # past the last that this kernel knows
     return mask
 
 

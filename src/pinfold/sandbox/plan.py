@@ -21,6 +21,7 @@ from pinfold.sandbox.operations import (
     Cover,
     DropPowers,
     EnterRoot,
+    Group,
     Hide,
     Kind,
     Landlock,
@@ -106,6 +107,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
             *_limits(policy),
+            *_group(policy),
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
             Seccomp(profile, watched=True, sockets=tuple(place.path for place in _sorted(places.sockets))),
@@ -190,10 +192,11 @@ def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: b
 
 
 def _kept_in_place(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Pin]:
-    """The parents of what is hidden or protected for where it lies: elsewhere the next pen would not do so.
-    And those of ignore files, which are not looked for everywhere."""
+    """The parents of what is hidden, or protected for where it lies: elsewhere the next pen would not do so,
+    and what is moved about while a pen is planned is seen nowhere. And those of ignore files, which are not
+    looked for everywhere."""
     tops = {place.path for place in writable}
-    named = [*places.placed, *(place.path for place in places.hidden if place.path in policy.hidden)]
+    named = [*places.placed, *(place.path for place in places.hidden)]
     named += [f"{directory}/*" for directory in policy.ignore_mapping]
     pins = {pin for path in named if _within(path, tops) for pin in _parents(path, tops)}
     yield from (Pin(path) for path in sorted(pins - tops))
@@ -231,6 +234,11 @@ def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
         yield Limit("nproc", policy.limits.processes)
     if policy.limits.memory is not None:
         yield Limit("data", policy.limits.memory)
+
+
+def _group(policy: SandboxPolicy) -> Iterator[Group]:
+    if policy.limits.memory is not None or policy.limits.processes is not None:
+        yield Group(policy.limits.memory, policy.limits.processes)
 
 
 def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:

@@ -1,6 +1,7 @@
 """The first half of a session: parse, gather the facts, decide."""
 
 import os
+import sys
 from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -8,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+import pinfold
 from pinfold import shell
 from pinfold.model.decision import Decision
 from pinfold.model.errors import PolicyError
@@ -120,9 +122,11 @@ class Judge:
         return policy
 
     def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
-        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks."""
+        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
+        own code and interpreter, as where it is installed in the project's own virtual environment."""
         words = (word for hook in settings.hooks.before_command for word in hook.command)
-        paths = (*self._live.files, *(os.path.join(self.home, os.path.expanduser(word)) for word in words))
+        hooks = (os.path.join(self.home, os.path.expanduser(word)) for word in words)
+        paths = (*self._live.files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
         writable = (*self.roots, *policy.additional_readwrite_paths)
         return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 
@@ -177,7 +181,7 @@ class Judge:
             policy=policy,
             script=self._script(request),
             is_superuser=os.geteuid() == 0,
-            fence_available=not trouble,
+            fence_trouble=trouble,
             inside_fence=self._inside_fence,
         )
 

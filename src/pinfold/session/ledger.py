@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pinfold.audit.journal import Journal, JournalError, storable
+from pinfold.audit.journal import Journal, JournalError
 from pinfold.model.decision import Decision
 from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
@@ -36,25 +36,25 @@ class Ledger:
         """The row of a run that is about to begin, or was refused."""
         reason = decision.reasons[0]
         data: dict[str, object] = {
-            "command": storable(command.command),
-            "cwd": storable(cwd),
+            "command": command.command,
+            "cwd": cwd,
             "decision": decision.verdict,
             "step": reason.step,
             "sandboxed": decision.sandboxed,
             "policy": self._row_of(decision.policy),
         }
         if command.argv is not None:
-            data["argv"] = [storable(word) for word in command.argv]
+            data["argv"] = command.argv
         if command.description:
-            data["description"] = storable(command.description)
+            data["description"] = command.description
         if reason.rule:
-            data["rule"] = storable(reason.rule)
+            data["rule"] = reason.rule
             data["where"] = str(reason.origin)
         if settlement:
             data["answer"] = settlement.answer
-            data["by"] = storable(settlement.by)
+            data["by"] = settlement.by
         if decision.widening:
-            data["widening"] = [[wish.field, storable(wish.value)] for wish in decision.widening]
+            data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
         return self.journal.append(self.session, "run" if allowed else "refused", data)
 
     def after(self, entry: int, end: End) -> None:
@@ -64,7 +64,7 @@ class Ledger:
         self._try("end", told, entry)
 
     def failed(self, entry: int, error: BaseException) -> None:
-        self._try("end", {"error": storable(str(error))}, entry)
+        self._try("end", {"error": str(error)}, entry)
 
     def _try(self, kind: str, data: Mapping[str, object], about: int) -> None:
         try:

@@ -27,6 +27,8 @@ from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal,
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
+from pinfold.sandbox.linux.failure import Failed, words_of
+from pinfold.sandbox.linux.groups import KEEPER, Groups
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -40,31 +42,40 @@ NEW = (
 PATIENCE = 30.0
 
 
-class Failed(Exception):  # noqa: N818
-    """What was asked for could not be made; the text says why."""
-
-
 def main() -> None:
     """Serves the host whose end of the socket is our standard input."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    set_name("pinfold-keeper")
+    set_name(KEEPER)
     control = socket.socket(fileno=os.dup(0))
+    try:
+        try:
+            host = settle(control)
+        except OSError as error:
+            channel.receive(control)
+            channel.send(control, ("failed", words_of(error)))
+            sys.exit(1)
+        keeper = Keeper(control)
+        keeper.prepare()
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        poll.register(host, select.POLLIN)
+        try:
+            while not any(descriptor == host for descriptor, _ in poll.poll()):
+                keeper.answer()
+        finally:
+            keeper.remove_groups()
+    except channel.Closed:
+        sys.exit(0)
+
+
+def settle(control: socket.socket) -> int:
+    """Leaves behind what the host gave us but the way to it; its pidfd."""
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     # posix_spawn passes on whatever the host has left inheritable.
     close_all_but({0, 1, 2, control.fileno()})
-    host = os.pidfd_open(os.getppid())
     os.chdir("/")
-    keeper = Keeper(control)
-    keeper.prepare()
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(host, select.POLLIN)
-    try:
-        while not any(descriptor == host for descriptor, _ in poll.poll()):
-            keeper.answer()
-    except channel.Closed:
-        sys.exit(0)
+    return os.pidfd_open(os.getppid())
 
 
 class Keeper:
@@ -74,6 +85,7 @@ class Keeper:
         """Each session's init, by pidfd, and the namespaces that its pens join."""
         self.pens: dict[int, int] = {}
         """Each pen's spawner, by pidfd."""
+        self.groups = Groups()
         self.last = 0
         self.ready: list[tuple[int, int, list[int]]] = []
         """Sessions made before anybody asked."""
@@ -88,7 +100,7 @@ class Keeper:
         try:
             reply, descriptors = self.do(request)
         except (Failed, OSError) as error:
-            reply, descriptors = ("failed", str(error)), ()
+            reply, descriptors = ("failed", words_of(error)), ()
         channel.send(self.control, reply, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -104,6 +116,8 @@ class Keeper:
                 _, *held, pids = self.sessions[session]
                 host, wardens = channel.pair()
                 rules = [NameRule(*name) for name in names]
+                limits = [operation[1:] for operation in operations if operation[0] == "group"]
+                operations = tuple(operation for operation in operations if operation[0] != "group")
 
                 def build(theirs: socket.socket) -> None:
                     join(held)
@@ -115,6 +129,13 @@ class Keeper:
                     wardens.close()
                 self.last += 1
                 self.pens[self.last] = pidfd_open(pid)
+                try:
+                    for memory, processes in limits:
+                        self.groups.hold(self.last, pid, memory, processes)
+                except (Failed, OSError):
+                    self.close(self.last)
+                    os.close(ours)
+                    raise
                 return ("made", self.last, pid), (ours, host.detach())
             case ("close", int(number)):
                 self.close(number)
@@ -128,6 +149,13 @@ class Keeper:
         wait_ended(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
+        self.groups.let_go(number)
+
+    def remove_groups(self) -> None:
+        """Our end is everybody's; but a group is removed by hand, once all in it have ended."""
+        if self.groups.made:
+            for number in (*self.sessions, *self.pens):
+                self.close(number)
 
 
 def wait_ended(process: int) -> None:
@@ -183,6 +211,6 @@ def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:
         pass
     except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
         with contextlib.suppress(channel.Closed, OSError):
-            channel.send(theirs, ("failed", f"{type(error).__name__}: {error}"))
+            channel.send(theirs, ("failed", words_of(error)))
     finally:
         os._exit(0)

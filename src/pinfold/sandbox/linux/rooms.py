@@ -35,6 +35,8 @@ SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
 PID_MAX = "/proc/sys/kernel/pid_max"
 MOST_PROCESSES = 8192
 """How many processes and threads a session can have at most."""
+RESERVED_PIDS = 300
+"""Numbers below are given out once; from then on new ones lie between this and pid_max."""
 
 
 def build_rooms() -> int | None:

@@ -21,6 +21,7 @@ from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.refusals import Refusals
+from pinfold.sandbox.linux.rooms import MOST_PROCESSES, RESERVED_PIDS
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
@@ -54,6 +55,7 @@ class LinuxSession:
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
         self.retired: list[Pen] = []
         self.tag = FIRST
+        self.most = 0
         self.closed = False
         self.number, self.pid, (self.control,) = keeping.ask(("session",))
 
@@ -108,9 +110,13 @@ class LinuxSession:
         hidden = (*found.hidden, *found.closed)
         places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
-        held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
+        held = (
+            *hold(place.path for place in (*places.roots, *places.writable)),
+            *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
+        )
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
         require_accepted(enforcement, self.accepted)
+        self._bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)
         filters = filters_of(plan, self.machine.architecture)
         names = tuple(tuple(rule) for rule in found.names)
@@ -191,18 +197,31 @@ class LinuxSession:
         with self.killing:
             if self.closed:
                 return
-            try:
-                self.control.send(init.REQUEST.pack(tag))
-                data, _ = channel.receive_bytes(self.control, init.REPLY.size)
-            except (OSError, channel.Closed):
-                return  # init is gone, and with it every process of the session
-            (left,) = init.REPLY.unpack(data)
+            left = self._ask_init(tag)
         for _, pen in list(self.pens):
             # It may have been stopped by what has just been ended; it has to report that end.
             with suppress(ProcessLookupError):
                 os.kill(pen.pid, signal.SIGCONT)
         if left:
             raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
+
+    def _bound(self, processes: int | None) -> None:
+        """As many processes as the most generous pen may have: what bounds root, whom NPROC does not."""
+        wanted = MOST_PROCESSES if processes is None else min(RESERVED_PIDS + processes, MOST_PROCESSES)
+        if self.machine.superuser and wanted > self.most:
+            with self.killing:
+                self._ask_init(0, wanted)
+            self.most = wanted
+
+    def _ask_init(self, tag: int, most: int = 0) -> int:
+        """How many processes are left. Preconditions: `killing` is held."""
+        try:
+            self.control.send(init.REQUEST.pack(tag, most))
+            data, _ = channel.receive_bytes(self.control, init.REPLY.size)
+        except (OSError, channel.Closed):
+            return 0  # init is gone, and with it every process of the session
+        left: int = init.REPLY.unpack(data)[0]
+        return left
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""

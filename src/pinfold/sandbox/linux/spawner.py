@@ -25,10 +25,13 @@ from typing import Any
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import confine
+from pinfold.sandbox.linux.failure import Failed
 
 Filters = dict[str, list[tuple[int, int, int, int]]]
 
 STATUS = struct.Struct("=ii")
+READY = b"ready"
+"""What the warden says once it answers."""
 STARTED, FAILED, NO_DIRECTORY, EXITED, SIGNALLED = range(5)
 RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
@@ -48,11 +51,22 @@ def serve(
         if listener is not None:
             socket.send_fds(warden, [b"l"], [listener])
             os.close(listener)
+            require_warden(warden)
     warden.close()
     os.environ.clear()
     set_dumpable(False)
     channel.send(control, ("ready",))
     Spawner(control, null).serve()
+
+
+def require_warden(warden: socket.socket) -> None:
+    """Waits for it: in a pen without one every call that it should answer would fail, unexplained."""
+    try:
+        said = warden.recv(1 << 12)
+    except OSError:
+        said = b""
+    if said != READY:
+        raise Failed(f"the warden could not begin: {said.decode(errors='replace') or 'it ended'}")
 
 
 class Spawner:

@@ -121,10 +121,13 @@ class Start:
 
     def _send(self, message: tuple[object, ...]) -> Running:
         request = self.request
-        status = self._pipe(reads=True)
-        terminal = self._terminal() if request.terminal else None
-        feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
-        streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+        try:
+            status = self._pipe(reads=True)
+            terminal = self._terminal() if request.terminal else None
+            feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
+            streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+        except OSError as error:
+            raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
         tag, kind, value = self._tagged(message, status)
         if kind != STARTED:
             return self._not_started(kind, value)
