@@ -101,8 +101,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
         (
             *_machine(places, tmp),
             *_binds(places, writable),
-            *_protections(places.protected, writable, bool(policy.block_git_writes)),
-            *_kept_in_place(policy, places, writable),
+            *_protections(policy, places, writable),
             *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
@@ -177,29 +176,31 @@ def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
             yield Bind(path, may_write)
 
 
-def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: bool) -> Iterator[Operation]:
-    """Read-only over what is protected, and its parents held in place, so that none is moved aside."""
+def _protections(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
+    """Read-only over what is protected, and its parents held in place, so that none is moved aside.
+
+    Parents first: a mount on a directory covers what was mounted below it.
+    """
     tops = {place.path for place in writable}
-    found = set(protected)
-    if git:
+    found = set(places.protected)
+    if policy.block_git_writes:
         found |= {_git_directory(place) for place in found}
     inside = [place for place in _sorted(found) if place.path in tops or _within(place.path, tops)]
     protecting = {place.path for place in inside}
-    pins = {pin for place in inside for pin in _pins(place.path, tops)} - protecting - tops
-    for path in sorted(pins | protecting):
+    pins = {pin for place in inside for pin in _pins(place.path, tops)}
+    pins |= _kept_in_place(policy, places, tops)
+    for path in sorted((pins - tops) | protecting):
         if not _within(path, protecting):
             yield Protect(path) if path in protecting else Pin(path)
 
 
-def _kept_in_place(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Pin]:
+def _kept_in_place(policy: SandboxPolicy, places: Places, tops: set[str]) -> set[str]:
     """The parents of what is hidden, or protected for where it lies: elsewhere the next pen would not do so,
     and what is moved about while a pen is planned is seen nowhere. And those of ignore files, which are not
     looked for everywhere."""
-    tops = {place.path for place in writable}
     named = [*places.placed, *(place.path for place in places.hidden)]
     named += [f"{directory}/*" for directory in policy.ignore_mapping]
-    pins = {pin for path in named if _within(path, tops) for pin in _parents(path, tops)}
-    yield from (Pin(path) for path in sorted(pins - tops))
+    return {pin for path in named if _within(path, tops) for pin in _parents(path, tops)}
 
 
 def _parents(path: str, tops: Collection[str]) -> Iterator[str]:

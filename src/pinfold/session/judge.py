@@ -126,7 +126,9 @@ class Judge:
         own code and interpreter, as where it is installed in the project's own virtual environment."""
         words = (word for hook in settings.hooks.before_command for word in hook.command)
         hooks = (os.path.join(self.home, os.path.expanduser(word)) for word in words)
-        paths = (*self._live.files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
+        # A project's own file is in its `.pinfold`, which is protected by its name.
+        files = (file for file in self._live.files if os.path.basename(os.path.dirname(file)) != ".pinfold")
+        paths = (*files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
         writable = (*self.roots, *policy.additional_readwrite_paths)
         return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 

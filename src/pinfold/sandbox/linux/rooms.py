@@ -87,7 +87,8 @@ def _own_dev() -> None:
             os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))
             put(f"{HOST}/dev/{name}", f"/dev/{name}", mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC)
     os.mkdir(EMPTY, 0o555)
-    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
+    # Nobody may read it: a hidden file that looked empty would be copied and committed as an empty one.
+    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o000))
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
     os.mkdir("/dev/pts")
