@@ -10,10 +10,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
 
 
 OPEN = {
-    "what_is_moved_about_during_a_survey_stays_hidden": "a walk has no one moment: what is moved from where it "
-    "is going to look to where it has looked is not seen, and the pen that is built then does not hide it",
-    "the_code_that_holds_the_fence_is_not_the_agents_to_write": "pinfold installed in the workspace itself, as "
-    "in a project's own .venv, can be changed by commands and is run by the host",
+    "what_is_moved_about_during_a_survey_stays_hidden": "a walk has no one moment: what is moved from where "
+    "it is going to look to where it has looked is not seen, and the pen that is built then shows it",
+    "the_code_that_holds_the_fence_is_not_the_agents_to_write": "pinfold in the workspace itself, as in a "
+    "project's own .venv, can be changed by commands and is run by the host",
 }
 """Not closed yet, and why."""
 
@@ -24,7 +24,7 @@ def marked(probe: str) -> object:
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("probe", map(marked, PROBES))
+@pytest.mark.parametrize("probe", [marked(probe) for probe in PROBES])
 def test_fence(probe: str, user: str) -> None:
     with house(user) as where:
         run_as(user, probe, where, "tests.escape.fence_probes")
