@@ -289,13 +289,25 @@ def two_pens_do_not_make_a_repository_together() -> None:
     os.makedirs("r/objects")
     one = program.format(make="os.close(os.open('r/HEAD', 65, 0o644))", both=both, undo="os.unlink('r/HEAD')")
     two = program.format(make="os.mkdir('r/refs')", both=both, undo="os.rmdir('r/refs')")
-    put("mine/settings.toml", "[filesystem]\ngit_writes = true\n")
     with pinfold.Session([f"{os.getcwd()}/r"], settings=GIT) as session:
         os.chdir("r")
         first = session.start(python(one.replace("r/", "")))
-        session.change({"environment.drop": ["OTHER"]})
+        session.change({"environment.drop": ["OTHER"]})  # another policy, another pen
         second = session.run(python(two.replace("r/", "")))
         assert "MADE" not in second.stdout + first.wait().stdout
+
+
+def refusals_draw_nothing_on_the_terminal() -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    put("mine/settings.toml", "[filesystem]\ngit_writes = true\n")
+    put("drawing", read(".git/config") + '[alias "\x1b]0;drawn\x07"]\n\tx = y\n')
+    line = "cp drawing .git/config.lock && mv .git/config.lock .git/config 2>/dev/null"
+    told = subprocess.run(
+        [sys.executable, "-m", "pinfold", "run", "--settings", "mine/settings.toml", "-c", line],
+        capture_output=True,
+        check=False,
+    ).stderr
+    assert b"not known to be harmless" in told and b"\x1b" not in told, told
 
 
 def nothing_that_runs_as_its_owner_is_left() -> None:
