@@ -7,7 +7,7 @@ import threading
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Backend, Request, Session
+from pinfold.sandbox.backend import Backend, Request, Running, Session
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.none import NoBackend
 
@@ -18,7 +18,7 @@ BACKENDS: dict[str, type[LinuxBackend] | type[NoBackend]] = {"linux": LinuxBacke
 def keeps_the_contract(name: str) -> None:
     backend: Backend = BACKENDS[name]()
     session = backend.open_session([os.getcwd()])
-    for check in (results, events, limits, concurrency):
+    for check in (results, events, repeats, limits, concurrency):
         check(session)
     session.close()
     session.close()
@@ -55,6 +55,37 @@ def events(session: Session) -> None:
     threading.Timer(0.05, command.cancel).start()
     end = command.wait()
     assert end.cancelled and end.signal == 9 and not end.timed_out
+
+
+def repeats(session: Session) -> None:
+    """A command can be asked for its end as often as one likes, and nobody else's descriptor pays for it."""
+    command = session.start(request("echo one; exit 3"))
+    end = command.wait()
+    others = [os.open("/dev/null", os.O_RDONLY) for _ in range(10)]
+    assert command.wait() == end and end.stdout == b"one\n"
+    _refuses_to_be_followed(command)
+    followed = session.start(request("echo one; exit 3"))
+    assert list(followed.events())[-1] == Exited(3, None)
+    others += [os.open("/dev/null", os.O_RDONLY) for _ in range(10)]
+    assert followed.wait().exit_code == 3 and followed.wait().stdout == b""
+    _refuses_to_be_followed(followed)
+    left = session.start(request("echo one; sleep 1000"))
+    following = left.events()
+    next(following)
+    _refuses_to_be_followed(left)
+    following.close()  # type: ignore[attr-defined]  # they are generators
+    assert left.wait().cancelled
+    for other in others:
+        os.close(other)
+
+
+def _refuses_to_be_followed(command: Running) -> None:
+    try:
+        next(command.events())
+    except ConfinementError as error:
+        assert "once" in str(error)
+    else:
+        raise AssertionError("a command was followed twice")
 
 
 def limits(session: Session) -> None:

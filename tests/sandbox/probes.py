@@ -709,6 +709,16 @@ def closing_ends_what_runs() -> None:
         raise AssertionError("a closed session ran something")
 
 
+def a_command_that_is_asked_again_frees_its_pen_once() -> None:
+    bench = Bench()
+    command = bench.session.start(bench.request("mkdir .vscode; exit 3"))
+    end = command.wait()
+    assert command.wait() == end and command.violations() == end.violations and end.violations, end
+    followed = bench.session.start(bench.request("exit 4"))
+    assert len(list(followed.events())) == 1 and followed.wait().exit_code == 4
+    assert [pen.running for _, pen in bench.session.pens] == [0]
+
+
 PROBES = {
     name: value
     for name, value in list(globals().items())

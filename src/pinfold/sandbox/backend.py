@@ -81,10 +81,11 @@ class Running(Protocol):
     """A command under way."""
 
     def events(self) -> Iterator[Event]:
-        """What happens, as it happens; `Exited` is the last. May be asked for once."""
+        """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
 
     def wait(self) -> Result:
-        """Runs it to its end and gathers what it wrote."""
+        """Runs it to its end and gathers what it wrote; again, the same. Output that `events` gave is not in
+        it."""
 
     def violations(self) -> tuple[Violation, ...]:
         """What it tried and was refused so far, as far as the warden saw it."""

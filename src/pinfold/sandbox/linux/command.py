@@ -44,7 +44,8 @@ class PennedCommand:
         self.is_closed = is_closed
         self.ended = ended
         self.drain = drain
-        self.violations = violations
+        self.ask_violations = violations
+        self.refused: dict[tuple[str, str], Violation] = {}
         self.status = status
         self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
@@ -57,6 +58,11 @@ class PennedCommand:
         result = self.pump.wait(self.request.output, self.enforcement)
         violations = self.violations()
         return replace(result, violations=violations) if violations else result
+
+    def violations(self) -> tuple[Violation, ...]:
+        for violation in self.ask_violations():
+            self.refused[violation.operation, violation.path] = violation
+        return tuple(self.refused.values())
 
     def cancel(self) -> None:
         self.cancelled = True
