@@ -719,6 +719,35 @@ def a_command_that_is_asked_again_frees_its_pen_once() -> None:
     assert [pen.running for _, pen in bench.session.pens] == [0]
 
 
+def what_no_program_can_be_given_ends_nothing_else() -> None:
+    bench = Bench()
+    running = bench.session.start(bench.request("sleep 0.2; echo still here"))
+    pid = bench.session.pen(WORKSPACE).pid
+    for odd in ({"A": "a\0b"}, {"A": 1}, {1: "a"}, {"A=": "a"}):
+        result = bench.run("echo", variables=odd)
+        assert result.exit_code == 126 and b"Invalid argument" in result.stderr, result
+    for arguments in (("echo", "a\0b"), ("echo", 1)):
+        assert bench.run(arguments).exit_code == 126  # type: ignore[arg-type]
+    for what in ({"variables": {"A": object()}}, {"cwd": "/a\0b"}, {"command": ()}):
+        try:
+            bench.run(**{"command": "echo", **what})  # type: ignore[arg-type]
+        except ConfinementError as error:
+            assert "\n" not in str(error)
+        else:
+            raise AssertionError(f"it ran with {what}")
+    assert running.wait().stdout == b"still here\n"
+    assert bench.session.pen(WORKSPACE).pid == pid
+
+
+def an_odd_question_does_not_end_the_keeper() -> None:
+    bench = Bench()
+    keeping = bench.session.keeping
+    unknown: tuple[object, ...] = (("close", 12345), ("pen", 12345, (), {}, ()))
+    for odd in (*unknown, ("pen", bench.session.number, (1,), {}, ())):
+        assert keeping._exchange(odd)[0][0] == "failed"  # type: ignore[index]
+    assert bench.out("echo hi") == "hi\n"
+
+
 PROBES = {
     name: value
     for name, value in list(globals().items())

@@ -166,7 +166,7 @@ class Start:
                 channel.send(self.pen.control, message, tuple(self.theirs))
             except (ProcessLookupError, channel.Closed):
                 raise PenGone("the pen is gone; nothing was run") from None
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
             self._close(self.theirs)
             answer = os.read(status, STATUS.size) if answers(self.pen.pid, status) else b""
