@@ -27,8 +27,6 @@ from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen
 
-SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.path.exists(shell)), "/bin/sh")
-
 
 class LinuxSession:
     """May be used from any thread."""
@@ -80,7 +78,7 @@ class LinuxSession:
                 environment = self._scrub(request.environment, request.policy, pen.plan)
             if request.variables:
                 environment = {**environment, **request.variables}
-            message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
+            message = (arguments_of(request), request.cwd, environment, request.terminal)
             start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
             return start.send(message)
         finally:
