@@ -69,12 +69,16 @@ class PennedCommand:
         self.pump.end_command()
 
     def write(self, data: bytes) -> int:
-        return os.write(self._terminal(), data)
+        # It does not block: BlockingIOError says that the command does not read.
+        with self.pump.lock:
+            return os.write(self._terminal(), data)
 
     def resize(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
+        with self.pump.lock:
+            fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
 
     def _terminal(self) -> int:
+        """Preconditions: the pump's lock is held, so that it stays ours."""
         if self.terminal is None or self.terminal not in self.pump.streams:
             raise ConfinementError("this command has no terminal, or has ended")
         return self.terminal
