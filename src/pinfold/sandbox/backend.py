@@ -7,11 +7,13 @@ A command's failure is a `Result`; a `ConfinementError` means that nothing was r
 under it, and never looks like the command's own output.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event
 from pinfold.model.names import NameRule
 from pinfold.model.policy import SandboxPolicy
@@ -81,10 +83,11 @@ class Running(Protocol):
     """A command under way."""
 
     def events(self) -> Iterator[Event]:
-        """What happens, as it happens; `Exited` is the last. May be asked for once."""
+        """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
 
     def wait(self) -> Result:
-        """Runs it to its end and gathers what it wrote."""
+        """Runs it to its end and gathers what it wrote; again, the same. Output that `events` gave is not in
+        it."""
 
     def violations(self) -> tuple[Violation, ...]:
         """What it tried and was refused so far, as far as the warden saw it."""
@@ -127,6 +130,19 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
-def arguments_of(request: Request, shell: str = "/bin/sh") -> list[str]:
-    """What is executed: a line goes to the shell, arguments go as they are."""
-    return [shell, "-c", request.command] if isinstance(request.command, str) else list(request.command)
+SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(shell, os.X_OK)), None)
+"""Lines are judged as bash reads them, and other shells read some of them differently: `$'a\\''` for one."""
+
+
+def arguments_of(request: Request) -> list[str]:
+    """What is executed: a line goes to the shell that it was judged for, arguments go as they are."""
+    if not isinstance(request.command, str):
+        if not request.command:
+            raise ConfinementError("there is no program to run; nothing was run")
+        return list(request.command)
+    if SHELL is None:
+        raise ConfinementError(
+            "there is no /bin/bash, and a line is judged as bash reads it; nothing was run; "
+            "a program with its arguments, without a shell, can be run"
+        )
+    return [SHELL, "-c", request.command]

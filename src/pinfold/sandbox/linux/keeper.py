@@ -99,7 +99,7 @@ class Keeper:
         request, _ = channel.receive(self.control)
         try:
             reply, descriptors = self.do(request)
-        except (Failed, OSError) as error:
+        except Exception as error:  # noqa: BLE001  (a fault in one answer must not end every session)
             reply, descriptors = ("failed", words_of(error)), ()
         channel.send(self.control, reply, descriptors)
         for descriptor in descriptors:
@@ -143,7 +143,9 @@ class Keeper:
         raise Failed("unknown request")
 
     def close(self, number: int) -> None:
-        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number)]
+        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number, -1)]
+        if descriptors == [-1]:
+            raise Failed(f"there is no session or pen {number}")
         with contextlib.suppress(ProcessLookupError):
             pidfd_send_signal(descriptors[0], signal.SIGKILL)
         wait_ended(descriptors[0])

@@ -1,11 +1,9 @@
 """A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
@@ -26,8 +24,6 @@ from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen
-
-SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.path.exists(shell)), "/bin/sh")
 
 
 class LinuxSession:
@@ -80,7 +76,7 @@ class LinuxSession:
                 environment = self._scrub(request.environment, request.policy, pen.plan)
             if request.variables:
                 environment = {**environment, **request.variables}
-            message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
+            message = (arguments_of(request), request.cwd, environment, request.terminal)
             start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
             return start.send(message)
         finally:
@@ -121,8 +117,15 @@ class LinuxSession:
         filters = filters_of(plan, self.machine.architecture)
         names = tuple(tuple(rule) for rule in found.names)
         number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, filters, names))
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError as error:
+            self.keeping.close(number)
+            control.close()
+            warden.close()
+            raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
         environment = self._scrub(self.environment, policy, plan)
-        return Pen(number, pid, control, Refusals(warden), plan, enforcement, environment, held)
+        return Pen(number, pid, handle, control, Refusals(warden), plan, enforcement, environment, held)
 
     @staticmethod
     def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
@@ -184,8 +187,7 @@ class LinuxSession:
 
     def _end(self, pen: Pen) -> None:
         self.keeping.close(pen.number)
-        pen.control.close()
-        pen.refusals.close()
+        pen.close()
 
     def _next_tag(self) -> int:
         with self.tagging:
@@ -198,10 +200,8 @@ class LinuxSession:
             if self.closed:
                 return
             left = self._ask_init(tag)
-        for _, pen in list(self.pens):
-            # It may have been stopped by what has just been ended; it has to report that end.
-            with suppress(ProcessLookupError):
-                os.kill(pen.pid, signal.SIGCONT)
+        for pen in (*self.retired, *(pen for _, pen in self.pens)):
+            pen.wake()
         if left:
             raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
 
@@ -229,8 +229,11 @@ class LinuxSession:
             if self.closed:
                 return
             self.closed = True
+            # Taken out, so that nobody else ends one of them too.
+            pens = (*self.retired, *(pen for _, pen in self.pens))
+            self.retired, self.pens = [], []
         self.keeping.close(self.number)
-        for pen in (*self.retired, *(pen for _, pen in self.pens)):
+        for pen in pens:
             self._end(pen)
         self.control.close()
         self.drain.close()

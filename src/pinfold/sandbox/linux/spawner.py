@@ -13,6 +13,7 @@ Facts that shape it:
 - The first terminal that a session's leader opens becomes its controlling one; file actions run after setsid.
 """
 
+import errno
 import fcntl
 import os
 import select
@@ -94,8 +95,9 @@ class Spawner:
             failed = FAILED
             pid = spawn(request, descriptors, self.null)
             handle = os.pidfd_open(pid)
-        except OSError as error:
-            report(status, failed, error.errno or 0)
+        except (OSError, ValueError, TypeError) as error:
+            # An argument or a variable with a NUL, or that is no text, is this command's trouble alone.
+            report(status, failed, (isinstance(error, OSError) and error.errno) or errno.EINVAL)
             os.close(status)
             return
         finally:
