@@ -125,7 +125,19 @@ class LinuxSession:
             warden.close()
             raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
         environment = self._scrub(self.environment, policy, plan)
-        return Pen(number, pid, handle, control, Refusals(warden), plan, enforcement, environment, held)
+        return Pen(
+            number,
+            pid,
+            handle,
+            control,
+            Refusals(warden),
+            plan,
+            enforcement,
+            environment,
+            held,
+            (place.path for place in places.protected),
+            (place.path for place in places.hidden),
+        )
 
     @staticmethod
     def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
@@ -140,18 +152,31 @@ class LinuxSession:
         self._end(pen)
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
-        """What has come into being since a policy's pen was built is held in it too, while commands run."""
+        """What has come into being since a policy's pen was built is held in it too, while commands run.
+
+        Raises if a pen could not be told: whoever found it tells it again.
+        """
         places = look(policy, self.roots, found.protected, found.hidden, found.writable)
+        trouble: ConfinementError | None = None
         with self.lock:
             pens = [pen for known, pen in self.pens if known == policy]
             for pen in (*pens, *self.retired):
-                held = {path for path, _ in pen.held}
-                protected = tuple(place.path for place in places.protected if place.path not in held)
-                hidden = tuple(place.path for place in places.hidden if place.path not in held)
-                pen.refusals.hold(protected, hidden)
+                protected = tuple(each.path for each in places.protected if each.path not in pen.protected)
+                hidden = tuple(each.path for each in places.hidden if each.path not in pen.hidden)
+                if not protected and not hidden:
+                    continue
+                try:
+                    pen.refusals.hold(protected, hidden)
+                except ConfinementError as error:
+                    trouble = error
+                    continue
+                pen.protected.update(protected)
+                pen.hidden.update(hidden)
                 pen.held = (*pen.held, *hold((*protected, *hidden)))
         # And the next command's pen is planned anew, with whatever else has changed.
         self.look_again()
+        if trouble:
+            raise trouble
 
     def plan(self, policy: SandboxPolicy) -> str:
         pen = self.pen(policy)

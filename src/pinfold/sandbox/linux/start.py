@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pinfold.kernel.process import prlimit
@@ -50,7 +50,9 @@ class Pen:
         plan: Plan,
         enforcement: Enforcement,
         environment: dict[str, str],
-        held: Held = (),
+        held: Held,
+        protected: Iterable[str],
+        hidden: Iterable[str],
     ) -> None:
         self.number = number
         self.pid = pid
@@ -64,6 +66,10 @@ class Pen:
         self.environment = environment
         """What a command gets that brings none of its own."""
         self.held = held
+        """What is compared before each command; not all of it where that is too much."""
+        self.protected = set(protected)
+        self.hidden = set(hidden)
+        """All that it holds: built so, or its warden was told."""
         self.lock = threading.Lock()
         self.running = 0
         self.idle_since = time.monotonic()
