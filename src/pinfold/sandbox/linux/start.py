@@ -128,6 +128,7 @@ class Start:
         kill: Callable[[int], None],
         is_closed: Callable[[], bool],
         drain: Drain,
+        running: set[PennedCommand],
     ) -> None:
         self.pen = pen
         self.request = request
@@ -135,6 +136,8 @@ class Start:
         self.kill = kill
         self.is_closed = is_closed
         self.drain = drain
+        self.running = running
+        """The session's commands under way: this one is among them until it has ended and was told so."""
         self.ours: list[int] = []
         self.theirs: list[int] = []
 
@@ -164,7 +167,7 @@ class Start:
         if terminal:
             streams[self._master(terminal, tag)] = Stream.STDOUT
         self.pen.began()
-        return PennedCommand(
+        command = PennedCommand(
             request,
             self.pen.enforcement,
             streams,
@@ -172,11 +175,17 @@ class Start:
             None if feed is None or request.stdin is None else (feed, request.stdin),
             lambda: self.kill(tag),
             self.is_closed,
-            self.pen.ended,
+            self._ended,
             self.drain,
             lambda: self.pen.refusals.of(tag),
             self.pen.wake,
         )
+        self.running.add(command)
+        return command
+
+    def _ended(self, command: PennedCommand) -> None:
+        self.pen.ended()
+        self.running.discard(command)
 
     def _master(self, terminal: socket.socket, tag: int) -> int:
         try:
