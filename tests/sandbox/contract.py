@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output, Stream
@@ -19,9 +20,20 @@ BACKENDS: dict[str, type[LinuxBackend] | type[NoBackend]] = {"linux": LinuxBacke
 def keeps_the_contract(name: str) -> None:
     backend: Backend = BACKENDS[name]()
     session = backend.open_session([os.getcwd()])
-    for check in (results, odd_commands, the_shell_is_bash, events, repeats, limits, concurrency):
+    for check in (
+        results,
+        odd_commands,
+        the_shell_is_bash,
+        events,
+        repeats,
+        limits,
+        nobody_waits,
+        concurrency,
+    ):
         check(session)
+    assert session.is_alive()
     session.close()
+    assert not session.is_alive()
     session.close()
     backend.close()
     backend.close()
@@ -131,6 +143,24 @@ def limits(session: Session) -> None:
     long = session.run(request("head -c 1000000 /dev/zero", output=10))
     assert long.truncated and len(long.stdout) == 10 and long.exit_code == 0
     assert not session.run(request("echo 123456789", output=10)).truncated
+
+
+def nobody_waits(session: Session) -> None:
+    """Time runs for commands that nobody follows, and for those that somebody follows slowly."""
+    unattended = session.start(request("sleep 0.3; echo > too-late", timeout=0.1))
+    slowly = session.start(request("echo on; sleep 0.3; echo > too-late", timeout=0.1))
+    following = slowly.events()
+    next(following)
+    unlimited = session.start(request("sleep 0.3; echo > in-time"))
+    time.sleep(0.15)
+    session.tend(1000)
+    time.sleep(0.4)
+    assert not os.path.exists("too-late") and os.path.exists("in-time")
+    assert unattended.wait().timed_out and list(following)[-1] == Exited(None, 9, timed_out=True)
+    end = unlimited.wait()
+    assert end.exit_code == 0 and not end.timed_out
+    session.tend(1000)
+    os.unlink("in-time")
 
 
 def concurrency(session: Session) -> None:

@@ -818,6 +818,26 @@ def spawners_are_signalled_by_handle() -> None:
     bystander.wait()
 
 
+def a_dead_keeper_is_reaped_and_another_taken() -> None:
+    bench = Bench()
+    bench.out("true")
+    keeper = bench.session.keeping.pid
+    assert bench.session.is_alive()
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: not bench.session.is_alive())
+    again = bench.backend.open_session([bench.work])
+    assert not os.path.exists(f"/proc/{keeper}"), "it is a zombie still"
+    assert again.is_alive() and again.run(bench.request("echo hi")).stdout == b"hi\n"
+    assert not bench.session.is_alive()
+    bench.session.close()
+    assert again.run(bench.request("echo hi")).stdout == b"hi\n"
+    # A session whose init was ended is no good either, though its keeper is.
+    os.kill(again.pid, signal.SIGKILL)
+    wait_until(lambda: not again.is_alive())
+    third = bench.backend.open_session([bench.work])
+    assert third.keeping is again.keeping and third.run(bench.request("echo hi")).stdout == b"hi\n"
+
+
 PROBES = {
     name: value
     for name, value in list(globals().items())

@@ -1,13 +1,16 @@
 """Mounts that the host undoes while a command runs."""
 
 import os
+import signal
 import sys
 import time
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Request
+from pinfold.sandbox.backend import Found, Request
+from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.session.survey import Surveyor
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env", "keys"))
@@ -92,6 +95,87 @@ def what_the_host_undoes_is_restored_while_a_command_runs() -> None:
     print(f"70 replacements, seen {count} times, for {float(longest) * 1000:.2f} ms at most", spans)
     assert is_open == "False", text
     assert float(longest) < 5, text  # some 0.3 ms on a machine that is not busy
+
+
+def a_warden_that_cannot_be_told_is_told_again() -> None:
+    backend = LinuxBackend()
+    OPEN.append(backend)
+    work = os.getcwd()
+    session = backend.open_session([work])
+    command = session.start(
+        Request("echo on; until test -e go; do sleep 0.01; done; echo > last; echo > first", POLICY, work)
+    )
+    events = command.events()
+    next(events)
+    (warden,) = (pid for pid in children(session.keeping.pid) if name_of(pid) == "pinfold-warden")
+    write("first", "")
+    write("last", "")
+    session.hold(POLICY, Found((f"{work}/first",)))
+    os.kill(warden, signal.SIGSTOP)
+    trouble = ""
+    for number in range(5000):
+        write(f"{number}", "")
+        try:
+            session.hold(POLICY, Found((f"{work}/{number}",)))
+        except ConfinementError as error:
+            trouble = str(error)
+            break
+    assert "could not be told" in trouble
+    try:
+        session.hold(POLICY, Found((f"{work}/last",)))
+    except ConfinementError:
+        os.kill(warden, signal.SIGCONT)
+    else:
+        raise AssertionError("a warden that does not listen was told")
+    told = time.monotonic() + 30
+    while True:
+        try:
+            session.hold(POLICY, Found((f"{work}/last",)))
+            break
+        except ConfinementError:
+            assert time.monotonic() < told, "it was never told"
+            time.sleep(0.01)
+    (pen,) = session.retired
+    assert f"{work}/last" in pen.protected and f"{work}/{number}" not in pen.protected
+    time.sleep(0.5)
+    write("go", "")
+    text = b"".join(getattr(event, "data", b"") for event in events).decode()
+    assert text.count("Read-only file system") == 2, text
+
+
+def children(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def name_of(pid: int) -> str:
+    with open(f"/proc/{pid}/comm") as file:
+        return file.read().strip()
+
+
+def a_warden_hears_of_each_thing_once() -> None:
+    backend = LinuxBackend()
+    OPEN.append(backend)
+    work = os.getcwd()
+    names = [f"{work}/{number}" for number in range(700)]
+    for name in names:
+        write(name, "")
+    session = backend.open_session([work], lambda _: Found(tuple(names[:600])))
+    command = session.start(Request("sleep 1000", POLICY, work))
+    pen = session.pens[0][1]
+    # Heard here instead of by the warden.
+    wardens, pen.refusals = pen.refusals, Refusals((ends := channel.pair())[0])
+    with ends[1] as heard:
+        heard.setblocking(False)
+        session.hold(POLICY, Found(tuple(names[:601])))
+        assert channel.receive(heard)[0] == ((names[600],), ())
+        session.hold(POLICY, Found(tuple(names[:601])))
+        session.hold(POLICY, Found(tuple(names[:601]), (names[0],)))
+        assert channel.receive(heard)[0] == ((), (names[0],))
+    ends[0].close()
+    pen.refusals = wardens
+    command.cancel()
+    command.wait()
 
 
 if __name__ == "__main__":

@@ -9,12 +9,15 @@ from tests.sandbox.people import USERS, house, run_as
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this kind are Linux's")
 
 
+PROBES = (
+    "what_the_host_undoes_is_restored_while_a_command_runs",
+    "a_warden_that_cannot_be_told_is_told_again",
+    "a_warden_hears_of_each_thing_once",
+)
+
+
 @pytest.mark.parametrize("user", USERS)
-def test_what_the_host_undoes_is_restored_while_a_command_runs(user: str) -> None:
+@pytest.mark.parametrize("probe", PROBES)
+def test_standing(probe: str, user: str) -> None:
     with house(user) as where:
-        run_as(
-            user,
-            "what_the_host_undoes_is_restored_while_a_command_runs",
-            where,
-            "tests.sandbox.standing_probes",
-        )
+        run_as(user, probe, where, "tests.sandbox.standing_probes")

@@ -111,8 +111,12 @@ class Session(Protocol):
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
         """What has come into being since is held too, in commands of this policy that run."""
 
-    def close_idle(self, seconds: float) -> int:
-        """Gives back what commands of no policy have used for so long; how many of them."""
+    def tend(self, idle_seconds: float) -> None:
+        """To be called every now and then: ends commands whose time is up though nobody waits for them, and
+        gives back what commands of no policy have used for so long."""
+
+    def is_alive(self) -> bool:
+        """Whether it can still run something; once it cannot it never will, and another is to be opened."""
 
     def plan(self, policy: SandboxPolicy) -> str:
         """How this policy's commands are fenced, for a person; empty where they are not."""

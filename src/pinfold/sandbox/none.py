@@ -82,7 +82,12 @@ class UnfencedCommand:
         # Once the first process is awaited its number may be somebody else's.
         with self.reaping, suppress(ProcessLookupError):
             if self.process.returncode is None:
-                os.killpg(self.process.pid, signal.SIGKILL)
+                try:
+                    os.killpg(self.process.pid, signal.SIGKILL)
+                except PermissionError:
+                    raise ConfinementError(
+                        "the command runs as another user and could not be ended"
+                    ) from None
 
     def _leave(self, descriptors: list[int]) -> None:
         self.ended(self)
@@ -159,8 +164,15 @@ class UnfencedSession:
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
         """There is no fence to hold it."""
 
-    def close_idle(self, seconds: float) -> int:  # noqa: ARG002
-        return 0
+    def tend(self, idle_seconds: float) -> None:  # noqa: ARG002
+        with self.lock:
+            running = list(self.running)
+        for command in running:
+            with suppress(ConfinementError):  # the next round tries again
+                command.pump.expire()
+
+    def is_alive(self) -> bool:
+        return not self.closed
 
     def plan(self, policy: SandboxPolicy) -> str:  # noqa: ARG002
         return ""
@@ -173,7 +185,8 @@ class UnfencedSession:
             self.closed = True
             running = list(self.running)
         for command in running:
-            command.cancel()
+            with suppress(ConfinementError):  # the others are to end all the same
+                command.cancel()
         self.drain.close()
 
 

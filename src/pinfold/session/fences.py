@@ -81,8 +81,9 @@ class Fences:
             pens.hold(policy, found)
 
     def _tend(self) -> None:
-        if (pens := self._pens) is not None:
-            pens.close_idle(IDLE)
+        for opened in (self._pens, self._unfenced):
+            if opened is not None:
+                opened.tend(IDLE)
 
     def unfenced(self) -> Pens:
         with self._lock:

@@ -29,6 +29,8 @@ class LinuxBackend:
     def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> LinuxSession:
         with self.lock:
             if self.keeping is None or not self.keeping.is_alive():
+                if self.keeping:
+                    self.keeping.end()
                 self.keeping = take()
             keeping = self.keeping
         return LinuxSession(keeping, self.machine, roots, survey, self.accepted)

@@ -33,7 +33,7 @@ class PennedCommand:
         feed: tuple[int, bytes | int] | None,
         kill: Callable[[], None],
         is_closed: Callable[[], bool],
-        ended: Callable[[], None],
+        ended: Callable[["PennedCommand"], None],
         drain: Drain,
         violations: Callable[[], tuple[Violation, ...]],
         wake: Callable[[], None],
@@ -84,7 +84,7 @@ class PennedCommand:
         return self.terminal
 
     def _leave(self, descriptors: list[int]) -> None:
-        self.ended()
+        self.ended(self)
         self.drain.leave(descriptors)
 
     def _read_end(self) -> Exited | None:

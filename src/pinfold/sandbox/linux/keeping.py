@@ -32,8 +32,10 @@ def take() -> "Keeping":
     """The one that was started early, or another."""
     while _early:
         keeping = _early.pop()
-        if keeping.owner == os.getpid() and keeping.is_alive():
-            return keeping
+        if keeping.owner == os.getpid():
+            if keeping.is_alive():
+                return keeping
+            keeping.end()
     return Keeping()
 
 
@@ -103,15 +105,23 @@ class Keeping:
                 raise ConfinementError("the keeper is gone; nothing was run") from None
 
     def end(self) -> None:
+        """Ends it and everything it keeps, and awaits that. Once is enough; more is no harm."""
         with self.lock:
+            process, self.process = self.process, -1
             self.control.close()
+        if process < 0:
+            return
         try:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
-            self.is_alive(wait=True)  # a host that ignores SIGCHLD has it reaped by the kernel
-        os.close(self.process)
+            _has_ended(process, wait=True)  # a host that ignores SIGCHLD has it reaped by the kernel
+        os.close(process)
 
-    def is_alive(self, *, wait: bool = False) -> bool:
-        poll = select.poll()
-        poll.register(self.process, select.POLLIN)
-        return not poll.poll(None if wait else 0)
+    def is_alive(self) -> bool:
+        return (process := self.process) >= 0 and not _has_ended(process)
+
+
+def _has_ended(process: int, *, wait: bool = False) -> bool:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(None if wait else 0))

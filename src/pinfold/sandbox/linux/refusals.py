@@ -8,6 +8,7 @@ import socket
 import threading
 from contextlib import suppress
 
+from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux import channel
 
@@ -52,9 +53,17 @@ class Refusals:
         self.found.setdefault(tag, {})[violation.operation, violation.path] = violation
 
     def hold(self, protected: tuple[str, ...], hidden: tuple[str, ...]) -> None:
-        """Tells the warden what has come into being and must not be written or seen."""
-        with self.lock, suppress(channel.Closed, OSError):
-            channel.send(self.warden, (protected, hidden))
+        """Tells the warden what has come into being and must not be written or seen.
+
+        Raises if it could not be told now. One that has ended cannot be told: its pen is given up.
+        """
+        with self.lock, suppress(channel.Closed):
+            try:
+                channel.send(self.warden, (protected, hidden))
+            except OSError as error:
+                raise ConfinementError(
+                    f"a pen's warden could not be told what is new: {error.strerror}"
+                ) from None
 
     def close(self) -> None:
         with self.lock:

@@ -1,9 +1,11 @@
 """A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
 
 import os
+import select
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
@@ -14,6 +16,7 @@ from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.environment import scrub
 from pinfold.sandbox.linux import channel, init
+from pinfold.sandbox.linux.command import PennedCommand
 from pinfold.sandbox.linux.filters import filters_of
 from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
@@ -50,6 +53,7 @@ class LinuxSession:
         self.drain = Drain()
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
         self.retired: list[Pen] = []
+        self.running: set[PennedCommand] = set()
         self.tag = FIRST
         self.most = 0
         self.closed = False
@@ -77,7 +81,9 @@ class LinuxSession:
             if request.variables:
                 environment = {**environment, **request.variables}
             message = (arguments_of(request), request.cwd, environment, request.terminal)
-            start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
+            start = Start(
+                pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain, self.running
+            )
             return start.send(message)
         finally:
             pen.ended()
@@ -125,7 +131,19 @@ class LinuxSession:
             warden.close()
             raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
         environment = self._scrub(self.environment, policy, plan)
-        return Pen(number, pid, handle, control, Refusals(warden), plan, enforcement, environment, held)
+        return Pen(
+            number,
+            pid,
+            handle,
+            control,
+            Refusals(warden),
+            plan,
+            enforcement,
+            environment,
+            held,
+            (place.path for place in places.protected),
+            (place.path for place in places.hidden),
+        )
 
     @staticmethod
     def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
@@ -140,18 +158,31 @@ class LinuxSession:
         self._end(pen)
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
-        """What has come into being since a policy's pen was built is held in it too, while commands run."""
+        """What has come into being since a policy's pen was built is held in it too, while commands run.
+
+        Raises if a pen could not be told: whoever found it tells it again.
+        """
         places = look(policy, self.roots, found.protected, found.hidden, found.writable)
+        trouble: ConfinementError | None = None
         with self.lock:
             pens = [pen for known, pen in self.pens if known == policy]
             for pen in (*pens, *self.retired):
-                held = {path for path, _ in pen.held}
-                protected = tuple(place.path for place in places.protected if place.path not in held)
-                hidden = tuple(place.path for place in places.hidden if place.path not in held)
-                pen.refusals.hold(protected, hidden)
+                protected = tuple(each.path for each in places.protected if each.path not in pen.protected)
+                hidden = tuple(each.path for each in places.hidden if each.path not in pen.hidden)
+                if not protected and not hidden:
+                    continue
+                try:
+                    pen.refusals.hold(protected, hidden)
+                except ConfinementError as error:
+                    trouble = error
+                    continue
+                pen.protected.update(protected)
+                pen.hidden.update(hidden)
                 pen.held = (*pen.held, *hold((*protected, *hidden)))
         # And the next command's pen is planned anew, with whatever else has changed.
         self.look_again()
+        if trouble:
+            raise trouble
 
     def plan(self, policy: SandboxPolicy) -> str:
         pen = self.pen(policy)
@@ -170,6 +201,23 @@ class LinuxSession:
             self.retired += [pen for _, pen in self.pens]
             self.pens = []
         self.close_idle()
+
+    def tend(self, idle_seconds: float) -> None:
+        for command in self.running.copy():
+            with suppress(ConfinementError):  # the next round tries again
+                command.pump.expire()
+        self.close_idle(idle_seconds)
+
+    def is_alive(self) -> bool:
+        """Whether keeper and init are there. Init says nothing unasked: only its end shows on the socket."""
+        if self.closed or not self.keeping.is_alive():
+            return False
+        poll = select.poll()
+        try:
+            poll.register(self.control, 0)
+        except ValueError:  # closed just now
+            return False
+        return not poll.poll(0)
 
     def close_idle(self, seconds: float = 0.0) -> int:
         """Ends the pens that nobody will use again, and those without a command for so long; how many."""

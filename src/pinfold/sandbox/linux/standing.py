@@ -34,8 +34,9 @@ class Standing:
     def __init__(self, proc: int, operations: Iterable[tuple[object, ...]]) -> None:
         """`proc`: the host's /proc, where we are known."""
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
-        self.protected: list[str] = []
-        self.hidden: list[str] = []
+        self.protected: dict[str, None] = {}
+        self.hidden: dict[str, None] = {}
+        """In the order in which they came."""
         self.names: set[bytes] = set()
         self.mounts = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
         self.queue = -1
@@ -48,8 +49,8 @@ class Standing:
                 case ("hide", str(path), str()):
                     self.hold(path, self.hidden)
 
-    def hold(self, path: str, among: list[str]) -> None:
-        among.append(path)
+    def hold(self, path: str, among: dict[str, None]) -> None:
+        among[path] = None
         directory, name = os.path.split(os.fsencode(path))
         self.names.add(name)
         if self.queue >= 0 and len(self.names) <= MOST:

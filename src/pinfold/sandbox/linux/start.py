@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pinfold.kernel.process import prlimit
@@ -50,7 +50,9 @@ class Pen:
         plan: Plan,
         enforcement: Enforcement,
         environment: dict[str, str],
-        held: Held = (),
+        held: Held,
+        protected: Iterable[str],
+        hidden: Iterable[str],
     ) -> None:
         self.number = number
         self.pid = pid
@@ -64,6 +66,10 @@ class Pen:
         self.environment = environment
         """What a command gets that brings none of its own."""
         self.held = held
+        """What is compared before each command; not all of it where that is too much."""
+        self.protected = set(protected)
+        self.hidden = set(hidden)
+        """All that it holds: built so, or its warden was told."""
         self.lock = threading.Lock()
         self.running = 0
         self.idle_since = time.monotonic()
@@ -122,6 +128,7 @@ class Start:
         kill: Callable[[int], None],
         is_closed: Callable[[], bool],
         drain: Drain,
+        running: set[PennedCommand],
     ) -> None:
         self.pen = pen
         self.request = request
@@ -129,6 +136,8 @@ class Start:
         self.kill = kill
         self.is_closed = is_closed
         self.drain = drain
+        self.running = running
+        """The session's commands under way: this one is among them until it has ended and was told so."""
         self.ours: list[int] = []
         self.theirs: list[int] = []
 
@@ -158,7 +167,7 @@ class Start:
         if terminal:
             streams[self._master(terminal, tag)] = Stream.STDOUT
         self.pen.began()
-        return PennedCommand(
+        command = PennedCommand(
             request,
             self.pen.enforcement,
             streams,
@@ -166,11 +175,17 @@ class Start:
             None if feed is None or request.stdin is None else (feed, request.stdin),
             lambda: self.kill(tag),
             self.is_closed,
-            self.pen.ended,
+            self._ended,
             self.drain,
             lambda: self.pen.refusals.of(tag),
             self.pen.wake,
         )
+        self.running.add(command)
+        return command
+
+    def _ended(self, command: PennedCommand) -> None:
+        self.pen.ended()
+        self.running.discard(command)
 
     def _master(self, terminal: socket.socket, tag: int) -> int:
         try:

@@ -1,0 +1,31 @@
+"""What the host tells a warden arrives, or the host knows that it did not."""
+
+import pytest
+
+from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.refusals import Refusals
+
+
+def test_what_cannot_be_sent_is_told_so() -> None:
+    ours, warden = channel.pair()
+    refusals = Refusals(ours)
+    with warden:
+        sent = 0
+        with pytest.raises(ConfinementError, match="could not be told"):
+            while sent < 100_000:
+                refusals.hold((f"/{sent}",), ())
+                sent += 1
+        assert [channel.receive(warden)[0] for _ in range(sent)][-1] == ((f"/{sent - 1}",), ())
+        refusals.hold(("/again",), ())
+        assert channel.receive(warden)[0] == (("/again",), ())
+    refusals.close()
+
+
+def test_a_warden_that_has_ended_is_not_waited_for() -> None:
+    ours, warden = channel.pair()
+    warden.close()
+    refusals = Refusals(ours)
+    refusals.hold(("/a",), ())
+    assert refusals.of(1)[-1].operation == "warden"
+    refusals.close()
