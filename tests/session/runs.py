@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -434,6 +435,49 @@ def what_the_host_makes_is_held() -> None:
         with open(".git/config") as file:
             assert file.read() == "[core]\n"
         assert session.run("cat secret.txt").stdout == ""
+
+
+def a_session_outlives_its_keeper() -> None:
+    with opened() as session:
+        assert session.run("true").exit_code == 0
+        keeper = session.fences.fenced().keeping.pid  # type: ignore[attr-defined]
+        os.kill(keeper, signal.SIGKILL)
+        wait_until(lambda: not session.fences._pens or not session.fences._pens.is_alive())
+        assert session.run("exit 4").exit_code == 4
+
+
+def a_closed_session_runs_nothing() -> None:
+    session = opened()
+    session.close()
+    session.close()
+    try:
+        session.run("touch made")
+    except ConfinementError as error:
+        assert "closed" in str(error)
+    assert not os.path.exists("made")
+
+
+def what_is_denied_while_a_person_thinks_is_denied() -> None:
+    class Slow(Says):
+        def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | None:
+            session.change({"commands": {"deny": ["touch"]}})
+            return pinfold.Answer.ONCE
+
+    with opened(ASKING, approvers=[Slow(None)]) as session:
+        result = session.run("touch made")
+        assert not result.ran and result.decision.verdict == "deny"
+    assert not os.path.exists("made")
+
+
+def odd_environments_are_refused_before_anything_runs() -> None:
+    with opened() as session:
+        for given in ({"A": 1}, {"A": "b\0c"}, {"A=B": "c"}, {"": "d"}):
+            try:
+                session.run("touch made", environment=given)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                continue
+            raise AssertionError(f"{given} was taken")
+        assert not os.path.exists("made") and session.run("true").exit_code == 0
 
 
 def a_terminal_is_a_real_one() -> None:

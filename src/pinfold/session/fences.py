@@ -61,6 +61,10 @@ class Fences:
         """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
         with self._lock:
             self._lookout.require_sight()
+            if self._pens is not None and not self._pens.is_alive():
+                # The keeper was killed, and everything of the session with it: what comes next starts anew.
+                self._pens.close()
+                self._pens = None
             if self._pens is None:
                 try:
                     self._pens = _backend().open_session(self._roots, self._survey)

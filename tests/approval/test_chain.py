@@ -1,0 +1,56 @@
+"""Approvers in turn: whatever goes wrong is a no."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pinfold.approval import settle
+from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.policy import SandboxPolicy
+
+QUESTION = PermissionNeeded(
+    request_id="1",
+    session="s",
+    capability=Capability.RUN,
+    command="touch x",
+    cwd="/",
+    decision=Decision(Verdict.ASK, (Reason("otherwise", "why", Verdict.ASK),), True, SandboxPolicy()),
+)
+
+
+def says(answer: object) -> Callable[[PermissionNeeded], object]:
+    def approver(_: PermissionNeeded) -> object:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return approver
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer.NO, "yes", True, 1, b"once", object(), RuntimeError("x"), KeyboardInterrupt()]
+)
+def test_anything_but_a_yes_that_was_offered_is_a_no(answer: object) -> None:
+    assert settle(QUESTION, [says(answer), says(Answer.ONCE)]).answer is Answer.NO  # type: ignore[list-item]
+
+
+def test_the_first_who_knows_answers() -> None:
+    settled = settle(QUESTION, [says(None), says("once"), says(Answer.NO)])  # type: ignore[list-item]
+    assert settled.answer is Answer.ONCE and settled.by == "function"
+
+
+def test_the_end_of_the_chain_says_no() -> None:
+    assert settle(QUESTION, []).answer is Answer.NO
+    settled = settle(QUESTION, [says(None)])  # type: ignore[list-item]
+    assert settled.answer is Answer.NO and "nobody" in settled.by
+
+
+def test_who_is_late_said_no() -> None:
+    def late(_: PermissionNeeded) -> Answer:
+        time.sleep(0.5)
+        return Answer.ONCE
+
+    settled = settle(QUESTION, [late], patience=0.05)  # type: ignore[list-item]
+    assert settled.answer is Answer.NO and "no answer within" in settled.by

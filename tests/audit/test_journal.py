@@ -1,0 +1,60 @@
+"""The journal: rows stay, several may write, and what cannot be written is told."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pinfold.audit import Journal, JournalError
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    path = str(tmp_path / "state" / "journal.sqlite")
+    with Journal(path) as journal:
+        first = journal.append("a", "run", {"command": "\udcff\n", "list": ["x", 1, None]})
+        journal.append("b", "end", {"exit_code": 0}, about=first)
+    with Journal(path) as journal:
+        rows = list(journal.entries())
+        assert [row.kind for row in rows] == ["run", "end"] and rows[1].about == first
+        assert rows[0].data == {"command": "\\udcff\n", "list": ["x", 1, None]}
+        assert [row.session for row in journal.entries("b")] == ["b"]
+    assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+def test_threads_and_processes_write_to_one(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.sqlite")
+    program = (
+        "import sys; from pinfold.audit import Journal\n"
+        "with Journal(sys.argv[1]) as journal:\n"
+        "    for n in range(100): journal.append('other', 'run', {'n': n})\n"
+    )
+    with Journal(path) as journal:
+        other = subprocess.Popen([sys.executable, "-c", program, path])
+        threads = [
+            threading.Thread(target=lambda: [journal.append("own", "run", {}) for _ in range(50)])
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert other.wait() == 0
+        assert len(list(journal.entries())) == 300
+
+
+@pytest.mark.parametrize("kind", ["directory", "garbage", "link"])
+def test_a_journal_that_cannot_be_is_told_in_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "journal.sqlite"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "garbage":
+        path.write_bytes(b"this is no database" * 1000)
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JournalError, match="so nothing is run") as raised:
+        Journal(str(path))
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "elsewhere").exists()
