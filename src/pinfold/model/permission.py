@@ -26,7 +26,7 @@ class Capability(StrEnum):
 
 
 class PermissionNeeded(Struct, frozen=True):
-    """One question; the seeds' `SandboxPermissionNeeded`."""
+    """One question, as `SandboxPermissionNeeded` is sent to a face."""
 
     request_id: str
     session: str

@@ -64,11 +64,11 @@ class Case:
 
     @property
     def _is_mcp_cli(self) -> bool:
-        """The seeds' exception: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
+        """An exception that Claude Code makes too: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
         programs = {part.program for part in self.script.commands}
         return self.settings.mcp.cli and programs == {"mcp-cli"}
 
-    # The four gates, in the seeds' order.
+    # The four gates, in Claude Code's order.
 
     @property
     def fence_is_on(self) -> bool:

@@ -45,7 +45,7 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 def to_executor(policy: SandboxPolicy) -> dict[str, Any]:
-    """The seeds' eight keys, always; further ones only where they say something."""
+    """The executor's eight keys, always; further ones only where they say something."""
     plain = _plain(policy)
     mapping = plain.pop("ignoreMapping", None)
     plain["type"] = require_type(policy.type).name

@@ -1,4 +1,4 @@
-"""How much a policy lets through, as one of the five levels the seeds name.
+"""How much a policy lets through, as one of five levels.
 
 A level is for comparing and for telling a person; what is enforced is always the whole policy.
 This module knows types and the network switch, and nothing of paths or hosts: a granted host does
@@ -20,7 +20,7 @@ def level(policy: SandboxPolicy) -> Level:
     """The level of a policy whose type is settled.
 
     UNSPECIFIED is "no opinion", so it has no level: the caller puts the user's default in its place
-    first. Reading it as any level would make somebody's silence an answer, and the seeds' answer
+    first. Reading it as any level would make somebody's silence an answer, and the usual answer
     (unsandboxed) is the worst one.
     """
     known = require_type(policy.type)

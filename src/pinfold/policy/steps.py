@@ -23,7 +23,7 @@ from pinfold.policy.reasons import (
 )
 from pinfold.policy.rules import covering_rule
 
-# The seeds' own words: other agents call the mode by this flag.
+# Claude Code's own words: it calls the mode by this flag.
 ROOT_MESSAGE = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 
 Reasons = tuple[Reason, ...]
@@ -160,7 +160,7 @@ def unparsed(case: Case) -> Reasons:
 
 
 def ask_rules(case: Case) -> Reasons:
-    """Ask rules (the seeds' blocklist), and rules that may speak of a part."""
+    """Ask rules (a blocklist elsewhere), and rules that may speak of a part."""
     commands = case.settings.commands
     return (
         *by_rules(case, "ask_rules", commands.ask, Verdict.ASK),

@@ -1,6 +1,6 @@
 """What a model is told about the fence that its commands run in. Pure: a policy becomes sentences.
 
-Every sentence is true of this very policy. Where the seeds tell a model to judge by error texts and to retry
+Every sentence is true of this very policy. Where others tell a model to judge by error texts and to retry
 without the fence, it is told to ask: a question is put while the call waits, or by `request_permission`.
 """
 

@@ -1,6 +1,6 @@
 """Programs that are asked before each command.
 
-A hook gets the seeds' JSON on standard input and answers with JSON on standard output. Only a clear
+A hook gets Cursor's JSON on standard input and answers with JSON on standard output. Only a clear
 answer counts: a crash, a time-out, too much output or nonsense is a no, and no output with exit status 0
 is no opinion. What the answers are worth is `policy.steps`' business; a hook's allow lifts no rule.
 
@@ -27,7 +27,7 @@ LONGEST_COMPLAINT = 200
 
 
 class Question(Struct, frozen=True):
-    """What a hook is told, in the seeds' words."""
+    """What a hook is told, in Cursor's words."""
 
     conversation_id: str
     generation_id: str

@@ -4,7 +4,7 @@ They are Python, unlike the users' files, because every start reads them and a m
 hundred times faster than TOML.
 """
 
-# The seeds' server configuration. A managed file that sets one of these two lists replaces it.
+# What a server configures elsewhere. A managed file that sets one of these two lists replaces it.
 
 # Programs that only read. A flag that makes one of them run or write something is known to `shell`,
 # and takes the command out of this list again (`find -exec`, `sort -o`, `git -c core.pager=`).
