@@ -64,7 +64,7 @@ class Case:
 
     @property
     def _is_mcp_cli(self) -> bool:
-        """An exception that Claude Code makes too: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
+        """As in Claude Code: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
         programs = {part.program for part in self.script.commands}
         return self.settings.mcp.cli and programs == {"mcp-cli"}
 
