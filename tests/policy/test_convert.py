@@ -17,7 +17,7 @@ def test_round_trips(policy: SandboxPolicy) -> None:
     assert from_json(to_json(policy)) == policy
 
 
-def test_the_seeds_keys() -> None:
+def test_the_executors_keys() -> None:
     policy = SandboxPolicy(
         type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True, ignore_mapping={"/w": ("a",)}
     )

@@ -1,4 +1,4 @@
-"""The claims of DESIGN §10 that pens keep by now, each by its name. The probes do the work."""
+"""The claims of SECURITY.md that pens keep, each by its name. The probes do the work."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """What the user, the administrator and the server have settled about approvals.
 
-The names and defaults are the seeds'; `settings` fills these in from its own layers.
+The names and defaults are Cursor's; `settings` fills these in from its own layers.
 """
 
 from enum import IntEnum, StrEnum
@@ -56,7 +56,7 @@ class ServerConfiguration(Struct, frozen=True, rename="camel"):
 
 
 class ApprovalSettings(Struct, frozen=True, rename="camel"):
-    """The seeds' twelve fields, with the seeds' defaults."""
+    """Cursor's twelve fields, with its defaults."""
 
     is_admin_controlled: bool = False
     is_disabled_by_admin: bool = False

@@ -26,7 +26,7 @@ class Capability(StrEnum):
 
 
 class PermissionNeeded(Struct, frozen=True):
-    """One question; the seeds' `SandboxPermissionNeeded`."""
+    """One question; on the wire, `SandboxPermissionNeeded`."""
 
     request_id: str
     session: str

@@ -22,7 +22,7 @@ class RunCommand(Struct, frozen=True, tag="run_command"):
     policy: SandboxPolicy | None = None
     """A requested policy. What it narrows applies; what it would widen is asked for."""
     disable_sandbox: bool = False
-    """The seeds' `dangerouslyDisableSandbox`."""
+    """Claude Code's `dangerouslyDisableSandbox`."""
 
 
 class ReadFile(Struct, frozen=True, tag="read_file"):
