@@ -37,7 +37,7 @@ def network(access: NetworkAccess, *allow: str, deny: tuple[str, ...] = ()) -> t
 
 CLOSED = Settings(sandbox=SandboxSettings(allow_unsandboxed=False))
 
-# The points that a system prompt must make, each with words of ours that make it.
+# The points of Claude Code's text for a system prompt, each with words of ours that make it.
 EVERY_POINT = {
     "commands run in a sandbox by default": "run inside a fence",
     "restrictions on reading": "Secrets do not exist for your commands: `/home/me/.ssh`",

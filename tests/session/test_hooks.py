@@ -66,7 +66,7 @@ def test_deny_wins_over_ask_over_allow(tmp_path: Path) -> None:
     assert judged(tmp_path, "ls", *says[:2]).verdict is Verdict.ASK
 
 
-def test_a_hook_is_told_in_the_usual_words(tmp_path: Path) -> None:
+def test_a_hook_is_told_what_cursors_are(tmp_path: Path) -> None:
     judged(tmp_path, "ls 'a b'", f"cat > {tmp_path}/told")
     told = json.loads((tmp_path / "told").read_text())
     assert {"conversation_id", "generation_id", "model", "command", "cwd", "sandbox"} <= set(told)

@@ -77,7 +77,7 @@ before_command=[]
 [violations]
 ignore={}
 """
-"""The whole shape, every default written out."""
+"""The shape of the settings, every default written out."""
 
 GOOD: list[dict[str, Any]] = [
     {},

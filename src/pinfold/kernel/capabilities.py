@@ -18,27 +18,16 @@ from typing import NamedTuple
 
 from pinfold.kernel.calls import prctl, system_call
 
-CAP_CHOWN = 0
 CAP_DAC_OVERRIDE = 1
-CAP_DAC_READ_SEARCH = 2
-CAP_KILL = 5
-CAP_SETGID = 6
-CAP_SETUID = 7
 CAP_SETPCAP = 8
-CAP_NET_BIND_SERVICE = 10
 CAP_NET_ADMIN = 12
-CAP_NET_RAW = 13
-CAP_SYS_CHROOT = 18
 CAP_SYS_PTRACE = 19
 CAP_SYS_ADMIN = 21
-CAP_SYS_RESOURCE = 24
-CAP_MKNOD = 27
 
 _VERSION_3 = 0x20080522
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_SET_SECUREBITS = 28
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-_PR_CAP_AMBIENT_RAISE = 2
 
 # SECBIT_NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each with its lock; KEEP_CAPS locked off.
 SECUREBITS_NO_ROOT = 0b1110_1111
@@ -95,11 +84,6 @@ def drop_bounding(keep: int = 0) -> None:
 
 def clear_ambient() -> None:
     prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-
-
-def raise_ambient(capability: int) -> None:
-    """Lets a capability that is permitted and inheritable survive an exec."""
-    prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability)
 
 
 def set_securebits(bits: int = SECUREBITS_NO_ROOT) -> None:

@@ -60,7 +60,6 @@ FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
-_RULE_NET_PORT = 2
 
 
 class Abi(NamedTuple):
@@ -106,10 +105,6 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = [("access", ctypes.c_uint64), ("parent", ctypes.c_int32)]
 
 
-class _Port(ctypes.Structure):
-    _fields_ = [("access", ctypes.c_uint64), ("port", ctypes.c_uint64)]
-
-
 def abi_version() -> int:
     """The newest ABI this kernel speaks; 0 if Landlock is not there, is switched off or is refused to us."""
     try:
@@ -145,12 +140,6 @@ def allow_path(ruleset: int, path: str | bytes, access: int) -> None:
             allow_beneath(ruleset, descriptor, access)
     finally:
         os.close(descriptor)
-
-
-def allow_port(ruleset: int, port: int, access: int) -> None:
-    """Grants rights to a port; 0 is for binding to one that the kernel chooses."""
-    rule = _Port(access, port)
-    system_call("landlock_add_rule", ruleset, _RULE_NET_PORT, ctypes.byref(rule), 0)
 
 
 def restrict_self(ruleset: int, flags: int = 0) -> None:

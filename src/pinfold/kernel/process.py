@@ -21,17 +21,13 @@ from pinfold.kernel.calls import check, libc, prctl, system_call
 _PR_SET_PDEATHSIG = 1
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
 _PR_SET_NAME = 15
-_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS, _PR_GET_NO_NEW_PRIVS = 38, 39
-PIDFD_NONBLOCK = os.O_NONBLOCK
 PIDFD_THREAD = os.O_EXCL
-CLOSE_RANGE_UNSHARE = 2
-CLOSE_RANGE_CLOEXEC = 4
 LAST_DESCRIPTOR = 0xFFFFFFFF
 PAGE = 4096
 
 
-class _Vector(ctypes.Structure):
+class Vector(ctypes.Structure):
     """struct iovec"""
 
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
@@ -60,11 +56,6 @@ def set_parent_death_signal(number: int) -> None:
     prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, number)
 
 
-def set_subreaper(reaper: bool = True) -> None:
-    """Whether orphans among our descendants become our children."""
-    prctl("PR_SET_CHILD_SUBREAPER", _PR_SET_CHILD_SUBREAPER, int(reaper))
-
-
 def set_name(name: str) -> None:
     """What `ps` shows of this thread: 15 bytes."""
     prctl("PR_SET_NAME", _PR_SET_NAME, name.encode()[:15])
@@ -83,9 +74,9 @@ def pidfd_send_signal(pidfd: int, number: int) -> None:
     system_call("pidfd_send_signal", pidfd, number, None, 0)
 
 
-def close_range(first: int, last: int = LAST_DESCRIPTOR, flags: int = 0) -> None:
-    """Closes the descriptors from first to last, or marks them close-on-exec."""
-    system_call("close_range", first, last, flags)
+def close_range(first: int, last: int = LAST_DESCRIPTOR) -> None:
+    """Closes the descriptors from first to last."""
+    system_call("close_range", first, last, 0)
 
 
 def close_all_but(keep: set[int]) -> None:
@@ -101,8 +92,8 @@ def close_all_but(keep: set[int]) -> None:
 def read_memory(pid: int, address: int, size: int) -> bytes:
     """Up to `size` bytes of another process: fewer if its mapping ends before."""
     buffer = ctypes.create_string_buffer(size)
-    local = _Vector(ctypes.addressof(buffer), size)
-    remote = _Vector(address, size)
+    local = Vector(ctypes.addressof(buffer), size)
+    remote = Vector(address, size)
     count = libc.process_vm_readv(
         ctypes.c_int(pid),
         ctypes.byref(local),

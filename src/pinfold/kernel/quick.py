@@ -13,19 +13,12 @@ import errno
 import os
 
 from pinfold.kernel.calls import number
-from pinfold.kernel.process import PIDFD_THREAD, read_string
+from pinfold.kernel.process import PAGE, PIDFD_THREAD, Vector, read_string
 
-PAGE = 4096
 LONGEST = PAGE
 """PATH_MAX: a path with its NUL."""
 
 _libc = ctypes.PyDLL(None, use_errno=True)
-
-
-class _Vector(ctypes.Structure):
-    """struct iovec"""
-
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
 class _OpenHow(ctypes.Structure):
@@ -37,8 +30,8 @@ class _OpenHow(ctypes.Structure):
 _SHORT = 256
 _text = ctypes.create_string_buffer(LONGEST + 1)
 _short = ctypes.create_string_buffer(_SHORT + 1)
-_here = _Vector(ctypes.addressof(_short), 0)
-_there = _Vector(0, 0)
+_here = Vector(ctypes.addressof(_short), 0)
+_there = Vector(0, 0)
 _how = _OpenHow(0, 0, 0)
 _HERE, _THERE, _HOW = ctypes.addressof(_here), ctypes.addressof(_there), ctypes.addressof(_how)
 _HOW_SIZE = ctypes.sizeof(_how)

@@ -26,7 +26,7 @@ class Capability(StrEnum):
 
 
 class PermissionNeeded(Struct, frozen=True):
-    """One question, as `SandboxPermissionNeeded` is sent to a face."""
+    """One question; on the wire, `SandboxPermissionNeeded`."""
 
     request_id: str
     session: str

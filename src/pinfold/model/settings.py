@@ -148,7 +148,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def approval(self) -> ApprovalSettings:
-        """These settings as other agents' approval dialogs name them."""
+        """These settings in Cursor's words."""
         return ApprovalSettings(
             is_admin_controlled=self.admin.enabled,
             is_disabled_by_admin=self.admin.disabled,

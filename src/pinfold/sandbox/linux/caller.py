@@ -1,6 +1,6 @@
 """One call that waits for the warden's answer, and the process that made it.
 
-Facts (seccomp_unotify(2); measured on Linux 6.18):
+Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
 - The caller's other threads run on: its memory, its descriptors and its directory may change at any time. So
   each is read **once**, and only what was read is judged and acted on.
 - `pid` is a thread id of our own pid namespace. It may be another's by the time we look, if the caller was

@@ -1,4 +1,4 @@
-"""Messages between host, keeper, init and spawner: one value and some descriptors at a time.
+"""Messages between host, keeper, init, warden and spawner: one value and some descriptors at a time.
 
 Facts about SOCK_SEQPACKET unix sockets:
 - A message arrives whole or not at all, with its descriptors; a sender's death is an empty read.
@@ -6,9 +6,14 @@ Facts about SOCK_SEQPACKET unix sockets:
 - recvmsg marks descriptors close-on-exec only when told MSG_CMSG_CLOEXEC.
 
 Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be
-fed by an enemy. So it goes inward only (host to keeper, host to spawner) and from the keeper, which no
-command can reach. A spawner shares its uid with hostile commands: what comes from one is a fixed `struct`,
-or refused.
+fed by an enemy. So it is read only from those whom no command can write into or speak for:
+- the host and the keeper, which are outside of everything;
+- a warden, whose records name what callers chose, as plain text: it is outside of the pid namespace and not
+  dumpable, and nobody else has its socket;
+- an init and a spawner, for the one word that they are ready or why not, said before they serve anybody.
+  Commands of the session's other pens cannot look into one that begins: it is not in their Landlock domain.
+Nobody reads a value from either of them again. A spawner shares its uid with hostile commands: what it says
+of them is a fixed `struct`, in pipes of their own.
 """
 
 import array

@@ -1,6 +1,6 @@
 """The tag that tells which command a process belongs to, and the end of all that carry one.
 
-Facts (setrlimit(2); measured on Linux 6.18):
+Facts (getrlimit(2), pid_namespaces(7); measured on Linux 6.18):
 - RLIMIT_RTTIME is inherited by every descendant, daemons included, and limits only real-time scheduling,
   which no process of a pen can have. Its hard value can only be lowered, and seccomp refuses a pen's
   processes to change it. So a number that falls with every command marks that command's processes.
