@@ -313,7 +313,7 @@ def a_swapped_link_opens_nothing() -> None:
     os.symlink(victim, "inner")
     operations = tuple(as_data(operation) for operation in plan.operations)
     try:
-        bench.session.keeping.ask(("pen", bench.session.number, operations, {}, ()))
+        bench.session.keeping.ask(("pen", bench.session.number, operations, ()))
     except ConfinementError as error:
         assert "openat2" in str(error), error
     else:
@@ -442,12 +442,43 @@ def a_killed_spawner_is_replaced() -> None:
     assert bench.out("echo again") == "again\n"
 
 
+def a_builder_that_waits_is_used_or_replaced_and_ends_with_its_session() -> None:
+    bench = Bench()
+    other = Bench()
+    keeper = bench.session.keeping.pid
+
+    def builders() -> list[int]:
+        return [pid for pid in processes_of(keeper) if _name(pid) == "pinfold-builder"]
+
+    wait_until(lambda: len(builders()) == 1)
+    (first,) = builders()
+    bench.out("true")
+    assert first not in builders()
+    wait_until(lambda: len(builders()) == 1)
+    os.kill(builders()[0], signal.SIGKILL)
+    wait_until(lambda: not builders())
+    bench.out("true", READ_ONLY)
+    wait_until(lambda: len(builders()) == 1)
+    other.out("true")
+    bench.session.close()
+    assert not builders()
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def killing_the_keeper_ends_everything() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
     keeping = bench.session.keeping
+    # One of them waits for the next pen's plan.
+    wait_until(lambda: len(processes_of(keeping.pid)) == 6)
     inside = processes_of(keeping.pid)
-    assert len(inside) == 5
     os.kill(keeping.pid, signal.SIGKILL)
     wait_until(lambda: not any(alive(pid) for pid in inside), 1.0)
     try:
@@ -466,7 +497,7 @@ def killing_the_host_ends_everything() -> None:
     os.close(into)
     with open(out) as told:
         pids = [int(word) for word in told.readline().split()]
-        assert len(pids) == 6 and all(alive(pid) for pid in pids)
+        assert len(pids) == 7 and all(alive(pid) for pid in pids)
         host.kill()
         host.wait()
         wait_until(lambda: not any(alive(pid) for pid in pids), 1.0)
@@ -475,6 +506,7 @@ def killing_the_host_ends_everything() -> None:
 def _host() -> None:
     bench = Bench()
     bench.out("sleep 1001 & (setsid sleep 1002 &) ; true")
+    wait_until(lambda: len(processes_of(bench.session.keeping.pid)) == 7)
     print(*processes_of(bench.session.keeping.pid), flush=True)
     time.sleep(1000)
 

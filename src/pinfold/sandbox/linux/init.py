@@ -8,19 +8,17 @@ When it ends, the kernel ends every process of the session; it ends with the kee
 import os
 import signal
 import socket
-import struct
 
 from pinfold.kernel import netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import drop_powers
+from pinfold.sandbox.linux.replies import KILL, LEFT
 from pinfold.sandbox.linux.rooms import build_rooms
 from pinfold.sandbox.linux.tags import kill_tagged
 
 NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
 """In the order in which a pen joins them: the user namespace first gives the right to the others."""
-REQUEST = struct.Struct("=Q")
-REPLY = struct.Struct("=i")
 
 
 def serve(control: socket.socket) -> None:
@@ -39,6 +37,6 @@ def serve(control: socket.socket) -> None:
     for descriptor in held:
         os.close(descriptor)
     while True:
-        request, _ = channel.receive_bytes(control, REQUEST.size)
-        (tag,) = REQUEST.unpack(request)
-        control.send(REPLY.pack(kill_tagged(tag, pid_max)))
+        request, _ = channel.receive_bytes(control, KILL.size)
+        (tag,) = KILL.unpack(request)
+        control.send(LEFT.pack(kill_tagged(tag, pid_max)))

@@ -15,14 +15,13 @@ from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.environment import scrub
-from pinfold.sandbox.linux import channel, init
-from pinfold.sandbox.linux.filters import filters_of
+from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.refusals import Refusals
+from pinfold.sandbox.linux.replies import FIRST_TAG, KILL, LEFT
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
-from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen
 
@@ -53,7 +52,7 @@ class LinuxSession:
         self.drain = Drain()
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
         self.retired: list[Pen] = []
-        self.tag = FIRST
+        self.tag = FIRST_TAG
         self.closed = False
         self.number, self.pid, (self.control,) = keeping.ask(("session",))
 
@@ -111,9 +110,8 @@ class LinuxSession:
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
         require_accepted(enforcement, self.accepted)
         operations = tuple(as_data(operation) for operation in plan.operations)
-        filters = filters_of(plan, self.machine.architecture)
         names = tuple(tuple(rule) for rule in found.names)
-        number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, filters, names))
+        number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, names))
         environment = self._scrub(self.environment, policy, plan)
         return Pen(number, pid, control, Refusals(warden), plan, enforcement, environment, held)
 
@@ -191,11 +189,11 @@ class LinuxSession:
             if self.closed:
                 return
             try:
-                self.control.send(init.REQUEST.pack(tag))
-                data, _ = channel.receive_bytes(self.control, init.REPLY.size)
+                self.control.send(KILL.pack(tag))
+                data, _ = channel.receive_bytes(self.control, LEFT.size)
             except (OSError, channel.Closed):
                 return  # init is gone, and with it every process of the session
-            (left,) = init.REPLY.unpack(data)
+            (left,) = LEFT.unpack(data)
         for _, pen in list(self.pens):
             # It may have been stopped by what has just been ended; it has to report that end.
             with suppress(ProcessLookupError):
