@@ -1,24 +1,14 @@
 # make test   everything, with what it needs installed first
-# make kernel the fence in the making, tried on this machine's kernel
 # make check  ruff and mypy
 # make bench  speed, as ratios in one run
 # make peers  other fences for `make bench` to compare with, into $PINFOLD_PEERS or ~/.cache/pinfold-peers
 PYTHON := .venv/bin/python
 PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 
-# What needs this very kernel: not part of `make test` until the fence is.
-ON_KERNEL := tests/kernel tests/sandbox/seccomp/test_kernel.py \
-	tests/sandbox/test_backend.py tests/sandbox/test_claims.py tests/sandbox/test_pen.py \
-	tests/sandbox/test_names.py tests/sandbox/test_sockets.py tests/sandbox/test_git.py \
-	tests/sandbox/test_standing.py tests/session/test_lookout.py
-
-.PHONY: test kernel check bench peers clean
+.PHONY: test check bench peers clean
 
 test: .venv/tested
-	$(PYTHON) -m pytest -n 2 --dist loadfile $(ON_KERNEL:%=--ignore=%)
-
-kernel: .venv/tested
-	$(PYTHON) -m pytest -n 2 --dist loadfile $(ON_KERNEL)
+	$(PYTHON) -m pytest -n 2 --dist worksteal
 
 check: .venv/tested
 	$(PYTHON) -m ruff check .

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pinfold.approval.chain import Approver
+    from pinfold.audit.journal import JournalError
     from pinfold.model.decision import Decision, Reason, Verdict
     from pinfold.model.errors import (
         ConfinementError,
@@ -12,27 +14,33 @@ if TYPE_CHECKING:
         SandboxUnavailable,
         SandboxViolation,
     )
-    from pinfold.model.events import Exited, Output
-    from pinfold.model.permission import Answer, PermissionNeeded
+    from pinfold.model.events import Event, Exited, Output, Stream
+    from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
-    from pinfold.session import Session
-    from pinfold.session.asynchronous import AsyncSession
+    from pinfold.model.violation import Violation
+    from pinfold.session.asynchronous import AsyncExecution, AsyncSession
     from pinfold.session.execution import Execution
     from pinfold.session.result import Result
+    from pinfold.session.session import Session
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Approver",
+    "AsyncExecution",
     "AsyncSession",
     "CallTool",
+    "Capability",
     "ConfinementError",
     "Connect",
     "Decision",
+    "Event",
     "Execution",
     "Exited",
     "InternalError",
+    "JournalError",
     "Output",
     "PermissionNeeded",
     "PinfoldError",
@@ -45,25 +53,42 @@ __all__ = [
     "SandboxUnavailable",
     "SandboxViolation",
     "Session",
+    "Settlement",
+    "Stream",
     "UseBrowser",
     "Verdict",
+    "Violation",
     "WriteFile",
 ]
 
-_HOMES = (
-    *("session", "model.decision", "model.errors", "model.permission", "model.policy", "model.request"),
-    *("session.asynchronous", "session.execution", "session.result", "model.events"),
-)
+_HOMES = {
+    "model.decision": ("Decision", "Reason", "Verdict"),
+    "model.errors": (
+        *("ConfinementError", "InternalError", "PinfoldError", "PolicyError"),
+        *("SandboxUnavailable", "SandboxViolation"),
+    ),
+    "audit.journal": ("JournalError",),
+    "model.events": ("Event", "Exited", "Output", "Stream"),
+    "model.permission": ("Answer", "Capability", "PermissionNeeded", "Settlement"),
+    "model.policy": ("SandboxPolicy",),
+    "model.request": ("CallTool", "Connect", "ReadFile", "RunCommand", "UseBrowser", "WriteFile"),
+    "model.violation": ("Violation",),
+    "approval.chain": ("Approver",),
+    "session.session": ("Session",),
+    "session.asynchronous": ("AsyncExecution", "AsyncSession"),
+    "session.execution": ("Execution",),
+    "session.result": ("Result",),
+}
 
 
 def __getattr__(name: str) -> object:
     # Found when asked for: the session brings the whole middle row along, and hooks need not wait for it.
-    if name in __all__:
-        from importlib import import_module
+    for home, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
 
-        for home in map(import_module, (f"pinfold.{home}" for home in _HOMES)):
-            if name in vars(home):
-                return vars(home)[name]
+            value = globals()[name] = getattr(import_module(f"pinfold.{home}"), name)
+            return value
     raise AttributeError(f"module `pinfold` has no attribute `{name}`")
 
 

@@ -97,7 +97,7 @@ def FS_028() -> None:
 
 
 def FS_029() -> None:
-    config = f"[core]\\nbare=false\\nworktree=.\\nfsmonitor=touch {WORK}/pwned;"
+    config = f"[core]\\nrepositoryformatversion=0\\nbare=false\\nworktree=.\\nfsmonitor=touch {WORK}/pwned;"
     head = "echo ref: refs/heads/x > HEAD"
     for number, line in enumerate(
         (

@@ -65,7 +65,7 @@ def test_deny_trumps_ask(asked: str, mode: str) -> None:
 @given(st.sampled_from(["ls", "make", "if then", "$X"]), st.sampled_from(MODES), SANDBOXES)
 def test_no_fence_no_run(line: str, mode: str, sandbox: dict[str, Any]) -> None:
     accepted = sandbox.get("if_unavailable", "refuse")
-    decision = judged(line, {"mode": mode, "sandbox": sandbox}, fence_available=False)
+    decision = judged(line, {"mode": mode, "sandbox": sandbox}, fence_trouble="no")
     if decision.verdict is Verdict.ALLOW:
         switched_off = sandbox.get("enabled") is False
         excluded = line == "ls" and "excluded_commands" in sandbox

@@ -226,7 +226,7 @@ def test_mcp_cli_asks_to_get_out_where_it_is_in_use() -> None:
     assert judged("mcp-cli call x", closed).sandboxed
 
 
-NO_FENCE = {"fence_available": False}
+NO_FENCE = {"fence_trouble": "no"}
 
 
 @pytest.mark.parametrize(

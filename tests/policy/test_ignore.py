@@ -62,7 +62,8 @@ def test_fuzz_against_git(tmp_path: os.PathLike[str]) -> None:
     listed = b"\0".join(path.encode() for path, _ in paths) + b"\0"
     checks = 0
     while checks < CHECKS_WANTED:
-        directories = ["", *rng.sample([path for path, is_dir in paths if is_dir], 2)]
+        below = [path for path, is_dir in paths if is_dir]
+        directories = ["", *rng.sample(below, min(2, len(below)))]
         texts = {at: "\n".join(_pattern(rng) for _ in range(rng.randint(1, 6))) for at in directories}
         for at, text in texts.items():
             with open(os.path.join(root, at, ".gitignore"), "w") as file:

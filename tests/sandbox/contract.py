@@ -7,7 +7,8 @@ import threading
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Backend, Request, Session
+from pinfold.sandbox import backend as shell
+from pinfold.sandbox.backend import Backend, Request, Running, Session
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.none import NoBackend
 
@@ -18,7 +19,7 @@ BACKENDS: dict[str, type[LinuxBackend] | type[NoBackend]] = {"linux": LinuxBacke
 def keeps_the_contract(name: str) -> None:
     backend: Backend = BACKENDS[name]()
     session = backend.open_session([os.getcwd()])
-    for check in (results, events, limits, concurrency):
+    for check in (results, odd_commands, the_shell_is_bash, events, repeats, limits, concurrency):
         check(session)
     session.close()
     session.close()
@@ -40,12 +41,48 @@ def results(session: Session) -> None:
     assert session.run(request(("no-such-program",))).exit_code == 127
     assert session.run(request(("/etc/passwd",))).exit_code == 126
     assert os.fsdecode(session.run(request("pwd -P")).stdout).strip() == os.path.realpath(os.getcwd())
+    for where in ("/nowhere", "/etc/passwd", "/a\0b"):
+        _is_not_run(session, Request("true", POLICY, where))
+    _is_not_run(session, request(()))
+
+
+def _is_not_run(session: Session, impossible: Request) -> None:
     try:
-        session.run(Request("true", POLICY, "/nowhere"))
-    except ConfinementError:
-        pass
+        session.run(impossible)
+    except ConfinementError as error:
+        assert str(error) and "\n" not in str(error)
     else:
-        raise AssertionError("it ran in a directory that does not exist")
+        raise AssertionError(f"{impossible} ran")
+
+
+def odd_commands(session: Session) -> None:
+    """What cannot be executed ends like a command that could not, and leaves nothing open."""
+    with open("no-program", "w") as file:
+        file.write("echo no first line says who runs this\n")
+    os.chmod("no-program", 0o755)
+    session.run(request("true"))
+    before = len(os.listdir("/proc/self/fd"))
+    for odd in (
+        request(("./no-program",)),
+        request(("echo", "a\0b")),
+        request(("echo",), variables={"A": "a\0b"}),
+        request(("echo",), variables={"A": 1}, stdin=b"fed"),
+        request(("echo", "x" * (1 << 20))),
+    ):
+        result = session.run(odd)
+        assert result.exit_code == 126 and result.stderr, result
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.unlink("no-program")
+
+
+def the_shell_is_bash(session: Session) -> None:
+    """Lines are judged as bash reads them."""
+    assert session.run(request(r"echo $'a\'; touch pwned #'")).stdout == b"a'; touch pwned #\n"
+    assert not os.path.exists("pwned")
+    was, shell.SHELL = shell.SHELL, None
+    _is_not_run(session, request("echo"))
+    assert session.run(request(("echo",))).exit_code == 0
+    shell.SHELL = was
 
 
 def events(session: Session) -> None:
@@ -55,6 +92,37 @@ def events(session: Session) -> None:
     threading.Timer(0.05, command.cancel).start()
     end = command.wait()
     assert end.cancelled and end.signal == 9 and not end.timed_out
+
+
+def repeats(session: Session) -> None:
+    """A command can be asked for its end as often as one likes, and nobody else's descriptor pays for it."""
+    command = session.start(request("echo one; exit 3"))
+    end = command.wait()
+    others = [os.open("/dev/null", os.O_RDONLY) for _ in range(10)]
+    assert command.wait() == end and end.stdout == b"one\n"
+    _refuses_to_be_followed(command)
+    followed = session.start(request("echo one; exit 3"))
+    assert list(followed.events())[-1] == Exited(3, None)
+    others += [os.open("/dev/null", os.O_RDONLY) for _ in range(10)]
+    assert followed.wait().exit_code == 3 and followed.wait().stdout == b""
+    _refuses_to_be_followed(followed)
+    left = session.start(request("echo one; sleep 1000"))
+    following = left.events()
+    next(following)
+    _refuses_to_be_followed(left)
+    following.close()  # type: ignore[attr-defined]  # they are generators
+    assert left.wait().cancelled
+    for other in others:
+        os.close(other)
+
+
+def _refuses_to_be_followed(command: Running) -> None:
+    try:
+        next(command.events())
+    except ConfinementError as error:
+        assert "once" in str(error)
+    else:
+        raise AssertionError("a command was followed twice")
 
 
 def limits(session: Session) -> None:

@@ -4,6 +4,7 @@ A probe gets a `Bench`: a session over the current directory, and shorthands. It
 """
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -18,7 +19,10 @@ from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Request, Result
+from pinfold.sandbox.linux import start
 from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.linux.command import receive_terminal
+from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
@@ -152,7 +156,7 @@ def hidden_stays_hidden() -> None:
         type=PolicyType.WORKSPACE_READWRITE, additional_readwrite_paths=(f"{home}/.ssh", f"{home}/.ssh/id")
     )
     for policy in (WORKSPACE, READ_ONLY, granting):
-        assert bench.out(f"ls -A secrets {home}/.ssh; cat .env", policy) == f"{home}/.ssh:\n\nsecrets:\n"
+        assert bench.out(f"ls -A secrets {home}/.ssh; cat .env || true", policy) == f"{home}/.ssh:\n\nsecrets:\n"
         bench.fails("echo > secrets/new", "Read-only file system", policy)
         bench.fails("echo > .env", "Read-only file system", policy)
         bench.fails("rm .env", "busy" if policy is not READ_ONLY else "", policy)
@@ -739,6 +743,109 @@ def closing_ends_what_runs() -> None:
         assert "closed" in str(error)
     else:
         raise AssertionError("a closed session ran something")
+
+
+def a_command_that_is_asked_again_frees_its_pen_once() -> None:
+    bench = Bench()
+    command = bench.session.start(bench.request("mkdir .vscode; exit 3"))
+    end = command.wait()
+    assert command.wait() == end and command.violations() == end.violations and end.violations, end
+    followed = bench.session.start(bench.request("exit 4"))
+    assert len(list(followed.events())) == 1 and followed.wait().exit_code == 4
+    assert [pen.running for _, pen in bench.session.pens] == [0]
+
+
+def what_no_program_can_be_given_ends_nothing_else() -> None:
+    bench = Bench()
+    running = bench.session.start(bench.request("sleep 0.2; echo still here"))
+    pid = bench.session.pen(WORKSPACE).pid
+    for odd in ({"A": "a\0b"}, {"A": 1}, {1: "a"}, {"A=": "a"}):
+        result = bench.run("echo", variables=odd)
+        assert result.exit_code == 126 and b"Invalid argument" in result.stderr, result
+    for arguments in (("echo", "a\0b"), ("echo", 1)):
+        assert bench.run(arguments).exit_code == 126  # type: ignore[arg-type]
+    for what in ({"variables": {"A": object()}}, {"cwd": "/a\0b"}, {"command": ()}):
+        try:
+            bench.run(**{"command": "echo", **what})  # type: ignore[arg-type]
+        except ConfinementError as error:
+            assert "\n" not in str(error)
+        else:
+            raise AssertionError(f"it ran with {what}")
+    assert running.wait().stdout == b"still here\n"
+    assert bench.session.pen(WORKSPACE).pid == pid
+
+
+def an_odd_question_does_not_end_the_keeper() -> None:
+    bench = Bench()
+    keeping = bench.session.keeping
+    unknown: tuple[object, ...] = (("close", 12345), ("pen", 12345, (), {}, ()))
+    for odd in (*unknown, ("pen", bench.session.number, (1,), {}, ())):
+        assert keeping._exchange(odd)[0][0] == "failed"  # type: ignore[index]
+    assert bench.out("echo hi") == "hi\n"
+
+
+def a_terminal_that_does_not_come_ends_the_command() -> None:
+    bench = Bench()
+
+    def starved(channel: socket.socket) -> int:
+        most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            return receive_terminal(channel)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+    start.receive_terminal = starved  # type: ignore[attr-defined]
+    try:
+        bench.session.start(bench.request("echo > began; sleep 1000", terminal=(24, 80)))
+    except ConfinementError as error:
+        assert "terminal" in str(error)
+    else:
+        raise AssertionError("there was no room for its terminal")
+    start.receive_terminal = receive_terminal  # type: ignore[attr-defined]
+    assert [pen.running for _, pen in bench.session.pens] == [0]
+    wait_until(lambda: "sleep" not in bench.out("ps -eo comm"))
+    assert bench.session.start(bench.request("tty", terminal=(24, 80))).wait().stdout == b"/dev/pts/0\r\n"
+
+
+def what_is_typed_is_counted_and_goes_nowhere_after_the_end() -> None:
+    bench = Bench()
+    command = bench.session.start(bench.request("stty raw -echo; echo ready; sleep 1000", terminal=(24, 80)))
+    following = command.events()
+    next(following)
+    typed = 0
+    while typed < 1 << 20:
+        try:
+            typed += command.write(b"x" * 4096)
+        except BlockingIOError:
+            break
+    assert 0 < typed < 1 << 20, "nobody reads it, so only a part is taken"
+    command.cancel()
+    assert isinstance(list(following)[-1], Exited)
+    others = [os.open("typed", os.O_RDWR | os.O_CREAT, 0o600) for _ in range(20)]
+    try:
+        command.write(b"x")
+    except ConfinementError:
+        pass
+    else:
+        raise AssertionError("something was typed after the end")
+    assert os.path.getsize("typed") == 0 and others
+
+
+def spawners_are_signalled_by_handle() -> None:
+    bench = Bench()
+    bench.out("true")
+    pen = bench.session.pens[0][1]
+    bystander = subprocess.Popen(["sleep", "1000"])
+    # As if the number of a spawner that has ended had been given again.
+    os.kill(pen.pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pen.pid))
+    pen.pid = bystander.pid
+    limit = resource.prlimit(bystander.pid, RLIMIT_RTTIME)
+    assert bench.out("echo another") == "another\n"
+    assert bystander.poll() is None and resource.prlimit(bystander.pid, RLIMIT_RTTIME) == limit
+    bystander.kill()
+    bystander.wait()
 
 
 PROBES = {

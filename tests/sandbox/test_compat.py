@@ -11,7 +11,7 @@ from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Layer, Level
 from pinfold.sandbox.linux.machine import ask_machine
-from pinfold.sandbox.operations import Landlock, Place, Rule, Seccomp
+from pinfold.sandbox.operations import Group, Landlock, Place, Rule, Seccomp
 from pinfold.sandbox.plan import ALL, CHANGE, Places, plan_pen
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
 
@@ -21,7 +21,8 @@ PLAN = plan_pen(READ_ONLY, Places((Place("/work"),)))
 
 
 def machine(**facts: Any) -> Machine:
-    return ask_machine()._replace(**{"landlock": 9, "seccomp": Fact(True), "release": "6.18.1-x", **facts})
+    good = {"landlock": 9, "seccomp": Fact(True), "release": "6.18.1-x", "cgroup": Fact(False, "none")}
+    return ask_machine()._replace(**{**good, **facts})
 
 
 def kinds(plan: Any, kind: type) -> list[Any]:
@@ -51,7 +52,10 @@ def test_a_machine_that_can_do_all_enforces_all() -> None:
         ({"superuser": True, "release": "6.8.0"}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)),
          [Layer.PROCESSES]),
         ({"superuser": True}, SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)), []),
+        ({"superuser": True, "release": "6.8.0", "cgroup": Fact(True)},
+         SandboxPolicy(READ_ONLY.type, limits=Limits(processes=9)), []),
         ({}, SandboxPolicy(READ_ONLY.type, limits=Limits(memory=9)), [Layer.MEMORY]),
+        ({"cgroup": Fact(True)}, SandboxPolicy(READ_ONLY.type, limits=Limits(memory=9)), []),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named(facts: dict[str, Any], policy: SandboxPolicy, missing: list[Layer]) -> None:
@@ -78,6 +82,15 @@ def test_only_pairs_of_unix_sockets_where_nobody_judges_a_connect(
 ) -> None:
     plan, _ = fit(PLAN, machine(**facts), READ_ONLY)
     assert kinds(plan, Seccomp) == [expected]
+
+
+@pytest.mark.parametrize("delegated", [True, False])
+def test_limits_have_a_group_where_one_is_delegated(delegated: bool) -> None:
+    policy = SandboxPolicy(READ_ONLY.type, limits=Limits(memory=1 << 20, processes=9))
+    plan = plan_pen(policy, Places((Place("/work"),)))
+    fitted, _ = fit(plan, machine(cgroup=Fact(delegated)), policy)
+    assert kinds(fitted, Group) == ([Group(1 << 20, 9)] if delegated else [])
+    assert not kinds(PLAN, Group)
 
 
 def test_without_a_warden_commands_make_names_themselves() -> None:

@@ -18,7 +18,13 @@ READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 
 
 def machine(**facts: Any) -> Machine:
-    good = {"landlock": 10, "seccomp": Fact(True), "release": "6.18.1", "superuser": False}
+    good = {
+        "landlock": 10,
+        "seccomp": Fact(True),
+        "release": "6.18.1",
+        "superuser": False,
+        "cgroup": Fact(True),
+    }
     return ask_machine()._replace(**{**good, **facts})
 
 

@@ -39,6 +39,7 @@ def settle(
 
 
 def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Settlement | None:
+    name = str(getattr(approver, "name", type(approver).__name__))
     said: list[object] = []
 
     def ask() -> None:
@@ -47,16 +48,16 @@ def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Set
         except BaseException as error:  # noqa: BLE001  (whatever it was, it is a no)
             said.append(error)
 
-    thread = Thread(target=ask, name=f"pinfold-{approver.name}", daemon=True)
+    thread = Thread(target=ask, name=f"pinfold-{name}", daemon=True)
     thread.start()
     thread.join(patience)
     if not said:
-        return Settlement(Answer.NO, f"{approver.name} gave no answer within {patience:g} seconds")
+        return Settlement(Answer.NO, f"{name} gave no answer within {patience:g} seconds")
     answer = said[0]
     if answer is None:
         return None
     if isinstance(answer, BaseException):
-        return Settlement(Answer.NO, f"{approver.name} failed: {type(answer).__name__}: {answer}")
+        return Settlement(Answer.NO, f"{name} failed: {type(answer).__name__}: {answer}")
     if not isinstance(answer, Answer) or answer not in question.choices:
-        return Settlement(Answer.NO, f"{approver.name} answered what was not offered: {answer!r}")
-    return Settlement(answer, approver.name)
+        return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
+    return Settlement(answer, name)

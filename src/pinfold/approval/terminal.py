@@ -9,6 +9,7 @@ Facts about terminals that shape it:
 import os
 import select
 import termios
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,8 @@ from pinfold.model.permission import Answer, PermissionNeeded
 TTY = "/dev/tty"
 SECONDS = 120.0
 YES = (b"y", b"yes")
+
+_asking = threading.Lock()
 
 
 class TerminalApprover:
@@ -29,15 +32,25 @@ class TerminalApprover:
         self._seconds = seconds
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
+        deadline = time.monotonic() + self._seconds
+        # One at a time: with two questions on the screen, an answer to one would be taken for the other's.
+        if not _asking.acquire(timeout=self._seconds):
+            return Answer.NO
         try:
-            terminal = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+            return self._ask(question, max(1.0, deadline - time.monotonic()))
+        finally:
+            _asking.release()
+
+    def _ask(self, question: PermissionNeeded, seconds: float) -> Answer | None:
+        try:
+            terminal = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
             return None
         try:
+            _write(terminal, "\n".join([*self._tell(question), "", ""]))
             termios.tcflush(terminal, termios.TCIFLUSH)
-            lines = [*self._tell(question), "", f"run it? y or n (no after {self._seconds:g} seconds) "]
-            _write(terminal, "\n".join(lines))
-            said = _line(terminal, self._seconds)
+            _write(terminal, f"run it? y or n (no after {seconds:.0f} seconds) ")
+            said = _line(terminal, seconds)
             if said is None:
                 _write(terminal, "\n")
             return Answer.ONCE if said is not None and said.strip().lower() in YES else Answer.NO
@@ -55,7 +68,10 @@ def _line(terminal: int, seconds: float) -> bytes | None:
         rest = deadline - time.monotonic()
         if rest <= 0 or not poll.poll(rest * 1000):
             return None
-        piece = os.read(terminal, 1024)
+        try:
+            piece = os.read(terminal, 1024)
+        except BlockingIOError:
+            continue
         if not piece:
             return said
         said += piece
@@ -64,5 +80,7 @@ def _line(terminal: int, seconds: float) -> bytes | None:
 
 def _write(terminal: int, text: str) -> None:
     data = text.encode("utf-8", "replace")
-    while data:
+    poll = select.poll()
+    poll.register(terminal, select.POLLOUT)
+    while data and poll.poll(SECONDS * 1000):
         data = data[os.write(terminal, data) :]

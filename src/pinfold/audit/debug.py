@@ -39,7 +39,8 @@ class DebugOutput:
             flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | how
             descriptor = os.open(path, flags, 0o600)
             try:
-                os.write(descriptor, data)
+                while data:
+                    data = data[os.write(descriptor, data) :]
             finally:
                 os.close(descriptor)
         except OSError as error:

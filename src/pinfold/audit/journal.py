@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from msgspec import Struct, json
+from msgspec import Struct, json, to_builtins
 
 from pinfold.model.errors import PinfoldError
 
@@ -39,6 +39,13 @@ INSERT = "INSERT INTO entries (at, session, kind, about, data) VALUES (?, ?, ?, 
 class JournalError(PinfoldError):
     """The journal cannot be written, so nothing is done."""
 
+    def __init__(self, path: str, why: object) -> None:
+        super().__init__(
+            f"the journal {path} cannot be written, so nothing is run: {why}; "
+            "make room or set its directory right"
+        )
+        self.why = str(why)
+
 
 class Entry(Struct, frozen=True):
     id: int
@@ -46,7 +53,7 @@ class Entry(Struct, frozen=True):
     """Seconds since 1970."""
     session: str
     kind: str
-    """run, refused, end."""
+    """run, refused, end, policy."""
     about: int | None
     """The entry that this one is the end of."""
     data: dict[str, Any]
@@ -72,7 +79,7 @@ class Journal:
 
     def append(self, session: str, kind: str, data: Mapping[str, object], about: int | None = None) -> int:
         """Commits one row; its number."""
-        text = json.encode(data, enc_hook=str).decode()
+        text = _as_json(data)
         try:
             with self._lock:
                 row = self._connection.execute(INSERT, (time.time(), session, kind, about, text)).lastrowid
@@ -100,10 +107,22 @@ class Journal:
         self.close()
 
     def _trouble(self, error: Exception) -> JournalError:
-        return JournalError(
-            f"the journal {self.path} cannot be written, so nothing is run: {error}; "
-            "make room or set its directory right"
-        )
+        return JournalError(self.path, error)
+
+
+def _as_json(data: Mapping[str, object]) -> str:
+    try:
+        return json.encode(data, enc_hook=str).decode()
+    except UnicodeEncodeError:
+        return json.encode(_spelled_out(to_builtins(data, enc_hook=str))).decode()
+
+
+def _spelled_out(value: object) -> object:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {_spelled_out(key): _spelled_out(each) for key, each in value.items()}
+    return [_spelled_out(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def storable(text: str) -> str:

@@ -67,6 +67,9 @@ def entry() -> NoReturn:
     except OSError as error:
         _complain(f"cannot write the answer: {error.strerror}")
         code = FAILED
+    except Exception as error:  # noqa: BLE001  (an exit code of 1 would look like the command's own)
+        _complain(f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}")
+        code = FAILED
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
 
@@ -116,8 +119,8 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
     except BrokenPipeError:
         return FAILED  # whoever read us has gone: there is nobody left to tell
     except OSError as error:
-        # Nobody may take for granted a verdict that could not be told.
-        _complain(f"cannot write the answer: {error.strerror}")
+        # Nobody may take for granted a verdict that could not be told. What names a file is another trouble.
+        _complain(f"{error.filename or 'cannot write the answer'}: {error.strerror}")
         return FAILED
 
 

@@ -121,7 +121,10 @@ def _as_program(session: Session, command: RunCommand) -> int:
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule else ""
-        print(f"pinfold: refused {each.operation} {visible(each.path)}: {each.why}{rule}", file=sys.stderr)
+        print(
+            f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}",
+            file=sys.stderr,
+        )
     if len(violations) > MOST_TOLD:
         print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
 

@@ -7,8 +7,9 @@ import termios
 import threading
 import time
 import tty
+from contextlib import suppress
 
-from pinfold.model.errors import InternalError
+from pinfold.model.errors import InternalError, PinfoldError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.session.execution import Execution
 
@@ -35,7 +36,7 @@ def carried(execution: Execution) -> Exited:
 def on_terminal(execution: Execution) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow."""
     before = termios.tcgetattr(0)
-    signal.signal(signal.SIGWINCH, lambda *_: execution.resize(*size()))
+    signal.signal(signal.SIGWINCH, lambda *_: _follow(execution))
     threading.Thread(target=_type, args=(execution,), daemon=True).start()
     try:
         tty.setraw(0)
@@ -43,6 +44,11 @@ def on_terminal(execution: Execution) -> Exited:
     finally:
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def _follow(execution: Execution) -> None:
+    with suppress(PinfoldError, OSError):  # it has just ended
+        execution.resize(*size())
 
 
 def size() -> tuple[int, int]:
@@ -55,8 +61,7 @@ def _type(execution: Execution) -> None:
     while data := os.read(0, CHUNK):
         while data:
             try:
-                execution.write(data)
-                data = b""
+                data = data[execution.write(data) :]
             except BlockingIOError:
                 time.sleep(0.01)  # the command does not read; what was typed waits here
             except Exception:  # noqa: BLE001  (the command has ended, and its terminal with it)

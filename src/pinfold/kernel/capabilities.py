@@ -82,8 +82,10 @@ def bounding() -> int:
     for capability in range(64):
         try:
             mask |= prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability) << capability
-        except OSError:  # past the last that this kernel knows
-            break
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            break  # past the last that this kernel knows
     return mask
 
 

@@ -6,8 +6,6 @@ Facts about asking:
 - A fresh proc is EPERM where the visible one is masked in parts (Docker), since it would show them.
 - overlayfs in a user namespace came with 5.11; its upper directory may not be on every file system.
 - A process that an outer filter with a listener holds gets EBUSY for a second one.
-- Whether a cgroup is delegated shows by making a directory in it. One that has processes in it gives
-  no controller to its children: whoever divides it moves them first.
 
 Each child is given `SECONDS` for all it is asked; what it has not answered by then counts as no.
 """
@@ -20,7 +18,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from pinfold.kernel import landlock, mounts, namespaces, process, seccomp
+from pinfold.kernel import cgroups, landlock, mounts, namespaces, process, seccomp
 from pinfold.kernel.numbers import NUMBERS
 from pinfold.model.machine import Layer, Machine
 
@@ -43,7 +41,7 @@ def probe() -> Machine:
         no = Layer(False, f"no system calls known for {uname.machine}")
         layers = {name: no for each in steps for name, _ in each}
     held = layers.pop("landlock")
-    path, cgroup = _cgroup()
+    place = cgroups.find()
     restricted = _number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0)
     return Machine(
         release=uname.release,
@@ -51,8 +49,8 @@ def probe() -> Machine:
         superuser=os.geteuid() == 0,
         landlock=landlock.abi_version() if held.works else 0,
         landlock_reason=held.reason,
-        cgroup=cgroup,
-        cgroup_path=path,
+        cgroup=Layer(not place.trouble, place.trouble),
+        cgroup_path=place.path,
         yama=_number("/proc/sys/kernel/yama/ptrace_scope", -1),
         apparmor_restricts_user_namespaces=restricted > 0,
         most_user_namespaces=_number("/proc/sys/user/max_user_namespaces", -1),
@@ -176,25 +174,6 @@ def _read_until(reader: int, deadline: float) -> str:
             break
         text += piece
     return text.decode()
-
-
-def _cgroup() -> tuple[str, Layer]:
-    """Our own place in cgroup v2, and whether we may divide it."""
-    where = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), None)
-    top = next((line.split()[4] for line in _lines("/proc/self/mountinfo") if " - cgroup2 " in line), None)
-    if where is None or top is None:
-        return "", Layer(False, "cgroup v2 is not mounted")
-    path = os.path.normpath(f"{top}/{where}")
-    missing = {"memory", "pids"}.difference(*(line.split() for line in _lines(f"{path}/cgroup.controllers")))
-    if missing:
-        return path, Layer(False, f"no controller {' or '.join(sorted(missing))} in {path}")
-    trial = f"{path}/pinfold-probe-{os.getpid()}"
-    try:
-        os.mkdir(trial)
-        os.rmdir(trial)
-    except OSError as error:
-        return path, Layer(False, f"not delegated: mkdir in {path}: {error.strerror}")
-    return path, Layer(True)
 
 
 def _container() -> str:

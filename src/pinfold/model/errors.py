@@ -27,7 +27,7 @@ class PolicyError(PinfoldError):
 
 
 class ConfinementError(PinfoldError):
-    """This machine cannot hold the fence that was asked for; nothing was run."""
+    """The fence that was asked for cannot be held, or broke; the text says whether anything was run."""
 
 
 class SandboxUnavailable(ConfinementError):  # noqa: N818  (the name users of other systems know)
@@ -35,7 +35,7 @@ class SandboxUnavailable(ConfinementError):  # noqa: N818  (the name users of ot
 
 
 class SandboxViolation(PinfoldError):  # noqa: N818
-    """A command was refused, or something it did was; `Result.check` raises it for whoever wants that."""
+    """A command was not run; `Result.check` raises it for whoever prefers exceptions."""
 
 
 class InternalError(PinfoldError):

@@ -52,8 +52,8 @@ class Facts(Struct, frozen=True):
     script: Script = Script("")
     """The line of a `RunCommand`, parsed."""
     is_superuser: bool = False
-    fence_available: bool = True
-    """Whether this machine can hold the fence."""
+    fence_trouble: str = ""
+    """Why this machine cannot hold the fence; empty if it can."""
     inside_fence: bool = False
     """Whether we are really inside one already: IS_SANDBOX is set and a probe agrees."""
     hooks: tuple[HookAnswer, ...] = ()

@@ -42,9 +42,9 @@ class Machine(NamedTuple):
     overlay: Layer
     """overlayfs in a user namespace."""
     cgroup: Layer
-    """Whether our own cgroup (v2) is ours to divide, with memory and pids in it."""
+    """Whether a cgroup (v2) is ours to make others in, with memory and pids in them."""
     cgroup_path: str
-    """Where that is, or where it would be; empty without cgroup v2."""
+    """That one, or else our own; empty without cgroup v2."""
     yama: int
     """kernel.yama.ptrace_scope; -1 without Yama. From 3 on nobody reads another process."""
     apparmor_restricts_user_namespaces: bool

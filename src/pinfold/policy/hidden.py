@@ -10,6 +10,10 @@ from pinfold.policy.ignore import Ignore, Within, united
 IGNORE_FILES = "an ignore file"
 DEEPEST = 256
 """Components; nobody keeps files deeper, and what is not looked at is hidden."""
+LONGEST = 3_800
+"""Bytes of a directory's path: with any name in it, it is still one that the kernel takes (PATH_MAX). By
+renaming directories one by one a command can make longer ones, where nothing could be found or mounted."""
+ELSEWHERE = ("pinfold elsewhere", "pinfold elsewhere/and/deeper")
 
 
 class _Entries(NamedTuple):
@@ -21,7 +25,7 @@ class _Entries(NamedTuple):
 
 def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str | None:
     """The pattern or path that hides `path` (absolute, links followed), or None."""
-    if path.count("/") > DEEPEST:
+    if is_too_deep(path.rpartition("/")[0]):
         return "its depth"
     entries = _entries(policy.hidden)
     for place in _upwards(path):
@@ -55,11 +59,27 @@ class Hiding:
         if self.globs:
             mapping["/"] = self.globs
         self._ignore = Ignore(united(mapping, policy.ignore_mapping))
+        self._tops = (*roots, *policy.ignore_mapping)
+        self._takes_back = any(
+            pattern.startswith("!") for patterns in policy.ignore_mapping.values() for pattern in patterns
+        )
 
     def within(self, directory: str) -> "Names":
-        if directory.count("/") >= DEEPEST:
+        if is_too_deep(directory):
             return _All()
         return Names(self._ignore.within(directory), self._in.get(directory, frozenset()))
+
+    def is_for_its_place(self, path: str, is_directory: bool) -> bool:
+        """Whether something hidden might not be, were it moved: not if its name alone hides it wherever it
+        can get to. Directories with ignore files stay in place, and nothing is moved out of them."""
+        if self._takes_back or path in self.paths:
+            return True
+        name = path.rpartition("/")[2]
+        return not any(
+            path.startswith(f"{top}/")
+            and all(self.within(f"{top}/{place}").is_hidden(name, is_directory) for place in ELSEWHERE)
+            for top in self._tops
+        )
 
 
 class Names:
@@ -92,6 +112,12 @@ class _All(Names):
 
     def is_hidden(self, name: str, is_directory: bool) -> bool:  # noqa: ARG002
         return True
+
+
+def is_too_deep(directory: str) -> bool:
+    if directory.count("/") >= DEEPEST:
+        return True
+    return len(directory) * 4 > LONGEST and len(directory.encode("utf-8", "surrogatepass")) > LONGEST
 
 
 def is_pattern(entry: str) -> bool:

@@ -135,9 +135,9 @@ class Ignore:
     def within(self, directory: str) -> "Within | None":
         """The same for the names in one directory; None if no pattern reaches it.
 
-        Preconditions: the directory is not ignored; whoever walks down has asked.
+        Preconditions: the path is normalised, and not ignored: whoever walks down has asked.
         """
-        place = _bytes(normalised(directory)).rstrip(b"/")
+        place = _bytes(directory).rstrip(b"/")
         reaching = [(found, layer.says) for layer in self._layers if (found := layer.candidates(place))]
         return Within(place + b"/", reaching) if reaching else None
 

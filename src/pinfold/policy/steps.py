@@ -52,11 +52,11 @@ def denied(case: Case) -> Reasons:
 def no_fence(case: Case) -> Reasons:
     """Where the machine cannot hold the fence, nothing runs as if it could."""
     accepted = case.settings.sandbox.if_unavailable
-    if not case.wants_fence or case.facts.fence_available or accepted is IfUnavailable.RUN:
+    if not case.wants_fence or not case.facts.fence_trouble or accepted is IfUnavailable.RUN:
         return SILENT
     verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
-    said = "this machine cannot hold the fence"
-    remedy = "run it where the fence can be held, or accept that by name in `sandbox.if_unavailable`"
+    said = f"this machine cannot hold the fence: {case.facts.fence_trouble}"
+    remedy = "see `pinfold doctor`, or accept by name in `sandbox.if_unavailable` that there is none"
     return (
         by_setting(case.settings, "no_fence", verdict, said, "sandbox.if_unavailable", str(accepted), remedy),
     )

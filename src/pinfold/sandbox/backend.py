@@ -7,11 +7,13 @@ A command's failure is a `Result`; a `ConfinementError` means that nothing was r
 under it, and never looks like the command's own output.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event
 from pinfold.model.names import NameRule
 from pinfold.model.policy import SandboxPolicy
@@ -30,6 +32,11 @@ class Found(Struct, frozen=True):
     """Names that may not be made in the roots, whether or not they exist."""
     writable: tuple[str, ...] = ()
     """Directories outside of the roots that work in them has to write: git's, of linked worktrees."""
+    placed: tuple[str, ...] = ()
+    """Paths that have to stay where they are: elsewhere nothing would hide or protect them."""
+    closed: tuple[str, ...] = ()
+    """Directories that could not be looked into: hidden in new pens. Those that run have hidden what is in
+    them, and what they close they may open again."""
 
 
 Survey = Callable[[SandboxPolicy], Found]
@@ -76,10 +83,11 @@ class Running(Protocol):
     """A command under way."""
 
     def events(self) -> Iterator[Event]:
-        """What happens, as it happens; `Exited` is the last. May be asked for once."""
+        """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
 
     def wait(self) -> Result:
-        """Runs it to its end and gathers what it wrote."""
+        """Runs it to its end and gathers what it wrote; again, the same. Output that `events` gave is not in
+        it."""
 
     def violations(self) -> tuple[Violation, ...]:
         """What it tried and was refused so far, as far as the warden saw it."""
@@ -87,8 +95,8 @@ class Running(Protocol):
     def cancel(self) -> None:
         """Ends the command and everything it started, daemons included. From any thread."""
 
-    def write(self, data: bytes) -> None:
-        """Types on its terminal."""
+    def write(self, data: bytes) -> int:
+        """Types on its terminal; how many of the bytes it took for now."""
 
     def resize(self, rows: int, columns: int) -> None: ...
 
@@ -122,6 +130,19 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
-def arguments_of(request: Request, shell: str = "/bin/sh") -> list[str]:
-    """What is executed: a line goes to the shell, arguments go as they are."""
-    return [shell, "-c", request.command] if isinstance(request.command, str) else list(request.command)
+SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(shell, os.X_OK)), None)
+"""Lines are judged as bash reads them, and other shells read some of them differently: `$'a\\''` for one."""
+
+
+def arguments_of(request: Request) -> list[str]:
+    """What is executed: a line goes to the shell that it was judged for, arguments go as they are."""
+    if not isinstance(request.command, str):
+        if not request.command:
+            raise ConfinementError("there is no program to run; nothing was run")
+        return list(request.command)
+    if SHELL is None:
+        raise ConfinementError(
+            "there is no /bin/bash, and a line is judged as bash reads it; nothing was run; "
+            "a program with its arguments, without a shell, can be run"
+        )
+    return [SHELL, "-c", request.command]

@@ -13,7 +13,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
-from pinfold.sandbox.operations import Landlock, Operation, Rule, Seccomp
+from pinfold.sandbox.operations import Group, Landlock, Operation, Rule, Seccomp
 from pinfold.sandbox.plan import ALL, CHANGE, Plan
 from pinfold.sandbox.remedies import remedy
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
@@ -58,6 +58,9 @@ def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
                 watched = operation.watched and _has_warden(machine)
                 judged = watched or machine.landlock >= LANDLOCK_WITH_UNIX
                 yield Seccomp(STREAMS if judged else PAIRS, watched, operation.sockets)
+        elif isinstance(operation, Group):
+            if machine.cgroup.works:
+                yield operation
         elif not isinstance(operation, Landlock):
             yield operation
         elif machine.landlock:
@@ -91,10 +94,11 @@ def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
     if writes and not _has_warden(machine):
         yield Gap(Layer.NAMES, "a protected name that does not exist yet can be made", "Linux 5.19 or newer")
     outgrows = machine.superuser and _version(machine.release) < PID_MAX_OF_A_NAMESPACE
-    if policy.limits.processes is not None and outgrows:
+    if policy.limits.processes is not None and outgrows and not machine.cgroup.works:
         yield Gap(Layer.PROCESSES, "root is not bound by RLIMIT_NPROC", "Linux 6.14 or newer")
-    if policy.limits.memory is not None:
-        yield Gap(Layer.MEMORY, "the limit is of each process, not of the command")
+    if policy.limits.memory is not None and not machine.cgroup.works:
+        why = "the limit is of each process, not of the command"
+        yield Gap(Layer.MEMORY, why, remedy(machine, "cgroup"))
 
 
 def _version(release: str) -> tuple[int, ...]:

@@ -103,6 +103,8 @@ def _yama(machine: Machine) -> Standing:
 
 def _cgroup(machine: Machine) -> Standing:
     if machine.cgroup.works:
-        return Standing("cgroup delegation", State.READY, "limits of a whole command's memory can be held")
+        return Standing(
+            "cgroup delegation", State.READY, "memory and processes of all that a pen runs can be limited"
+        )
     why = f"{machine.cgroup.reason}; only limits of memory need it"
     return Standing("cgroup delegation", State.NOT, why, remedy(machine, "cgroup"), needed=False)

@@ -1,13 +1,16 @@
 """No fence: commands run as the user, through the same doors as in a pen. Its enforcement always says so.
 
-What one command started is ended by its process group; a daemon that left the group is not found, which is
-one of the things a pen is for.
+A command that is cancelled, runs out of time or is running when the session closes is ended with its process
+group. What left that group is not found; nor is what a command left running when it ended, for its group's
+number may be somebody else's by then. Both outlive the session, which is one of the things a pen is for.
 """
 
+import errno
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
@@ -24,31 +27,32 @@ NO_TERMINAL = "a terminal is only to be had in a pen"
 
 
 class UnfencedCommand:
-    def __init__(self, request: Request, drain: Drain) -> None:
+    def __init__(self, request: Request, drain: Drain, ended: Callable[["UnfencedCommand"], None]) -> None:
         self.request = request
         self.cancelled = False
-        streams: dict[int, Stream] = {}
+        self.drain = drain
+        self.ended = ended
+        self.reaping = threading.Lock()
+        ours: list[int] = []
         theirs: list[int] = []
-        for stream in Stream:
-            ours, end = os.pipe2(os.O_CLOEXEC)
-            streams[ours] = stream
-            theirs.append(end)
-        feed = None
-        if request.stdin is not None:
-            end, ours = os.pipe2(os.O_CLOEXEC)
-            feed = (ours, request.stdin)
-            theirs.append(end)
         try:
+            streams = {_pipe(ours, theirs): stream for stream in Stream}
+            feed = None if request.stdin is None else (_pipe(ours, theirs, reads=False), request.stdin)
             self.process = _start(request, *theirs)
-        except OSError:
-            for ours in (*streams, *([feed[0]] if feed else [])):
-                os.close(ours)
+            try:
+                ours.append(os.pidfd_open(self.process.pid))
+                self.pump = Pump(
+                    streams, ours[-1], self._read_end, self._kill, self._leave, feed, request.timeout
+                )
+            except BaseException:
+                self._kill()
+                self.process.wait()
+                raise
+        except BaseException:
+            _close(ours)
             raise
         finally:
-            for end in theirs:
-                os.close(end)
-        told = os.pidfd_open(self.process.pid)
-        self.pump = Pump(streams, told, self._read_end, self._kill, drain.leave, feed, request.timeout)
+            _close(theirs)
 
     def events(self) -> Iterator[Event]:
         return self.pump.events()
@@ -63,21 +67,39 @@ class UnfencedCommand:
         self.cancelled = True
         self.pump.end_command()
 
-    def write(self, data: bytes) -> None:  # noqa: ARG002
+    def write(self, data: bytes) -> int:  # noqa: ARG002
         raise ConfinementError(NO_TERMINAL)
 
     def resize(self, rows: int, columns: int) -> None:  # noqa: ARG002
         raise ConfinementError(NO_TERMINAL)
 
     def _read_end(self) -> Exited:
-        code = self.process.wait()
+        with self.reaping:
+            code = self.process.wait()
         return Exited(code if code >= 0 else None, -code if code < 0 else None, cancelled=self.cancelled)
 
     def _kill(self) -> None:
         # Once the first process is awaited its number may be somebody else's.
-        if self.process.returncode is None:
-            with suppress(ProcessLookupError):
+        with self.reaping, suppress(ProcessLookupError):
+            if self.process.returncode is None:
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _leave(self, descriptors: list[int]) -> None:
+        self.ended(self)
+        self.drain.leave(descriptors)
+
+
+def _pipe(ours: list[int], theirs: list[int], *, reads: bool = True) -> int:
+    """A pipe of which the command gets the other end; ours reads or writes."""
+    out, into = os.pipe2(os.O_CLOEXEC)
+    ours.append(out if reads else into)
+    theirs.append(into if reads else out)
+    return ours[-1]
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _start(
@@ -102,21 +124,34 @@ def _environment(request: Request) -> dict[str, str] | None:
 
 
 class UnfencedSession:
+    """May be used from any thread."""
+
     def __init__(self) -> None:
         self.drain = Drain()
-        self.groups: list[UnfencedCommand] = []
+        self.lock = threading.Lock()
+        self.closed = False
+        self.running: set[UnfencedCommand] = set()
 
     def start(self, request: Request) -> Running:
         if request.terminal:
             raise ConfinementError(NO_TERMINAL)
+        if self.closed:
+            raise ConfinementError("the session is closed")
+        program = arguments_of(request)[0]
         try:
-            command = UnfencedCommand(request, self.drain)
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            if not os.path.isdir(request.cwd):
-                raise ConfinementError(f"the directory {request.cwd!r} cannot be entered") from None
-            return Unstarted(arguments_of(request)[0], error.errno or 0, NOTHING)
-        self.groups.append(command)
+            command = UnfencedCommand(request, self.drain, self._forget)
+        except (OSError, ValueError, TypeError) as error:
+            return _not_started(request.cwd, program, error)
+        with self.lock:
+            self.running.add(command)
+            closed = self.closed
+        if closed:
+            command.cancel()
         return command
+
+    def _forget(self, command: UnfencedCommand) -> None:
+        with self.lock:
+            self.running.discard(command)
 
     def run(self, request: Request) -> Result:
         return self.start(request).wait()
@@ -134,9 +169,22 @@ class UnfencedSession:
         """There is no fence to move."""
 
     def close(self) -> None:
-        for command in self.groups:
+        with self.lock:
+            self.closed = True
+            running = list(self.running)
+        for command in running:
             command.cancel()
         self.drain.close()
+
+
+def _not_started(cwd: str, program: str, error: OSError | ValueError | TypeError) -> Running:
+    """As a pen tells it: the place and the machine are no program's fault."""
+    code = (isinstance(error, OSError) and error.errno) or errno.EINVAL
+    if not os.path.isdir(cwd) or not os.access(cwd, os.X_OK):
+        raise ConfinementError(f"the directory {cwd!r} cannot be entered; nothing was run") from None
+    if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        raise ConfinementError(f"no process could be started: {os.strerror(code)}; nothing was run") from None
+    return Unstarted(program, code, NOTHING)
 
 
 class NoBackend:

@@ -103,6 +103,13 @@ class Limit(Operation, frozen=True):
     value: int
 
 
+class Group(Operation, frozen=True):
+    """A cgroup for all of the pen's processes together; None is no limit."""
+
+    memory: int | None
+    processes: int | None
+
+
 class DropPowers(Operation, frozen=True):
     """No capability, now or after any exec; no new privileges."""
 

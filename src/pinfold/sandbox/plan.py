@@ -21,6 +21,7 @@ from pinfold.sandbox.operations import (
     Cover,
     DropPowers,
     EnterRoot,
+    Group,
     Hide,
     Kind,
     Landlock,
@@ -70,6 +71,8 @@ class Places(Struct, frozen=True):
     """Sockets of the machine that the policy grants."""
     protected: tuple[Place, ...] = ()
     hidden: tuple[Place, ...] = ()
+    placed: tuple[str, ...] = ()
+    """Paths that only their place hides or protects."""
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
     """Which of the machine's directories that every pen treats specially are there."""
 
@@ -96,12 +99,12 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
         (
             *_machine(places, tmp),
             *_binds(places, writable),
-            *_protections(places.protected, writable, bool(policy.block_git_writes)),
-            *_kept_in_place(policy, places, writable),
+            *_protections(policy, places, writable),
             *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
             *_limits(policy),
+            *_group(policy),
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
             Seccomp(profile, watched=True, sockets=tuple(place.path for place in _sorted(places.sockets))),
@@ -171,27 +174,31 @@ def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
             yield Bind(path, may_write)
 
 
-def _protections(protected: Iterable[Place], writable: tuple[Place, ...], git: bool) -> Iterator[Operation]:
-    """Read-only over what is protected, and its parents held in place, so that none is moved aside."""
+def _protections(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
+    """Read-only over what is protected, and its parents held in place, so that none is moved aside.
+
+    Parents first: a mount on a directory covers what was mounted below it.
+    """
     tops = {place.path for place in writable}
-    found = set(protected)
-    if git:
+    found = set(places.protected)
+    if policy.block_git_writes:
         found |= {_git_directory(place) for place in found}
     inside = [place for place in _sorted(found) if place.path in tops or _within(place.path, tops)]
     protecting = {place.path for place in inside}
-    pins = {pin for place in inside for pin in _pins(place.path, tops)} - protecting - tops
-    for path in sorted(pins | protecting):
+    pins = {pin for place in inside for pin in _pins(place.path, tops)}
+    pins |= _kept_in_place(policy, places, tops)
+    for path in sorted((pins - tops) | protecting):
         if not _within(path, protecting):
             yield Protect(path) if path in protecting else Pin(path)
 
 
-def _kept_in_place(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Pin]:
-    """The parents of what is hidden by its path: one moved aside would be found there by the next pen."""
-    tops = {place.path for place in writable}
-    named = [
-        place.path for place in places.hidden if place.path in policy.hidden and _within(place.path, tops)
-    ]
-    yield from (Pin(path) for path in sorted({pin for path in named for pin in _parents(path, tops)} - tops))
+def _kept_in_place(policy: SandboxPolicy, places: Places, tops: set[str]) -> set[str]:
+    """The parents of what is hidden, or protected for where it lies: elsewhere the next pen would not do so,
+    and what is moved about while a pen is planned is seen nowhere. And those of ignore files, which are not
+    looked for everywhere."""
+    named = [*places.placed, *(place.path for place in places.hidden)]
+    named += [f"{directory}/*" for directory in policy.ignore_mapping]
+    return {pin for path in named if _within(path, tops) for pin in _parents(path, tops)}
 
 
 def _parents(path: str, tops: Collection[str]) -> Iterator[str]:
@@ -226,6 +233,11 @@ def _limits(policy: SandboxPolicy) -> Iterator[Limit]:
         yield Limit("nproc", policy.limits.processes)
     if policy.limits.memory is not None:
         yield Limit("data", policy.limits.memory)
+
+
+def _group(policy: SandboxPolicy) -> Iterator[Group]:
+    if policy.limits.memory is not None or policy.limits.processes is not None:
+        yield Group(policy.limits.memory, policy.limits.processes)
 
 
 def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:

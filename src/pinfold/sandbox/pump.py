@@ -14,10 +14,11 @@ import errno
 import os
 import select
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from pinfold.model.errors import InternalError
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
 from pinfold.sandbox.backend import Result
 from pinfold.sandbox.enforcement import Enforcement
@@ -29,7 +30,12 @@ REPORT = 1.0
 
 
 class Pump:
-    """The events of one command; `wait` gathers them."""
+    """The events of one command; `wait` gathers them.
+
+    INVARIANT: its descriptors belong to the one run of `events`, which closes them or gives them away at its
+    end. Other threads may end the command (`end_command`, `expire`), and use one of `streams` while they hold
+    `lock` and it is still there.
+    """
 
     def __init__(
         self,
@@ -49,9 +55,14 @@ class Pump:
         self.leave = leave
         self.nudge = nudge
         self.deadline = None if timeout is None else time.monotonic() + timeout
+        """Of the command; once it has ended, of what still comes from it."""
         self.timed_out = False
         self.killed: float | None = None
         self.exited: Exited | None = None
+        self.lock = threading.Lock()
+        self.taken = False
+        self.result: Result | None = None
+        self.failure: ConfinementError | None = None
         self.poll = select.poll()
         for descriptor in streams:
             os.set_blocking(descriptor, False)
@@ -60,6 +71,7 @@ class Pump:
         self.poll.register(end, select.POLLIN)
 
     def events(self) -> Iterator[Event]:
+        self._take()
         try:
             while self.streams or not self.exited:
                 ready = self.poll.poll(self._patience())
@@ -72,12 +84,28 @@ class Pump:
                     self.nudge()
                     if self._unreported() or self._late():
                         break
+        except ConfinementError as error:
+            self.failure = error
+            raise
         finally:
             self._close()
         if self.exited:
             yield self.exited
 
     def wait(self, cap: int | None, enforcement: Enforcement) -> Result:
+        """The same result each time; without output if that was taken by `events`."""
+        if self.result is None:
+            kept, truncated = ({}, False) if self.taken else self._gather(cap)
+            self.result = self._result(kept, truncated, enforcement)
+        return self.result
+
+    def _take(self) -> None:
+        with self.lock:
+            if self.taken:
+                raise ConfinementError("what a command does can be followed once, and somebody has")
+            self.taken = True
+
+    def _gather(self, cap: int | None) -> tuple[dict[Stream, bytearray], bool]:
         kept: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
         truncated = False
         for event in self.events():
@@ -86,13 +114,18 @@ class Pump:
                 room = len(event.data) if cap is None else max(0, cap - len(store))
                 truncated |= room < len(event.data)
                 store += event.data[:room]
+        return kept, truncated
+
+    def _result(self, kept: Mapping[Stream, bytearray], truncated: bool, enforcement: Enforcement) -> Result:
+        if self.failure:
+            raise self.failure
         if (end := self.exited) is None:
-            raise InternalError("a command's events ended before the command")
+            raise ConfinementError("somebody else follows this command, and it has not ended")
         return Result(
             end.exit_code,
             end.signal,
-            bytes(kept[Stream.STDOUT]),
-            bytes(kept[Stream.STDERR]),
+            bytes(kept.get(Stream.STDOUT, b"")),
+            bytes(kept.get(Stream.STDERR, b"")),
             end.timed_out,
             truncated,
             enforcement,
@@ -122,47 +155,67 @@ class Pump:
         if end is None:
             return
         self.poll.unregister(self.end)
-        self.exited = Exited(end.exit_code, end.signal, self.timed_out, end.cancelled)
-        self.deadline = time.monotonic() + GRACE
+        with self.lock:
+            self.exited = Exited(end.exit_code, end.signal, self.timed_out, end.cancelled)
+            self.deadline = time.monotonic() + GRACE
 
     def _unreported(self) -> bool:
         """Everything of the command was ended, yet nobody says so: whoever should is ended or stopped too."""
         if self.exited or self.killed is None or time.monotonic() < self.killed + REPORT:
             return False
-        self.exited = Exited(None, signal.SIGKILL, self.timed_out, not self.timed_out)
+        self.exited = self._killed()
         return True
+
+    def _killed(self) -> Exited:
+        return Exited(None, signal.SIGKILL, self.timed_out, not self.timed_out)
 
     def end_command(self) -> None:
         """Ends all that belongs to the command. From any thread."""
         self.kill()
         self.killed = time.monotonic()
 
+    def expire(self) -> None:
+        """Ends the command if its time is up. From any thread: whoever follows it may be slow, or nobody."""
+        with self.lock:
+            if self.exited or self.killed is not None or not self._is_late():
+                return
+            self.timed_out = True
+        self.end_command()
+
     def _late(self) -> bool:
         """Time is up: of the command, which is then ended, or of what it left behind, which is then left."""
-        if self.deadline is None or time.monotonic() < self.deadline:
-            return False
         if self.exited:
-            return True
-        self.timed_out, self.deadline = True, None
-        self.end_command()
+            return self._is_late()
+        self.expire()
         return False
+
+    def _is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _patience(self) -> float:
         """Milliseconds: never more than a while, since another thread may have ended the command."""
-        rest = REPORT if self.deadline is None else min(REPORT, self.deadline - time.monotonic())
+        deadline = self.deadline if self.exited or self.killed is None else None
+        rest = REPORT if deadline is None else min(REPORT, deadline - time.monotonic())
         return max(0.0, rest * 1000) + 0.5
 
     def _forget(self, descriptor: int) -> None:
         self.poll.unregister(descriptor)
-        del self.streams[descriptor]
-        os.close(descriptor)
+        with self.lock:
+            del self.streams[descriptor]
+            os.close(descriptor)
 
     def _close(self) -> None:
-        if self.exited is None:
-            self.kill()
-        if self.feed:
-            self.feed.close()
-            self.feed = None
-        self.leave(list(self.streams))
-        self.streams.clear()
-        os.close(self.end)
+        try:
+            if self.exited is None:
+                self.kill()
+                # Whoever followed it went away, and nobody has seen how it ended.
+                self.exited = self._killed()
+        finally:
+            if self.feed:
+                self.feed.close()
+                self.feed = None
+            with self.lock:
+                left = list(self.streams)
+                self.streams.clear()
+            self.leave(left)
+            os.close(self.end)

@@ -30,7 +30,7 @@ class Unstarted:
     def cancel(self) -> None:
         """It has ended already."""
 
-    def write(self, data: bytes) -> None:  # noqa: ARG002
+    def write(self, data: bytes) -> int:  # noqa: ARG002
         raise ConfinementError("this command has no terminal, or has ended")
 
     def resize(self, rows: int, columns: int) -> None:  # noqa: ARG002

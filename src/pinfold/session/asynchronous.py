@@ -5,8 +5,9 @@ A cancelled task cancels its command. Output is handed over in pieces and no fas
 
 import asyncio
 import queue
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
@@ -64,8 +65,13 @@ class AsyncSession:
         try:
             return AsyncExecution(await asyncio.shield(starting), self._threads)
         except asyncio.CancelledError:
-            starting.add_done_callback(_cancel_started)
+            starting.add_done_callback(self._end_started)
             raise
+
+    def _end_started(self, starting: "asyncio.Future[Execution]") -> None:
+        """Nobody waits for it any more: it is ended, and awaited, on a thread."""
+        if not starting.cancelled() and starting.exception() is None:
+            self._threads.submit(_end, starting.result())
 
     async def close(self) -> None:
         await asyncio.to_thread(self.session.close)
@@ -82,9 +88,18 @@ class AsyncSession:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _cancel_started(starting: "asyncio.Future[Execution]") -> None:
-    if not starting.cancelled() and starting.exception() is None:
-        starting.result().cancel()
+def _handed(taken: "queue.Queue[object]", event: object, is_gone: Callable[[], bool]) -> bool:
+    """Waits until there is room; False once nobody takes anything any more."""
+    while not is_gone():
+        with suppress(queue.Full):
+            taken.put(event, timeout=0.2)
+            return True
+    return False
+
+
+def _end(execution: Execution) -> None:
+    execution.cancel()
+    execution.wait()
 
 
 class AsyncExecution:
@@ -121,15 +136,15 @@ class AsyncExecution:
         def pump() -> None:
             try:
                 for event in self.execution.events():
-                    taken.put(event)
-                    loop.call_soon_threadsafe(more.set)
-                    if gone:
+                    if gone or not _handed(taken, event, lambda: gone):
                         return
+                    loop.call_soon_threadsafe(more.set)
             except BaseException as error:  # noqa: BLE001  (raised again where the events are taken)
-                taken.put(error)
+                _handed(taken, error, lambda: gone)
             finally:
-                taken.put(None)
-                loop.call_soon_threadsafe(more.set)
+                _handed(taken, None, lambda: gone)
+                with suppress(RuntimeError):  # the loop is closed: nobody waits
+                    loop.call_soon_threadsafe(more.set)
 
         pumping = loop.run_in_executor(self._threads, pump)
         try:
@@ -150,18 +165,14 @@ class AsyncExecution:
             gone = True
             if not pumping.done():
                 await self.cancel()
-                while not pumping.done():
-                    while not taken.empty():
-                        taken.get_nowait()
-                    await asyncio.sleep(0.005)
 
     async def cancel(self) -> None:
         """Ends the command and everything it started, daemons included."""
         await asyncio.to_thread(self.execution.cancel)
 
-    def write(self, data: bytes) -> None:
-        """Types on its terminal."""
-        self.execution.write(data)
+    def write(self, data: bytes) -> int:
+        """Types on its terminal; how many of the bytes it took for now."""
+        return self.execution.write(data)
 
     def resize(self, rows: int, columns: int) -> None:
         self.execution.resize(rows, columns)

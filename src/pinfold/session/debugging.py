@@ -1,11 +1,13 @@
 """What is written for whoever debugs a policy: see `audit.debug`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec import Raw
 
 from pinfold.audit.debug import DebugOutput
 from pinfold.audit.journal import storable
+from pinfold.model.errors import PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.convert import to_executor, to_json
 from pinfold.sandbox.backend import Request
@@ -27,7 +29,8 @@ class Debugging:
 
         def both(entry: int, end: End) -> None:
             after(entry, end)
-            self._write(entry, end, plan)
+            with suppress(PinfoldError):  # the command has run: its result must not be lost with this
+                self._write(entry, end, plan)
 
         return both
 

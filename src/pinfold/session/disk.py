@@ -17,25 +17,22 @@ MOST_MATCHES = 1_000
 LONGEST_PATH = 4_096
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
-MOST_DIRECTORIES = 20_000
+MOST_DIRECTORIES = 2_000_000
+"""Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
+file lies beyond any smaller number."""
 
 
 class Disk:
-    """The file system as it is now."""
+    """The file system as it is now, for one decision."""
 
     def __init__(self) -> None:
         # A line may name thousands of paths, and one decision asks for each of them many times.
         self.real = lru_cache(maxsize=65_536)(_real)
         self._was_asked = False
 
-    def forget(self) -> None:
-        """The disk may have changed since: called before each request."""
-        self.real.cache_clear()
-        self._was_asked = False
-
     @property
     def was_asked(self) -> bool:
-        """Whether anything was asked since `forget`."""
+        """Whether anything was asked."""
         return self._was_asked or self.real.cache_info().currsize > 0
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
@@ -84,7 +81,7 @@ def _real(path: str) -> str:
     """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
     try:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
 
 

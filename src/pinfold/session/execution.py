@@ -55,10 +55,16 @@ class Execution:
         """Output as it comes, the end last. A refused command has none."""
         if self._running is None:
             return
-        for event in self._running.events():
-            if isinstance(event, Exited):
-                self._tell(event, self._running.violations())
-            yield event
+        told = False
+        try:
+            for event in self._running.events():
+                if isinstance(event, Exited):
+                    self._tell(event, self._running.violations())
+                    told = True
+                yield event
+        finally:
+            if not told:  # whoever took them left, and with them the command ended
+                self._tell(Exited(None, None, cancelled=True), self._running.violations())
 
     def wait(self) -> Result:
         """Everything it wrote, once it has ended."""
@@ -85,9 +91,9 @@ class Execution:
         if self._running is not None:
             self._running.cancel()
 
-    def write(self, data: bytes) -> None:
-        """Types on its terminal."""
-        self._on_terminal().write(data)
+    def write(self, data: bytes) -> int:
+        """Types on its terminal; how many of the bytes it took for now."""
+        return self._on_terminal().write(data)
 
     def resize(self, rows: int, columns: int) -> None:
         self._on_terminal().resize(rows, columns)

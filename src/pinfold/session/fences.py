@@ -60,6 +60,7 @@ class Fences:
     def fenced(self) -> Pens:
         """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
         with self._lock:
+            self._lookout.require_sight()
             if self._pens is None:
                 try:
                     self._pens = _backend().open_session(self._roots, self._survey)
@@ -92,8 +93,7 @@ class Fences:
     def change_roots(self, roots: tuple[str, ...]) -> None:
         with self._lock:
             self._roots = roots
-            self._lookout.close()
-            self._lookout = self._new_lookout()
+            self._lookout.turn_to(Surveyor(roots, self._home))
             if self._pens is not None:
                 self._pens.change_roots(roots)
 

@@ -91,9 +91,10 @@ def git_helpers(directory: str) -> tuple[str, ...]:
     found = find_repository(directory)
     if found is None:
         return ()
-    inner = [find_repository(place) for place in _inner_repositories(found.top)]
+    places, doubts = _inner_repositories(found.top)
+    inner = [find_repository(place) for place in places]
     keys = [key for repository in (found, *inner) if repository for key in _helpers(repository)]
-    return tuple(dict.fromkeys(keys))
+    return tuple(dict.fromkeys((*keys, *doubts)))
 
 
 def _helpers(found: Repository) -> Iterator[str]:
@@ -105,20 +106,26 @@ def _helpers(found: Repository) -> Iterator[str]:
             yield f"hooks/{hook}"
 
 
-def _inner_repositories(top: str) -> Iterator[str]:
-    """Directories below `top` that are repositories themselves, as far as is looked."""
-    waiting = [top]
+def _inner_repositories(top: str) -> tuple[list[str], list[str]]:
+    """Directories below `top` that are repositories themselves, and what could not be looked at."""
+    waiting, found, doubts = [top], [], []
     for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
         try:
             with os.scandir(directory) as entries:
                 inside = [
                     entry for entry in entries if entry.name == ".git" or entry.is_dir(follow_symlinks=False)
                 ]
+        except FileNotFoundError:
+            continue
         except OSError:
+            doubts.append(f"whatever is in {directory}, which cannot be read")
             continue
         if directory != top and any(entry.name == ".git" for entry in inside):
-            yield directory
+            found.append(directory)
         waiting += [entry.path for entry in inside if entry.name not in (".git", "node_modules")]
+    if len(waiting) > MOST_DIRECTORIES:
+        doubts.append(f"whatever is beyond the {MOST_DIRECTORIES:,} directories that were looked at")
+    return found, doubts
 
 
 def find_repository(directory: str) -> Repository | None:

@@ -79,11 +79,18 @@ def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
 def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> Elsewhere:
     worktrees, name = os.path.split(directory)
     others = [
-        *(f"{common}/{each}" for each in os.listdir(common) if each not in SHARED),
-        *(f"{worktrees}/{each}" for each in os.listdir(worktrees) if each != name),
+        *(f"{common}/{each}" for each in _listed(common) if each not in SHARED),
+        *(f"{worktrees}/{each}" for each in _listed(worktrees) if each != name),
     ]
     closed = (NameRule(common, ELSEWHERE, but=SHARED), NameRule(worktrees, ELSEWHERE, but=(name,)))
     return Elsewhere((common,), (*others, *_existing(names)), (*closed, *names))
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []  # pruned just now, and nothing is left in it
 
 
 def _is_worktree(git: str, directory: str, common: str) -> bool:

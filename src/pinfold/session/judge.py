@@ -1,12 +1,15 @@
 """The first half of a session: parse, gather the facts, decide."""
 
 import os
+import sys
+from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+import pinfold
 from pinfold import shell
 from pinfold.model.decision import Decision
 from pinfold.model.errors import PolicyError
@@ -18,6 +21,7 @@ from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
+from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.state import state_directory
@@ -65,10 +69,10 @@ class Judge:
         self._withheld = (state_directory(environ),)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
-        self._disk = Disk()
+        self._lock = allocate_lock()
         self._ignore_files = IgnoreFiles(roots)
         self._inside_fence = is_inside_fence(environ)
-        self._answers: dict[RunCommand, _Answer] = {}
+        self._answers: dict[Request, _Answer] = {}
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
@@ -78,11 +82,16 @@ class Judge:
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        written = self._live.current()
-        if written is not self._last_settings[0]:
-            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
-            self._last_settings = written, spelled_out
-        return self._last_settings[1]
+        return self._now()[0]
+
+    def _now(self) -> tuple[Settings, SandboxPolicy]:
+        with self._lock:
+            written = self._live.current()
+            if written is not self._last_settings[0]:
+                spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
+                self._last_settings = written, spelled_out
+            settings = self._last_settings[1]
+            return settings, self._policy(settings)
 
     @property
     def last_settings(self) -> Settings:
@@ -97,7 +106,7 @@ class Judge:
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self._policy(self.settings)
+        return self._now()[1]
 
     def _policy(self, settings: Settings) -> SandboxPolicy:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
@@ -107,9 +116,21 @@ class Judge:
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
-            policy = replace(policy, hidden=tuple(hidden))
+            protected = dict.fromkeys((*policy.protected, *self._obeyed(settings, policy)))
+            policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             self._last_policy = (settings, mapping), policy
         return policy
+
+    def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
+        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
+        own code and interpreter, as where it is installed in the project's own virtual environment."""
+        words = (word for hook in settings.hooks.before_command for word in hook.command)
+        hooks = (os.path.join(self.home, os.path.expanduser(word)) for word in words)
+        # A project's own file is in its `.pinfold`, which is protected by its name.
+        files = (file for file in self._live.files if os.path.basename(os.path.dirname(file)) != ".pinfold")
+        paths = (*files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
+        writable = (*self.roots, *policy.additional_readwrite_paths)
+        return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 
     def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
         """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""
@@ -134,51 +155,48 @@ class Judge:
             self._parser = None
 
     def decided(self, request: Request) -> Decision:
-        settings = self.settings
-        policy = self._policy(settings)
-        known = self._answers.get(request) if isinstance(request, RunCommand) and not request.policy else None
-        if (
-            known
-            and known.settings is settings
-            and known.policy is policy
-            and known.trouble == self.fence_trouble
-        ):
+        settings, policy = self._now()
+        trouble = self.fence_trouble
+        known = self._answers.get(request) if _is_plain(request) else None
+        if known and (known.settings is settings and known.policy is policy and known.trouble == trouble):
             return known.decision
-        self._disk.forget()
-        facts = self._facts(request, settings)
+        disk = Disk()
+        facts = self._facts(request, policy, disk, trouble)
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be fenced, so it is judged once without them.
             sandboxed = decide(request, settings, facts).sandboxed
             facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
             return decide(request, settings, facts)
         decision = decide(request, settings, facts)
-        if isinstance(request, RunCommand) and not request.policy and not self._disk.was_asked:
+        if _is_plain(request) and not disk.was_asked:
             if len(self._answers) >= MOST_ANSWERS:
                 self._answers.clear()
-            self._answers[request] = _Answer(settings, policy, self.fence_trouble, decision)
+            self._answers[request] = _Answer(settings, policy, trouble, decision)
         return decision
 
-    def _facts(self, request: Request, settings: Settings) -> Facts:
+    def _facts(self, request: Request, policy: SandboxPolicy, disk: Disk, trouble: str) -> Facts:
         return Facts(
             cwd=self.start_of(request),
             roots=self.roots,
             home=self.home,
-            files=self._disk,
-            policy=self._policy(settings),
+            files=disk,
+            policy=policy,
             script=self._script(request),
             is_superuser=os.geteuid() == 0,
-            fence_available=not self.fence_trouble,
+            fence_trouble=trouble,
             inside_fence=self._inside_fence,
         )
 
     def _script(self, request: Request) -> Script:
         if not isinstance(request, RunCommand):
             return Script("")
-        if self._parser is None and self._has_parsed:
-            # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
-            self._parser = shell.Parser(warm=True)
-        self._has_parsed = True
-        return shell.parse(line_of(request), parser=self._parser)
+        with self._lock:
+            if self._parser is None and self._has_parsed:
+                # From the second line on, a parser is kept waiting: whoever asks twice will ask again.
+                self._parser = shell.Parser(warm=True)
+            self._has_parsed = True
+            parser = self._parser
+        return shell.parse(line_of(request), parser=parser)
 
     def start_of(self, request: Request) -> str:
         """The directory that a request starts in."""
@@ -198,6 +216,11 @@ class Judge:
             sandbox=sandboxed,
         )
         return ask_hooks(question, settings.hooks)
+
+
+def _is_plain(request: Request) -> bool:
+    """Whether nothing but the line and the settings decides: a directory of its own may be a link by now."""
+    return isinstance(request, RunCommand) and request.policy is None and request.cwd is None
 
 
 def _resolved(policy: SandboxPolicy) -> SandboxPolicy:

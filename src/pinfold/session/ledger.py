@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pinfold.audit.journal import Journal, JournalError, storable
+from pinfold.audit.journal import Journal, JournalError
 from pinfold.model.decision import Decision
 from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
@@ -10,6 +10,8 @@ from pinfold.model.request import RunCommand
 from pinfold.session.execution import End
 from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
+
+MOST_TROUBLES = 10
 
 
 class Ledger:
@@ -34,25 +36,25 @@ class Ledger:
         """The row of a run that is about to begin, or was refused."""
         reason = decision.reasons[0]
         data: dict[str, object] = {
-            "command": storable(command.command),
-            "cwd": storable(cwd),
+            "command": command.command,
+            "cwd": cwd,
             "decision": decision.verdict,
             "step": reason.step,
             "sandboxed": decision.sandboxed,
             "policy": self._row_of(decision.policy),
         }
         if command.argv is not None:
-            data["argv"] = [storable(word) for word in command.argv]
+            data["argv"] = command.argv
         if command.description:
-            data["description"] = storable(command.description)
+            data["description"] = command.description
         if reason.rule:
-            data["rule"] = storable(reason.rule)
+            data["rule"] = reason.rule
             data["where"] = str(reason.origin)
         if settlement:
             data["answer"] = settlement.answer
-            data["by"] = storable(settlement.by)
+            data["by"] = settlement.by
         if decision.widening:
-            data["widening"] = [[wish.field, storable(wish.value)] for wish in decision.widening]
+            data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
         return self.journal.append(self.session, "run" if allowed else "refused", data)
 
     def after(self, entry: int, end: End) -> None:
@@ -61,18 +63,19 @@ class Ledger:
             del told["violations"]
         self._try("end", told, entry)
 
-    def failed(self, entry: int, error: Exception) -> None:
-        self._try("end", {"error": storable(str(error))}, entry)
+    def failed(self, entry: int, error: BaseException) -> None:
+        self._try("end", {"error": str(error)}, entry)
 
     def _try(self, kind: str, data: Mapping[str, object], about: int) -> None:
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
-            self.troubles.append(str(error))  # it has happened: its result must not be lost with it
+            # It has happened: its result must not be lost with it.
+            self.troubles = [*self.troubles[1 - MOST_TROUBLES :], f"an end was not written down: {error.why}"]
 
     def _row_of(self, policy: SandboxPolicy) -> int:
         known, row = self._policy
-        if known is not policy:
+        if known is not policy and known != policy:
             from pinfold.policy.convert import to_json
 
             row = self.journal.append(self.session, "policy", {"policy": to_json(policy)})

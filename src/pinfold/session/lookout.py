@@ -40,16 +40,33 @@ class Lookout:
         self.known: list[tuple[SandboxPolicy, Found]] = []
         self.ended = threading.Event()
         self.thread: threading.Thread | None = None
+        self.trouble = ""
+        """Why the last round failed: until one succeeds, nothing new may begin."""
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         """What there is now; from here on this policy is looked after."""
         with self.lock:
             found = self.survey(policy)
             self._keep(policy, found)
+            self.trouble = ""
             if self.thread is None:
                 self.thread = threading.Thread(target=self._watch, name="pinfold-lookout", daemon=True)
                 self.thread.start()
             return found
+
+    def require_sight(self) -> None:
+        """Refuses to go on while the workspace cannot be looked at."""
+        if self.trouble:
+            self._go_round()  # it may have been a directory that went away just then
+        if self.trouble:
+            raise ConfinementError(
+                f"the workspace cannot be looked through, so nothing is run: {self.trouble}"
+            )
+
+    def turn_to(self, survey: Survey) -> None:
+        """Looks at other roots from now on; the policies that are looked after stay."""
+        with self.lock:
+            self.survey = survey
 
     def _keep(self, policy: SandboxPolicy, found: Found) -> None:
         self.known = [(each, then) for each, then in self.known if each != policy][-KEPT + 1 :]
@@ -59,21 +76,28 @@ class Lookout:
         patience = SECONDS
         while not self.ended.wait(patience):
             began = time.monotonic()
+            self._go_round()
+            patience = max(SECONDS, SHARE * (time.monotonic() - began))
+
+    def _go_round(self) -> None:
+        try:
             for policy, then in list(self.known):
                 self._look(policy, then)
             self.tend()
-            patience = max(SECONDS, SHARE * (time.monotonic() - began))
+            self.trouble = ""
+        except Exception as error:  # noqa: BLE001  (a lookout that ends would leave everything open)
+            self.trouble = f"{type(error).__name__}: {error}"
 
     def _look(self, policy: SandboxPolicy, then: Found) -> None:
         with self.lock:
-            try:
-                found = self.survey(policy)
-            except ConfinementError:
-                return  # the next pen of this policy is refused, and says why
+            found = self.survey(policy)
             if found == then or self.ended.is_set():
                 return
-            self._keep(policy, found)
         self.changed(policy, found)
+        # Only now: what could not be told is told again on the next round.
+        with self.lock:
+            if any(each == policy for each, _ in self.known):
+                self._keep(policy, found)
 
     def close(self) -> None:
         self.ended.set()

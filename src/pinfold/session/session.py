@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
-from pinfold.model.permission import Capability, PermissionNeeded, Settlement
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.judge import Judge, Talk, as_request, directory, line_of
+from pinfold.session.probe import fence_trouble
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Session:
         self._overrides = dict(overrides or {})
         self._talk = Talk(conversation, generation, model)
         self._lock = allocate_lock()
+        self._owner = os.getpid()
+        self._is_closed = False
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),))
@@ -85,8 +88,8 @@ class Session:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a person should know of the settings: what was not believed, and what was not looked at."""
-        return self._judge.notices
+        """What a person should know: what was not believed, not looked at, or not written down."""
+        return (*self._judge.notices, *(self._ledger.troubles if self._ledger else ()))
 
     @property
     def policy(self) -> SandboxPolicy:
@@ -125,37 +128,60 @@ class Session:
         self,
         request: RunCommand | str | Sequence[str],
         *,
+        cwd: str | None = None,
+        timeout: float | None = None,
         stdin: bytes | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> "Result":
         """Decides, asks if need be, runs, and gathers what came of it. A refusal is a result too."""
-        return self.start(request, stdin=stdin, environment=environment).wait()
+        return self.start(request, cwd=cwd, timeout=timeout, stdin=stdin, environment=environment).wait()
 
     def start(
         self,
         request: RunCommand | str | Sequence[str],
         *,
+        cwd: str | None = None,
+        timeout: float | None = None,
         stdin: bytes | int | None = None,
         environment: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
     ) -> "Execution":
         """The same, under way: take its events as they come. `terminal` is rows and columns of one."""
-        from pinfold.sandbox.backend import Request as Start
         from pinfold.session.execution import Execution
         from pinfold.session.result import is_allowed
 
-        command = as_command(request)
-        decision = self._decided(command)
-        settlement = self._settled(command, decision) if decision.verdict is Verdict.ASK else None
+        self._require_open()
+        require_texts(environment)
+        command = as_command(request, cwd, timeout)
+        decision, settlement = self._settled(command, self._decided(command))
         allowed = is_allowed(decision, settlement)
         entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)
         self._count(decision, allowed)
         if not allowed:
             return Execution(decision, settlement)
+        try:
+            return self._begun(entry, command, decision, settlement, stdin, environment, terminal)
+        except BaseException as error:
+            self.ledger.failed(entry, error)
+            raise
+
+    def _begun(
+        self,
+        entry: int,
+        command: RunCommand,
+        decision: Decision,
+        settlement: Settlement | None,
+        stdin: bytes | int | None,
+        environment: Mapping[str, str] | None,
+        terminal: tuple[int, int] | None,
+    ) -> "Execution":
+        from pinfold.sandbox.backend import Request as Start
+        from pinfold.session.execution import Execution
+
         policy = self._approved(decision)
         start = Start(
             command=command.argv if command.argv is not None else command.command,
-            policy=policy,
+            policy=self._of_the_pen(policy),
             cwd=self._judge.start_of(command),
             environment=environment,
             variables=self._judge.last_settings.environment_set,
@@ -168,23 +194,22 @@ class Session:
         debug = self._debugging(policy, start)
         pens = self.fences.fenced() if decision.sandboxed else self.fences.unfenced()
         began = monotonic()
-        try:
-            running = pens.start(start)
-        except ConfinementError as error:
-            self.ledger.failed(entry, error)
-            raise
+        running = pens.start(start)
         if debug:
-            after = debug.after(after, pens.plan(policy))
+            after = debug.after(after, pens.plan(start.policy))
         return Execution(decision, settlement, running, lambda end: after(entry, end), began)
 
     def close(self) -> None:
-        """Ends everything that runs in it."""
+        """Ends everything that runs in it; nothing runs in it afterwards."""
+        with self._lock:
+            fences, ledger = self._fences, self._ledger
+            self._fences = self._ledger = None
+            self._is_closed = True
         self._judge.close()
-        if self._fences is not None:
-            self._fences.close()
-        if self._ledger is not None:
-            self._ledger.close()
-        self._fences = self._ledger = None
+        if fences is not None:
+            fences.close()
+        if ledger is not None:
+            ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -192,8 +217,16 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ConfinementError("the session is closed; open another")
+        if os.getpid() != self._owner:
+            raise ConfinementError("this session belongs to the process that opened it; open another")
+
     def _decided(self, command: RunCommand) -> Decision:
         """The decision, with a fence that stands where it counts on one."""
+        # What kept a fence from standing may be gone by now: too many processes, for instance.
+        self._judge.fence_trouble = fence_trouble()
         decision = self._judge.check(command)
         if decision.sandboxed and decision.verdict is not Verdict.DENY:
             try:
@@ -203,7 +236,21 @@ class Session:
                 decision = self._judge.check(command)
         return decision
 
-    def _settled(self, command: RunCommand, decision: Decision) -> Settlement:
+    def _settled(self, command: RunCommand, decision: Decision) -> tuple[Decision, Settlement | None]:
+        """The decision that counts once a person has answered, and the answer."""
+        if decision.verdict is not Verdict.ASK:
+            return decision, None
+        settlement = self._asked(command, decision)
+        # A person takes their time: what was denied meanwhile is denied, and nothing else was approved.
+        now = self._decided(command)
+        if now.verdict is Verdict.DENY or (now.widening, now.sandboxed) == (
+            decision.widening,
+            decision.sandboxed,
+        ):
+            return now, settlement if now.verdict is Verdict.ASK else None
+        return decision, Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+
+    def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
         from pinfold.approval import settle
 
         return settle(
@@ -226,6 +273,12 @@ class Session:
 
         return with_approved(decision.policy, decision.widening, self._judge.last_settings.cap)
 
+    def _of_the_pen(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """What a pen is built by: the time a command may take is not part of it."""
+        usual = self._judge.policy.limits
+        limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
+        return policy if limits == policy.limits else replace(policy, limits=limits)
+
     def _debugging(self, policy: SandboxPolicy, start: "Start") -> "Debugging | None":
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""
         if not policy.debug_output_dir:
@@ -243,6 +296,7 @@ class Session:
 
     @property
     def fences(self) -> "Fences":
+        self._require_open()
         with self._lock:
             if self._fences is None:
                 from pinfold.session.fences import Fences
@@ -252,6 +306,7 @@ class Session:
 
     @property
     def ledger(self) -> "Ledger":
+        self._require_open()
         with self._lock:
             if self._ledger is None:
                 from pinfold.session.ledger import Ledger
@@ -267,11 +322,29 @@ def _start_of(roots: tuple[str, ...]) -> str:
     return here if inside else roots[0]
 
 
-def as_command(request: RunCommand | str | Sequence[str]) -> RunCommand:
+def as_command(
+    request: RunCommand | str | Sequence[str], cwd: str | None = None, timeout: float | None = None
+) -> RunCommand:
     wanted = as_request(request)
     if not isinstance(wanted, RunCommand):
         raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
-    return replace(wanted, command=line_of(wanted))
+    if timeout is not None and not 0 < timeout < float("inf"):
+        raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
+    return replace(
+        wanted,
+        command=line_of(wanted),
+        cwd=wanted.cwd if cwd is None else cwd,
+        timeout=wanted.timeout if timeout is None else timeout,
+    )
+
+
+def require_texts(environment: Mapping[str, str] | None) -> None:
+    """Refuses what no program can be given, before anything is written down of a run."""
+    for name, value in (environment or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"the environment holds texts, not {name!r}: {value!r}")
+        if "\0" in name + value or "=" in name or not name:
+            raise ValueError(f"no program can be given a variable {name!r} with this value")
 
 
 def _capability(decision: Decision) -> Capability:

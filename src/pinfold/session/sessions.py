@@ -16,6 +16,7 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
+from pinfold.audit.journal import storable
 from pinfold.model.errors import PinfoldError
 from pinfold.session.state import state_directory
 
@@ -38,17 +39,31 @@ class Living(Struct, frozen=True):
 def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
     """Notes that this process has a session; the handle is for `unregister`."""
     directory = _directory(environ)
-    os.makedirs(directory, 0o700, exist_ok=True)
     path = os.path.join(directory, f"{_safe(id)}.json")
     pid = os.getpid()
-    session = Living(id, pid, _began(pid) or "", _boot(), tuple(roots), time.time())
-    # Under another name first, so that nobody ever reads half of it.
-    temporary = f"{path}.{pid}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(session))
-    os.replace(temporary, path)
+    told = tuple(storable(root) for root in roots)
+    session = Living(id, pid, _began(pid) or "", _boot(), told, time.time())
+    try:
+        _write(path, f"{path}.{pid}", msgspec.json.encode(session))
+    except OSError as error:
+        raise PinfoldError(
+            f"the session cannot be noted in {directory}, so nothing is run: {error.strerror}; "
+            "make room or set the directory right"
+        ) from None
     return path
+
+
+def _write(path: str, temporary: str, data: bytes) -> None:
+    """Under another name first, so that nobody ever reads half of it."""
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
 
 
 def unregister(handle: str) -> None:

@@ -20,6 +20,8 @@ from pinfold.session.walk import Walk
 REMEMBERED = 4
 """How many sets of rules are remembered, each with its walk."""
 
+BEHIND_LINK = "a link with a protected name leads there"
+
 _Rules = tuple[tuple[str, ...], tuple[NameRule, ...], tuple[object, ...]]
 
 
@@ -44,18 +46,21 @@ class Surveyor:
         away = [elsewhere(git, tops, rules) for git in gits] if rules and not policy.block_git_writes else []
         away += [bare(path, rules) for path, each in looked.items() if each.is_bare]
         protected = [path for each in seen for path in each.protected]
+        linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
         protected += [path for each in away for path in each.protected]
+        hidden = {
+            *self._led(path for each in seen for path in each.hidden),
+            *(path for path in hiding.paths if _may_exist(path)),
+        }
         return Found(
-            protected=tuple(sorted(set(self._led(protected)))),
-            hidden=tuple(
-                sorted(
-                    {
-                        *self._led(path for each in seen for path in each.hidden),
-                        *(path for path in hiding.paths if _may_exist(path)),
-                    }
-                )
+            protected=tuple(sorted(set(self._led(path for path in protected if os.path.lexists(path))))),
+            hidden=tuple(sorted(hidden)),
+            placed=(
+                *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
+                *(f"{path}/HEAD" for path, each in looked.items() if each.is_bare and rules),
             ),
-            names=tuple(dict.fromkeys((*rules, *(rule for each in away for rule in each.names)))),
+            closed=tuple(sorted(path for each in seen for path in each.closed)),
+            names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
 
@@ -73,12 +78,30 @@ class Surveyor:
     def _led(self, paths: Iterable[str]) -> Iterator[str]:
         """The paths, where links lead for those that are links."""
         for path in paths:
-            if not os.path.islink(path):
-                yield path
-            elif is_covered(target := os.path.realpath(path), (*self.roots, self.home)) and not any(
-                is_covered(own, (target,)) for own in (*self.roots, self.home)
-            ):
+            target = _target(path) if os.path.islink(path) else path
+            if target == path or (target and self._may_stand_for(target, (*self.roots, self.home))):
                 yield target
+
+    def _rules_beyond(self, path: str, tops: tuple[str, ...]) -> Iterator[NameRule]:
+        """Where a link to something protected leads: there, too, it must not be made."""
+        if os.path.islink(path) or not os.path.lexists(path):
+            target = _target(path)
+            if target and target != path and self._may_stand_for(target, tops):
+                yield NameRule(target, BEHIND_LINK)
+
+    def _may_stand_for(self, target: str, places: tuple[str, ...]) -> bool:
+        return is_covered(target, places) and not any(
+            is_covered(own, (target,)) for own in (*self.roots, self.home)
+        )
+
+
+def _target(path: str) -> str:
+    """Where a path leads, empty if nowhere: commands can make chains of links longer than Python's stack, and
+    than the kernel follows."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, RecursionError):
+        return ""
 
 
 def _may_exist(path: str) -> bool:

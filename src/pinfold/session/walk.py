@@ -6,9 +6,9 @@ Facts that shape it:
   set back. So a directory that has not changed is not listed again.
 - File systems keep that time in steps, some of 2 seconds: a directory that changed just before it was listed
   is listed again the next time.
-- A command may close a directory (chmod 000) and open it again once nobody looks. So a directory that cannot
-  be listed is as it was when it could; one that never could is hidden, unless it belongs to somebody else,
-  whose it stays inside as well.
+- A command may close a directory (chmod 000) and open it again once nobody looks, and may have put anything
+  into it before, whatever was seen there earlier. So a directory that cannot be listed is told apart, unless
+  it belongs to somebody else, whose it stays inside as well.
 
 Links are never followed: what a link leads to is the caller's question. Beyond `MOST_ENTRIES` names, or
 `MOST_FOUND` finds, the walk refuses: whatever was not looked at could be a secret, and hiding all the rest
@@ -16,7 +16,6 @@ would break a workspace without a word.
 """
 
 import os
-import re
 import time
 from typing import NamedTuple
 
@@ -31,8 +30,6 @@ SETTLED = 3_000_000_000
 CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 """Made by git alone, tens of thousands of them, and named by hashes and branches."""
 BARE = frozenset(("HEAD", "objects", "refs"))
-_ODD = re.compile(r"[^-a-z0-9_.+,@= ()\[\]{}#%&$!'/]|[. ](?:/|$)").search
-"""What some of many names, with slashes between them, has that `folded` changes, but for its case."""
 
 Mark = tuple[int, int, int]
 
@@ -59,6 +56,8 @@ class Seen(NamedTuple):
     gits: tuple[str, ...] = ()
     """Things called `.git` that are no directories."""
     entries: int = 0
+    closed: tuple[str, ...] = ()
+    """The directory itself, if it is ours and could not be listed."""
     is_bare: bool = False
     """Whether git would take the directory itself for a repository, although it is not called `.git`."""
 
@@ -82,7 +81,7 @@ class Walk:
             found[step.path] = seen
             waiting += seen.below
             entries += seen.entries
-            finds += len(seen.protected) + len(seen.hidden)
+            finds += len(seen.protected) + len(seen.hidden) + len(seen.closed)
             if entries > MOST_ENTRIES or finds > MOST_FOUND:
                 raise ConfinementError(_too_much(entries > MOST_ENTRIES))
         self.seen = found
@@ -108,7 +107,7 @@ class Walk:
         except (FileNotFoundError, NotADirectoryError):
             return Seen(None)
         except OSError:
-            return known or self._unreadable(step.path)
+            return self._unreadable(step.path)
 
     @staticmethod
     def _unreadable(path: str) -> Seen:
@@ -116,7 +115,7 @@ class Walk:
             owner = os.stat(path, follow_symlinks=False).st_uid
         except OSError:
             owner = os.geteuid()
-        return Seen(None, hidden=(path,) if owner == os.geteuid() else ())
+        return Seen(None, closed=(path,) if owner == os.geteuid() else ())
 
     def _listed(self, step: Step, mark: Mark | None) -> Seen:
         with os.scandir(step.path) as entries:
@@ -127,7 +126,7 @@ class Walk:
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
         noted = (
-            bool(_ODD(lowered))
+            _is_odd(lowered)
             or not step.names.keys().isdisjoint(lowered.split("/"))
             or (step.inside_git and bool(step.names))
         )
@@ -190,9 +189,20 @@ class Walk:
             only = step.only_named or (step.inside_git and folded(entry.name) in CONTENT_OF_GIT)
             below.append(self._step(entry.path, inside_git)._replace(only_named=only))
         elif entry.is_symlink():
-            # What the host finds by that link.
-            ways = ("/".join((entry.path, *match.rest)) for match in met)
-            protected += [way for way in ways if os.path.lexists(way)]
+            # What the host finds by that link, now or once somebody has made it.
+            protected += ["/".join((entry.path, *match.rest)) for match in met]
+
+
+def _is_odd(names: str) -> bool:
+    """Whether `folded` changes more than the case of some of these, which have slashes between them."""
+    return (
+        not names.isascii()
+        or ":" in names
+        or "~" in names
+        or "./" in names
+        or " /" in names
+        or names.endswith((".", " "))
+    )
 
 
 def _too_much(entries: bool) -> str:

@@ -53,13 +53,18 @@ class Live:
         """Why some files are not in force as they are now: one line each."""
         return tuple(map(str, self._troubles))
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every path that settings are read from, or would be if it were there."""
+        return tuple(path for path, _ in self._marks)
+
     def current(self) -> Settings:
         marks = self._look()
         if marks != self._marks:
-            # The marks are older than what is read now: a change during the reading is seen next time.
-            self._marks = marks
             told = self.troubles
             self._settings = self._renewed()
+            # The marks are older than what was read: a change during the reading is seen next time.
+            self._marks = marks
             for trouble in self._troubles:
                 if self._report is not None and str(trouble) not in told:
                     self._report(trouble)

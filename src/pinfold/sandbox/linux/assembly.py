@@ -45,19 +45,19 @@ def assemble(
     builder = Builder()
     rest = [operation for operation in operations if not builder.apply(operation)]
     ours, inside = channel.pair()
-    leave_inside(pids, lambda: end_with(lambda: spawner.serve(theirs, inside, rest, filters), theirs))
+    leave_inside(pids, lambda: spawner.serve(theirs, inside, rest, filters), theirs)
     theirs.close()
     inside.close()
     if any(operation[0] == "seccomp" and operation[2] for operation in rest):
         warden.serve(ours, host, proc, bound, operations, names)
 
 
-def leave_inside(pids: int, serve: Callable[[], None]) -> None:
+def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> None:
     """A process whose parent ends at once, inside the pid namespace, so that init becomes it.
 
     Preconditions: SIGCHLD is ignored, so that the parent is reaped by the kernel.
     """
-    failed: list[OSError] = []
+    failed: list[Exception] = []
     done = allocate_lock()
     done.acquire()
 
@@ -65,12 +65,8 @@ def leave_inside(pids: int, serve: Callable[[], None]) -> None:
         try:
             setns(pids)
             if os.fork() == 0:
-                try:
-                    if os.fork() == 0:
-                        serve()
-                finally:
-                    os._exit(0)
-        except OSError as error:
+                end_with(lambda: serve() if os.fork() == 0 else None, keeper)
+        except Exception as error:  # noqa: BLE001  (it is raised again below, by who waits for this)
             failed.append(error)
         done.release()
 

@@ -14,7 +14,7 @@ from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.linux.session import LinuxSession
 
 PENDING = (Layer.MEMORY,)
-"""What only cgroups will close: accepted until they are there, and named in every result."""
+"""What only a delegated cgroup closes: accepted where there is none, and named in every result."""
 
 
 class LinuxBackend:

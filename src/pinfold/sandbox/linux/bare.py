@@ -4,12 +4,16 @@ Facts about git (setup.c, is_git_directory): whoever runs git somewhere runs it 
 that has a valid `HEAD` and, in itself or where its `commondir` leads, `objects` and `refs`; and git then runs
 what the configuration and the hooks there name. No protected name is needed for that: `config` and `hooks`
 are anybody's. So the last of the names that make such a directory is refused, whichever it is.
+What is a git directory by its name (`.git`, and those of modules in it) may have them all, since its
+configuration and hooks are protected there. So it must not get another name; and nothing else that lies in
+one is one.
 """
 
 import os
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pinfold.model.names import GIT, Match, Matches, NameRule, folded
+from pinfold.model.names import GIT, Match, Matches, NameRule, components, unnested
 
 if TYPE_CHECKING:
     from pinfold.sandbox.linux.spots import Spot
@@ -28,9 +32,18 @@ def completes(spot: "Spot") -> Matches:
     if spot.key not in COMPLETED_BY:  # which is so of nearly all
         return ()
     groups = COMPLETED_BY.get(os.fsdecode(spot.name.rstrip(b"/")).lower())
-    if groups is None or GIT in map(folded, spot.place.path.split("/")):
+    if groups is None or is_git_by_name(spot.place.path):
         return ()
     return (Match(RULE),) if any(all(_is_there(spot, name) for name in group) for group in groups) else ()
+
+
+def is_git_by_name(path: str) -> bool:
+    return unnested(components(path))[0][-1:] == [GIT]
+
+
+def is_repository(names: Collection[str]) -> bool:
+    """Whether a directory with these names in it is one for git."""
+    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
 
 
 def _is_there(spot: "Spot", name: str) -> bool:

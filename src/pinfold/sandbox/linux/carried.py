@@ -1,9 +1,11 @@
 """What a directory that is moved would carry along: a protected name of where it is or of where it comes."""
 
 import os
+from itertools import islice
 
 from pinfold.kernel import quick
 from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, folded
+from pinfold.sandbox.linux.bare import RULE, is_git_by_name, is_repository
 from pinfold.sandbox.linux.spots import Spot
 
 MOST_INSIDE = 10_000
@@ -13,7 +15,7 @@ UNSEEN = "what it holds cannot be told"
 
 def carried(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
     """The protected name that a directory has in it, or would have at another spot."""
-    if spot.matches() or GIT in components(spot.path):
+    if spot.matches() or GIT in components(spot.path) or GIT in components(source.path):
         return _inner(matcher, source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
     return None
 
@@ -27,7 +29,10 @@ def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: l
     if inner < 0:
         return Match(NameRule(path, UNSEEN))
     try:
-        with os.scandir(inner) as entries:
+        with os.scandir(inner) as listed:
+            entries = list(islice(listed, left[0] + 1))
+            if not is_git_by_name(path) and is_repository([entry.name for entry in entries]):
+                return Match(RULE)
             for entry in entries:
                 left[0] -= 1
                 found = children.get(folded(entry.name), ())

@@ -44,7 +44,8 @@ class PennedCommand:
         self.is_closed = is_closed
         self.ended = ended
         self.drain = drain
-        self.violations = violations
+        self.ask_violations = violations
+        self.refused: dict[tuple[str, str], Violation] = {}
         self.status = status
         self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
@@ -58,17 +59,26 @@ class PennedCommand:
         violations = self.violations()
         return replace(result, violations=violations) if violations else result
 
+    def violations(self) -> tuple[Violation, ...]:
+        for violation in self.ask_violations():
+            self.refused[violation.operation, violation.path] = violation
+        return tuple(self.refused.values())
+
     def cancel(self) -> None:
         self.cancelled = True
         self.pump.end_command()
 
-    def write(self, data: bytes) -> None:
-        os.write(self._terminal(), data)
+    def write(self, data: bytes) -> int:
+        # It does not block: BlockingIOError says that the command does not read.
+        with self.pump.lock:
+            return os.write(self._terminal(), data)
 
     def resize(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
+        with self.pump.lock:
+            fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
 
     def _terminal(self) -> int:
+        """Preconditions: the pump's lock is held, so that it stays ours."""
         if self.terminal is None or self.terminal not in self.pump.streams:
             raise ConfinementError("this command has no terminal, or has ended")
         return self.terminal

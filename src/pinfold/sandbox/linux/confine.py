@@ -48,9 +48,12 @@ def confine(operation: tuple[object, ...], filters: Filters) -> int | None:
 
 def set_limit(kind: int, value: int) -> None:
     """Lowers a limit; one that is lower already stays."""
-    _, hard = resource.getrlimit(kind)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
+    try:
+        _, hard = resource.getrlimit(kind)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+    except OSError as error:
+        raise OSError(error.errno, f"setrlimit: {error.strerror}") from None
 
 
 def drop_powers() -> None:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 
 from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.failure import words_of
 
 
 def end_with(work: Callable[[], None], keeper: socket.socket) -> None:
@@ -16,6 +17,6 @@ def end_with(work: Callable[[], None], keeper: socket.socket) -> None:
         pass
     except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
         with contextlib.suppress(channel.Closed, OSError):
-            channel.send(keeper, ("failed", f"{type(error).__name__}: {error}"))
+            channel.send(keeper, ("failed", words_of(error)))
     finally:
         os._exit(0)

@@ -13,9 +13,9 @@ from pinfold.kernel import netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import drop_powers
-from pinfold.sandbox.linux.replies import KILL, LEFT
+from pinfold.sandbox.linux.replies import LEFT, MOST_PROCESSES, REQUEST
 from pinfold.sandbox.linux.rooms import build_rooms
-from pinfold.sandbox.linux.tags import kill_tagged
+from pinfold.sandbox.linux.tags import bound, kill_tagged
 
 NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
 """In the order in which a pen joins them: the user namespace first gives the right to the others."""
@@ -36,7 +36,14 @@ def serve(control: socket.socket) -> None:
     channel.send(control, ("ready",), tuple(held))
     for descriptor in held:
         os.close(descriptor)
+    most = MOST_PROCESSES
     while True:
-        request, _ = channel.receive_bytes(control, KILL.size)
-        (tag,) = KILL.unpack(request)
-        control.send(LEFT.pack(kill_tagged(tag, pid_max)))
+        request, _ = channel.receive_bytes(control, REQUEST.size)
+        tag, wanted = REQUEST.unpack(request)
+        left = 0
+        if tag:
+            left = kill_tagged(tag, pid_max, most)
+        elif pid_max is not None:
+            most = wanted
+            bound(pid_max, (str(most).encode(),))
+        control.send(LEFT.pack(left))

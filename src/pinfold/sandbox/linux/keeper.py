@@ -32,7 +32,9 @@ from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
 from pinfold.sandbox.linux.ending import end_with
+from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.filters import compiled, filters_of
+from pinfold.sandbox.linux.groups import KEEPER, Groups
 from pinfold.sandbox.seccomp import STREAMS
 
 NEW = (
@@ -49,39 +51,53 @@ IDLE = 0.05
 """Seconds without a request after which the next pen's builder is started: not while a command begins."""
 
 
-class Failed(Exception):  # noqa: N818
-    """What was asked for could not be made; the text says why."""
-
-
 def main() -> None:
     """Serves the host whose end of the socket is our standard input."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    set_name("pinfold-keeper")
+    set_name(KEEPER)
     control = socket.socket(fileno=os.dup(0))
+    try:
+        try:
+            host = settle(control)
+        except OSError as error:
+            channel.receive(control)
+            channel.send(control, ("failed", words_of(error)))
+            sys.exit(1)
+        # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
+        gc.freeze()
+        keeper = Keeper(control)
+        keeper.prepare()
+        try:
+            serve(keeper, host)
+        finally:
+            keeper.remove_groups()
+    except channel.Closed:
+        sys.exit(0)
+
+
+def settle(control: socket.socket) -> int:
+    """Leaves behind what the host gave us but the way to it; its pidfd."""
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     # posix_spawn passes on whatever the host has left inheritable.
     close_all_but({0, 1, 2, control.fileno()})
-    host = os.pidfd_open(os.getppid())
     os.chdir("/")
-    # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
-    gc.freeze()
-    keeper = Keeper(control)
-    keeper.prepare()
+    return os.pidfd_open(os.getppid())
+
+
+def serve(keeper: "Keeper", host: int) -> None:
+    """Answers while the host lives, and gets ready for the next pen while it is silent."""
     poll = select.poll()
-    poll.register(control, select.POLLIN)
+    poll.register(keeper.control, select.POLLIN)
     poll.register(host, select.POLLIN)
-    try:
-        while True:
-            ready = poll.poll(None if keeper.is_prepared() else IDLE * 1000)
-            if any(descriptor == host for descriptor, _ in ready):
-                return
-            if ready:
-                keeper.answer()
-            else:
-                keeper.prepare_pen()
-    except channel.Closed:
-        sys.exit(0)
+    while True:
+        ready = poll.poll(None if keeper.is_prepared() else IDLE * 1000)
+        if any(descriptor == host for descriptor, _ in ready):
+            return
+        if ready:
+            keeper.answer()
+        else:
+            keeper.prepare_pen()
 
 
 class Builder(NamedTuple):
@@ -100,6 +116,7 @@ class Keeper:
         """Each session's init, by pidfd, and the namespaces that its pens join."""
         self.pens: dict[int, int] = {}
         """Each pen's spawner, by pidfd."""
+        self.groups = Groups()
         self.last = 0
         self.ready: list[tuple[int, int, int]] = []
         """Sessions made before anybody asked."""
@@ -130,8 +147,8 @@ class Keeper:
         request, _ = channel.receive(self.control)
         try:
             reply, descriptors = self.do(request)
-        except (Failed, OSError) as error:
-            reply, descriptors = ("failed", str(error)), ()
+        except Exception as error:  # noqa: BLE001  (a fault in one answer must not end every session)
+            reply, descriptors = ("failed", words_of(error)), ()
         channel.send(self.control, reply, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -143,12 +160,21 @@ class Keeper:
                 return ("made", number, pid), (ours,)
             case ("pen", int(session), tuple(operations), tuple(names)):
                 host, wardens = channel.pair()
+                limits = [operation[1:] for operation in operations if operation[0] == "group"]
+                operations = tuple(operation for operation in operations if operation[0] != "group")
                 with wardens:
                     way = self.asked(session, (operations, filters_of(operations), names), wardens)
                 pid, ours, _ = finish(way)
                 self.last += 1
                 self.pens[self.last] = pidfd_open(pid)
                 self.latest = session
+                try:
+                    for memory, processes in limits:
+                        self.groups.hold(self.last, pid, memory, processes)
+                except (Failed, OSError):
+                    self.close(self.last)
+                    os.close(ours)
+                    raise
                 return ("made", self.last, pid), (ours, host.detach())
             case ("close", int(number)):
                 self.close(number)
@@ -187,12 +213,21 @@ class Keeper:
             way.close()  # which it ends with
             wait_ended(process)
             os.close(process)
-        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number)]
+        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number, -1)]
+        if descriptors == [-1]:
+            raise Failed(f"there is no session or pen {number}")
         with contextlib.suppress(ProcessLookupError):
             pidfd_send_signal(descriptors[0], signal.SIGKILL)
         wait_ended(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
+        self.groups.let_go(number)
+
+    def remove_groups(self) -> None:
+        """Our end is everybody's; but a group is removed by hand, once all in it have ended."""
+        if self.groups.made:
+            for number in (*self.sessions, *self.pens):
+                self.close(number)
 
 
 def wait_ended(process: int) -> None:

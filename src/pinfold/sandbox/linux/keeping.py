@@ -45,7 +45,10 @@ class Keeping:
         self.owner = os.getpid()
         if not sys.executable:
             raise ConfinementError("this Python does not know its own program, so no keeper can be started")
-        self.control, theirs = channel.pair()
+        try:
+            self.control, theirs = channel.pair()
+        except OSError as error:
+            raise ConfinementError(f"the keeper could not be started: {error}; nothing was run") from None
         try:
             self.pid = os.posix_spawn(
                 sys.executable,
@@ -62,7 +65,7 @@ class Keeping:
             self.process = os.pidfd_open(self.pid)
         except OSError as error:
             self.control.close()
-            raise ConfinementError(f"the keeper could not be started: {error}") from None
+            raise ConfinementError(f"the keeper could not be started: {error}; nothing was run") from None
         finally:
             theirs.close()
 
@@ -78,7 +81,9 @@ class Keeping:
             case ("made", int(number), int(pid)):
                 return number, pid, [socket.socket(fileno=descriptor) for descriptor in descriptors]
             case ("failed", str(why)):
-                raise ConfinementError(f"no pen could be made: {why}")
+                raise ConfinementError(
+                    f"no pen could be made: {why}; nothing was run; `pinfold doctor` says what is missing"
+                )
         raise ConfinementError("the keeper gave no answer that is known")
 
     def close(self, number: int) -> None:

@@ -6,7 +6,7 @@ Whether namespaces can be had shows when the first session is made; it stops wit
 
 import os
 
-from pinfold.kernel import landlock, seccomp
+from pinfold.kernel import cgroups, landlock, seccomp
 from pinfold.model.machine import Layer, Machine
 
 TRIED_LATER = Layer(True)
@@ -17,6 +17,7 @@ def ask_machine() -> Machine:
     filters = seccomp.has_flags(0)
     listens = seccomp.has_flags(seccomp.FILTER_FLAG_NEW_LISTENER)
     patiently = seccomp.has_flags(seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV)
+    place = cgroups.find()
     return Machine(
         release=uname.release,
         architecture=uname.machine,
@@ -36,8 +37,8 @@ def ask_machine() -> Machine:
         cgroup_namespace=TRIED_LATER,
         fresh_proc=TRIED_LATER,
         overlay=TRIED_LATER,
-        cgroup=TRIED_LATER,
-        cgroup_path="",
+        cgroup=Layer(not place.trouble, place.trouble),
+        cgroup_path=place.path,
         yama=-1,
         apparmor_restricts_user_namespaces=False,
     )

@@ -12,6 +12,7 @@ Facts that shape it:
   we stop.
 """
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -74,14 +75,17 @@ class Builder:
 
     def _hide(self, path: str) -> None:
         try:
-            with Held(self.new, path) as target:
-                stand_in = EMPTY if stat.S_ISDIR(os.fstat(target).st_mode) else VOID
-                self._put(mounts.AT_FDCWD, target, "", READ_ONLY, stand_in)
+            held = Held(self.new, path)
         except FileNotFoundError:
             return
-        except PermissionError:
-            if any(path.startswith(f"{root}/") for root in self.writable):
+        except PermissionError as error:
+            # Any other trouble than a directory that we may not search (EACCES) would be ours alone.
+            if error.errno != errno.EACCES or any(path.startswith(f"{root}/") for root in self.writable):
                 raise
+            return
+        with held as target:
+            stand_in = EMPTY if stat.S_ISDIR(os.fstat(target).st_mode) else VOID
+            self._put(mounts.AT_FDCWD, target, "", READ_ONLY, stand_in)
 
     def _cover(self, path: str, source: str, attributes: int) -> None:
         with Held(self.new, path) as target:

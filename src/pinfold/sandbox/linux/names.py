@@ -39,6 +39,8 @@ AT_SYMLINK_FOLLOW = 0x400
 O_TMPFILE = os.O_TMPFILE
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
+MODE = 0o3777
+"""Not what makes a program run as its owner, as with chmod (`seccomp.profile`)."""
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
 """No link is followed at the end."""
@@ -114,7 +116,7 @@ class Names:
 
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
         # Of a register the kernel takes what fits the argument's type.
-        flags, mode = flags & ALL_FLAGS, mode & 0o7777
+        flags, mode = flags & ALL_FLAGS, mode & MODE
         if flags & O_TMPFILE == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
         path = caller.text(address)
@@ -201,7 +203,7 @@ class Names:
         spot = self._wanted(caller, "mkdir", base, address)
         if spot is None or self.judge(caller, "mkdir", spot, directory=True) or not self._ready(caller, mode):
             return
-        os.mkdir(spot.name, mode & 0o7777, dir_fd=spot.directory)
+        os.mkdir(spot.name, mode & MODE, dir_fd=spot.directory)
         caller.succeed()
 
     def mknod(self, caller: Caller, base: int, address: int, mode: int) -> None:
@@ -210,7 +212,7 @@ class Names:
         spot = self._wanted(caller, "mknod", base, address)
         if spot is None or self.judge(caller, "mknod", spot) or not self._ready(caller, mode):
             return None
-        os.mknod(spot.name, mode & 0o177777, dir_fd=spot.directory)
+        os.mknod(spot.name, mode & (0o170000 | MODE), dir_fd=spot.directory)
         return caller.succeed()
 
     def symlink(self, caller: Caller, target: int, base: int, address: int) -> None:

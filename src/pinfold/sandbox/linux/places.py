@@ -16,6 +16,7 @@ def look(
     protected: Iterable[str] = (),
     hidden: Iterable[str] = (),
     writable: Iterable[str] = (),
+    placed: tuple[str, ...] = (),
 ) -> Places:
     """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
     return Places(
@@ -25,6 +26,7 @@ def look(
         sockets=_found(policy.unix_sockets),
         protected=_found(protected),
         hidden=_found(hidden),
+        placed=placed,
         machine=tuple(
             path
             for path in (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)

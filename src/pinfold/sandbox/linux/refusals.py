@@ -11,6 +11,8 @@ from contextlib import suppress
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux import channel
 
+LAST_WORDS = 0
+"""The tag of a record that tells the warden's own end."""
 COMMANDS = 256
 """Of how many commands refusals are kept that nobody has asked for, as of those left running."""
 
@@ -21,16 +23,29 @@ class Refusals:
         self.warden.setblocking(False)
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
+        self.ended = ""
+        """Why the warden has ended, once it has: its pen is good for nothing then."""
 
     def of(self, tag: int) -> tuple[Violation, ...]:
         """What the command that carries a tag was refused since this was last asked."""
         with self.lock:
-            with suppress(BlockingIOError, channel.Closed, OSError):
-                while True:
-                    self._keep(*channel.receive(self.warden)[0])
-            return tuple(self.found.pop(tag, {}).values())
+            self._read()
+            refused = tuple(self.found.pop(tag, {}).values())
+        return (*refused, _end(self.ended)) if self.ended else refused
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._keep(*channel.receive(self.warden)[0])
+        except channel.Closed:
+            self.ended = self.ended or "it said nothing"
+        except OSError:
+            return  # there is no more to read for now, or the pen is closed
 
     def _keep(self, tag: int, *fields: object) -> None:
+        if tag == LAST_WORDS:
+            self.ended = str(fields[0])
+            return
         violation = Violation(*fields)  # type: ignore[arg-type]  # the warden's words, in the order of ours
         while tag not in self.found and len(self.found) >= COMMANDS:
             del self.found[next(iter(self.found))]
@@ -44,3 +59,8 @@ class Refusals:
     def close(self) -> None:
         with self.lock:
             self.warden.close()
+
+
+def _end(why: str) -> Violation:
+    told = f"the warden of this pen ended ({why}); calls that needed it failed, and none was let through"
+    return Violation("warden", "", "", told, "pinfold-warden", 0, grantable=False)

@@ -9,10 +9,14 @@ STATUS = struct.Struct("=ii")
 """A spawner's word about a command: one of the following, and a number."""
 STARTED, FAILED, NO_DIRECTORY, EXITED, SIGNALLED = range(5)
 
-KILL = struct.Struct("=Q")
-"""To init: the tag of the command whose processes are to end."""
+REQUEST = struct.Struct("=QI")
+"""To init: the tag of the command that is to end, or 0 and the highest process number from now on."""
 LEFT = struct.Struct("=i")
 """From init: how many are left."""
+MOST_PROCESSES = 8192
+"""How many processes and threads a session can have at most."""
+RESERVED_PIDS = 300
+"""Numbers below are given out once; from then on new ones lie between this and the highest."""
 
 RLIMIT_RTTIME = 15
 """The limit that carries a command's tag; see `tags`."""

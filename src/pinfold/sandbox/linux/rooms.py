@@ -24,6 +24,7 @@ import os
 import stat
 
 from pinfold.kernel import mounts
+from pinfold.sandbox.linux.replies import MOST_PROCESSES
 
 HOST, NEW, BOUND = "/host", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"
@@ -33,8 +34,6 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
 PID_MAX = "/proc/sys/kernel/pid_max"
-MOST_PROCESSES = 8192
-"""How many processes and threads a session can have at most."""
 
 
 def build_rooms() -> int | None:
@@ -85,7 +84,8 @@ def _own_dev() -> None:
             os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))
             put(f"{HOST}/dev/{name}", f"/dev/{name}", mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC)
     os.mkdir(EMPTY, 0o555)
-    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o444))
+    # Nobody may read it: a hidden file that looked empty would be copied and committed as an empty one.
+    os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o000))
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
     os.mkdir("/dev/pts")

@@ -1,11 +1,9 @@
 """A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
@@ -20,12 +18,10 @@ from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.linux.replies import FIRST_TAG, KILL, LEFT
+from pinfold.sandbox.linux.replies import FIRST_TAG, LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen
-
-SHELL = next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.path.exists(shell)), "/bin/sh")
 
 
 class LinuxSession:
@@ -53,6 +49,7 @@ class LinuxSession:
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
         self.retired: list[Pen] = []
         self.tag = FIRST_TAG
+        self.most = 0
         self.closed = False
         self.number, self.pid, (self.control,) = keeping.ask(("session",))
 
@@ -77,7 +74,7 @@ class LinuxSession:
                 environment = self._scrub(request.environment, request.policy, pen.plan)
             if request.variables:
                 environment = {**environment, **request.variables}
-            message = (arguments_of(request, SHELL), request.cwd, environment, request.terminal)
+            message = (arguments_of(request), request.cwd, environment, request.terminal)
             start = Start(pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain)
             return start.send(message)
         finally:
@@ -91,7 +88,7 @@ class LinuxSession:
             self.keeping.require_own()
             for known, pen in self.pens:
                 if known is policy or known == policy:
-                    if is_held(pen.held):
+                    if is_held(pen.held) and not pen.refusals.ended:
                         pen.began()
                         return pen
                     self.pens.remove((known, pen))
@@ -104,16 +101,28 @@ class LinuxSession:
 
     def _make(self, policy: SandboxPolicy) -> Pen:
         found = self.survey(policy) if self.survey else Found()
-        places = look(policy, self.roots, found.protected, found.hidden, found.writable)
+        hidden = (*found.hidden, *found.closed)
+        places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
-        held = hold(place.path for place in (*places.protected, *places.hidden, *places.sockets))
+        held = (
+            *hold(place.path for place in (*places.roots, *places.writable)),
+            *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
+        )
         plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
         require_accepted(enforcement, self.accepted)
+        self._bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)
         names = tuple(tuple(rule) for rule in found.names)
         number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, names))
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError as error:
+            self.keeping.close(number)
+            control.close()
+            warden.close()
+            raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
         environment = self._scrub(self.environment, policy, plan)
-        return Pen(number, pid, control, Refusals(warden), plan, enforcement, environment, held)
+        return Pen(number, pid, handle, control, Refusals(warden), plan, enforcement, environment, held)
 
     @staticmethod
     def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
@@ -175,8 +184,7 @@ class LinuxSession:
 
     def _end(self, pen: Pen) -> None:
         self.keeping.close(pen.number)
-        pen.control.close()
-        pen.refusals.close()
+        pen.close()
 
     def _next_tag(self) -> int:
         with self.tagging:
@@ -188,18 +196,29 @@ class LinuxSession:
         with self.killing:
             if self.closed:
                 return
-            try:
-                self.control.send(KILL.pack(tag))
-                data, _ = channel.receive_bytes(self.control, LEFT.size)
-            except (OSError, channel.Closed):
-                return  # init is gone, and with it every process of the session
-            (left,) = LEFT.unpack(data)
-        for _, pen in list(self.pens):
-            # It may have been stopped by what has just been ended; it has to report that end.
-            with suppress(ProcessLookupError):
-                os.kill(pen.pid, signal.SIGCONT)
+            left = self._ask_init(tag)
+        for pen in (*self.retired, *(pen for _, pen in self.pens)):
+            pen.wake()
         if left:
             raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
+
+    def _bound(self, processes: int | None) -> None:
+        """As many processes as the most generous pen may have: what bounds root, whom NPROC does not."""
+        wanted = MOST_PROCESSES if processes is None else min(RESERVED_PIDS + processes, MOST_PROCESSES)
+        if self.machine.superuser and wanted > self.most:
+            with self.killing:
+                self._ask_init(0, wanted)
+            self.most = wanted
+
+    def _ask_init(self, tag: int, most: int = 0) -> int:
+        """How many processes are left. Preconditions: `killing` is held."""
+        try:
+            self.control.send(REQUEST.pack(tag, most))
+            data, _ = channel.receive_bytes(self.control, LEFT.size)
+        except (OSError, channel.Closed):
+            return 0  # init is gone, and with it every process of the session
+        left: int = LEFT.unpack(data)[0]
+        return left
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""
@@ -207,8 +226,11 @@ class LinuxSession:
             if self.closed:
                 return
             self.closed = True
+            # Taken out, so that nobody else ends one of them too.
+            pens = (*self.retired, *(pen for _, pen in self.pens))
+            self.retired, self.pens = [], []
         self.keeping.close(self.number)
-        for pen in (*self.retired, *(pen for _, pen in self.pens)):
+        for pen in pens:
             self._end(pen)
         self.control.close()
         self.drain.close()

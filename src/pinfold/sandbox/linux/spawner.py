@@ -13,6 +13,7 @@ Facts that shape it:
 - The first terminal that a session's leader opens becomes its controlling one; file actions run after setsid.
 """
 
+import errno
 import fcntl
 import os
 import select
@@ -25,9 +26,12 @@ from typing import Any
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import confine
+from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.replies import EXITED, FAILED, NO_DIRECTORY, SIGNALLED, STARTED, STATUS
 
+READY = b"ready"
+"""What the warden says once it answers."""
 RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
@@ -46,11 +50,22 @@ def serve(
         if listener is not None:
             socket.send_fds(warden, [b"l"], [listener])
             os.close(listener)
+            require_warden(warden)
     warden.close()
     os.environ.clear()
     set_dumpable(False)
     channel.send(control, ("ready",))
     Spawner(control, null).serve()
+
+
+def require_warden(warden: socket.socket) -> None:
+    """Waits for it: in a pen without one every call that it should answer would fail, unexplained."""
+    try:
+        said = warden.recv(1 << 12)
+    except OSError:
+        said = b""
+    if said != READY:
+        raise Failed(f"the warden could not begin: {said.decode(errors='replace') or 'it ended'}")
 
 
 class Spawner:
@@ -78,8 +93,9 @@ class Spawner:
             failed = FAILED
             pid = spawn(request, descriptors, self.null)
             handle = os.pidfd_open(pid)
-        except OSError as error:
-            report(status, failed, error.errno or 0)
+        except (OSError, ValueError, TypeError) as error:
+            # An argument or a variable with a NUL, or that is no text, is this command's trouble alone.
+            report(status, failed, (isinstance(error, OSError) and error.errno) or errno.EINVAL)
             os.close(status)
             return
         finally:

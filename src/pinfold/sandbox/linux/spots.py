@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
 from pinfold.model.names import Children, Match, Matches, NameMatcher, folded
+from pinfold.sandbox.linux.bare import COMPLETED_BY
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, start_of
 from pinfold.sandbox.linux.moving import Moving
 
@@ -182,7 +183,10 @@ class Spots:
 
     def _at(self, directory: int, name: bytes) -> Spot:
         key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
-        if key in self.moving.tails:
+        if key in COMPLETED_BY:
+            # Two pens must not each make one half of a repository.
+            self.moving.hold(move=True)
+        elif key in self.moving.tails:
             self.moving.hold(move=False)
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
         return Spot(directory, self.places.get(path) or self._place(path), name, key)

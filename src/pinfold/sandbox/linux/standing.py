@@ -6,8 +6,8 @@ Facts, tried on 6.18:
   the old name is open inside.
 - The first is told by the pen's own mounts (POLLPRI on mountinfo), the second is not; but both, and a file
   that is removed and made again, are told by a watch on the directory.
-- So both are watched, and what has no mount any more gets one: some 0.2 ms later. Who opened the new file
-  within that time keeps what it opened; SECURITY.md names this.
+- So both are watched, and what has no mount any more gets one, as a rule within a millisecond. Who opened
+  the new file within that time keeps what it opened; SECURITY.md names this.
 - A user has 128 queues of such events, for all programs. Where none is left, the mounts alone tell.
 
 Accepted: a directory above that is replaced as a whole is seen by the host before the next command (`held`),

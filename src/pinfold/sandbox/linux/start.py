@@ -4,7 +4,8 @@ INVARIANT: between the two prlimits the spawner starts exactly this command, so 
 and no other's, carry its tag. `Pen.lock` holds that together.
 
 Commands have their spawner's uid: one may stop it (SIGSTOP), so it is continued before it is asked, and one
-that does not answer for `PATIENCE` seconds is given up.
+that does not answer for `PATIENCE` seconds is given up. Signals go to it by a handle: the number of one that
+has ended may be anybody's.
 """
 
 import errno
@@ -42,6 +43,7 @@ class Pen:
         self,
         number: int,
         pid: int,
+        handle: int,
         control: socket.socket,
         refusals: Refusals,
         plan: Plan,
@@ -51,6 +53,9 @@ class Pen:
     ) -> None:
         self.number = number
         self.pid = pid
+        self.handle = handle
+        """The spawner's pidfd, which is the pen's to close; -1 from then on."""
+        self.handling = threading.Lock()
         self.control = control
         self.refusals = refusals
         self.plan = plan
@@ -71,16 +76,35 @@ class Pen:
             self.running -= 1
             self.idle_since = time.monotonic()
 
+    def signal(self, number: int) -> None:
+        """To the spawner; raises ProcessLookupError once that has ended."""
+        with self.handling:
+            if self.handle < 0:
+                raise ProcessLookupError
+            signal.pidfd_send_signal(self.handle, number)
 
-def answers(spawner: int, status: int) -> bool:
+    def wake(self) -> None:
+        """A command may have stopped the spawner, which has to report its end."""
+        with suppress(ProcessLookupError):
+            self.signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        self.control.close()
+        self.refusals.close()
+        with self.handling:
+            if self.handle >= 0:
+                os.close(self.handle)
+            self.handle = -1
+
+
+def answers(pen: Pen, status: int) -> bool:
     """Waits until a spawner has answered, or is gone; False if it does neither."""
     poll = select.poll()
     poll.register(status, select.POLLIN)
     for _ in range(int(PATIENCE / STEP)):
         if poll.poll(STEP * 1000):
             return True
-        with suppress(ProcessLookupError):
-            os.kill(spawner, signal.SIGCONT)
+        pen.wake()
     return False
 
 
@@ -120,19 +144,19 @@ class Start:
 
     def _send(self, message: tuple[object, ...]) -> Running:
         request = self.request
-        status = self._pipe(reads=True)
-        terminal = self._terminal() if request.terminal else None
-        feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
-        streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+        try:
+            status = self._pipe(reads=True)
+            terminal = self._terminal() if request.terminal else None
+            feed = self._pipe(reads=False) if request.stdin is not None and not terminal else None
+            streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
+        except OSError as error:
+            raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
         tag, kind, value = self._tagged(message, status)
         if kind != STARTED:
             return self._not_started(kind, value)
-        self.pen.began()
         if terminal:
-            with terminal:
-                master = receive_terminal(terminal)
-            self.ours.append(master)
-            streams[master] = Stream.STDOUT
+            streams[self._master(terminal, tag)] = Stream.STDOUT
+        self.pen.began()
         return PennedCommand(
             request,
             self.pen.enforcement,
@@ -144,35 +168,40 @@ class Start:
             self.pen.ended,
             self.drain,
             lambda: self.pen.refusals.of(tag),
-            self._wake,
+            self.pen.wake,
         )
 
-    def _wake(self) -> None:
-        """A command may have stopped the spawner, which has to report its end."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pen.pid, signal.SIGCONT)
+    def _master(self, terminal: socket.socket, tag: int) -> int:
+        try:
+            with terminal:
+                self.ours.append(receive_terminal(terminal))
+        except (OSError, ConfinementError) as error:
+            self.kill(tag)
+            raise ConfinementError(f"no terminal came from the pen: {error}; the command was ended") from None
+        return self.ours[-1]
 
     def _tagged(self, message: tuple[object, ...], status: int) -> tuple[int, int, int]:
         """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""
         with self.pen.lock:
             tag = self.next_tag()
             try:
-                os.kill(self.pen.pid, signal.SIGCONT)
+                self.pen.signal(signal.SIGCONT)
                 self._tag(tag)
                 channel.send(self.pen.control, message, tuple(self.theirs))
             except (ProcessLookupError, channel.Closed):
                 raise PenGone("the pen is gone; nothing was run") from None
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
             self._close(self.theirs)
-            answer = os.read(status, STATUS.size) if answers(self.pen.pid, status) else b""
+            answer = os.read(status, STATUS.size) if answers(self.pen, status) else b""
             with suppress(ProcessLookupError):
+                self.pen.signal(0)  # is it still there? A limit is set by number
                 self._tag(tag - 1)
         if len(answer) != STATUS.size:
             # The request was taken: a command that kills its spawner at once is not to be run a second time.
             self.kill(tag)
             with suppress(ProcessLookupError):
-                os.kill(self.pen.pid, signal.SIGKILL)
+                self.pen.signal(signal.SIGKILL)
             raise ConfinementError("the pen ended while the command began; how far it came is not known")
         return tag, *STATUS.unpack(answer)
 

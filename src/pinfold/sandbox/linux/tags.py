@@ -18,8 +18,7 @@ import signal
 import time
 
 from pinfold.kernel.process import prlimit
-from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
-from pinfold.sandbox.linux.rooms import MOST_PROCESSES
+from pinfold.sandbox.linux.replies import MOST_PROCESSES, RLIMIT_RTTIME
 
 RLIMIT_NPROC = 6
 PATIENCE = 5.0
@@ -27,10 +26,10 @@ SMALLEST = (b"301", b"512", b"1024", b"4096")
 """What pid_max may be at least depends on the number of processors."""
 
 
-def kill_tagged(tag: int, pid_max: int | None, proc: str = "/proc") -> int:
+def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES, proc: str = "/proc") -> int:
     """Ends every process that carries a tag; how many were left when patience ended (0, as a rule).
 
-    `pid_max` is that file of this namespace, open for writing.
+    `pid_max` is that file of this namespace, open for writing, and `most` what it says as a rule.
     """
     deadline = time.monotonic() + PATIENCE
     rounds = 0
@@ -38,7 +37,7 @@ def kill_tagged(tag: int, pid_max: int | None, proc: str = "/proc") -> int:
         while holders := _holders(tag, proc):
             rounds += 1
             if rounds == 3 and pid_max is not None:
-                _bound(pid_max, SMALLEST)
+                bound(pid_max, SMALLEST)
             for pid in holders:
                 _end(pid)
             if time.monotonic() > deadline:
@@ -46,11 +45,12 @@ def kill_tagged(tag: int, pid_max: int | None, proc: str = "/proc") -> int:
             time.sleep(0.0005)
     finally:
         if rounds >= 3 and pid_max is not None:
-            _bound(pid_max, (str(MOST_PROCESSES).encode(),))
+            bound(pid_max, (str(most).encode(),))
     return 0
 
 
-def _bound(pid_max: int, values: tuple[bytes, ...]) -> None:
+def bound(pid_max: int, values: tuple[bytes, ...]) -> None:
+    """The first of these values that the kernel takes."""
     for value in values:
         with contextlib.suppress(OSError):
             os.pwrite(pid_max, value, 0)

@@ -40,11 +40,13 @@ from pinfold.kernel.process import (
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.sockets import Sockets
+from pinfold.sandbox.linux.spawner import READY
 from pinfold.sandbox.linux.spots import Grounds
 from pinfold.sandbox.linux.standing import Standing
 
@@ -63,7 +65,32 @@ def serve(
     operations: Operations,
     rules: list[NameRule],
 ) -> None:
-    """Becomes the warden of the pen around this process, and answers until all in it have ended."""
+    """Becomes the warden of the pen around this process, and answers until all in it have ended.
+
+    The spawner, which hands over the listener, is told when there is somebody to answer, or why not.
+    """
+    try:
+        warden = _prepare(spawner, host, proc, bound, operations, rules)
+        spawner.send(READY)
+    except Exception as error:
+        spawner.send(words_of(error).encode("utf-8", "backslashreplace"))
+        raise
+    spawner.close()
+    try:
+        warden.serve()
+    except BaseException as error:
+        warden.records.last_words(words_of(error))
+        raise
+
+
+def _prepare(
+    spawner: socket.socket,
+    host: socket.socket,
+    proc: int,
+    bound: int,
+    operations: Operations,
+    rules: list[NameRule],
+) -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
     close_all_but({spawner.fileno(), host.fileno(), proc, bound})
@@ -72,13 +99,12 @@ def serve(
     set_dumpable(False)
     set_parent_death_signal(signal.SIGKILL)
     if os.getppid() != keeper:
-        return
+        raise Failed("the keeper is gone")
     os.environ.clear()
     _, (listener,) = channel.receive_bytes(spawner, 1)
-    spawner.close()
     seccomp.set_sync_wake_up(listener)
     standing = Standing(proc, operations)
-    Warden(listener, proc, bound, Records(host), operations, rules, standing).serve()
+    return Warden(listener, proc, bound, Records(host), operations, rules, standing)
 
 
 def drop_powers() -> None:
@@ -102,6 +128,7 @@ class Warden:
         standing: Standing,
     ) -> None:
         self.listener = listener
+        self.records = records
         self.standing = standing
         self.host = records.host
         self.proc = proc

@@ -10,7 +10,7 @@ Left open on purpose:
   domain, pid 1 is not dumpable, and since 4.8 a tracer's change of a call is judged by this filter again.
 - seccomp and landlock_*: a program may narrow itself further. An error outranks a notification, and a second
   listener is refused by the kernel (EBUSY).
-- unlink, chmod, utimens, truncate: the boundary judges them, and they make no names.
+- unlink, utimens, truncate, and chmod but for one bit: the boundary judges them, and they make no names.
 """
 
 from collections.abc import Iterator
@@ -107,6 +107,10 @@ SUBVOLUME_IOCTLS = (
     0x4020BC11,
 )
 
+# A program with this bit runs as its owner, whoever starts it: not in a pen, but on the machine.
+S_ISUID = 0o4000
+MODE_OF = (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2))
+
 # Sockets: what is not listed is drivers and protocols that a build does not need, some of which (AF_VSOCK,
 # AF_BLUETOOTH, AF_QIPCRTR) know no network namespace.
 FAMILIES = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
@@ -152,6 +156,8 @@ def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
         yield Rule(missing, errno(ENOSYS))
     yield Rule(("ioctl",), errno(EPERM), (_is(1, *TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS),))
     yield Rule(("personality",), errno(EPERM), (_is_not(0, *PERSONALITIES),))
+    for call, mode in MODE_OF:
+        yield Rule((call,), errno(EPERM), (_has_some(mode, S_ISUID),))
     yield from _sockets(unix)
     yield from _limits()
     if warden is Warden.PRESENT:

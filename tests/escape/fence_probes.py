@@ -1,0 +1,336 @@
+"""Ways out of the fence that were found, and must stay closed: each function runs in a child of the tests, as
+root and as an ordinary user, in a workspace of its own. Its name says what must hold."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pinfold
+
+SECRET = "the-canary"
+ENV: dict[str, Any] = {"filesystem": {"hide": [".env"]}}
+GIT: dict[str, Any] = {"filesystem": {"git_writes": True}}
+
+
+def put(path: str, text: str = SECRET) -> str:
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+@contextmanager
+def opened(settings: Any = None, *roots: str, **given: Any) -> Iterator[pinfold.Session]:
+    with pinfold.Session(list(roots) or [os.getcwd()], settings=settings or {}, **given) as session:
+        yield session
+
+
+def python(program: str) -> list[str]:
+    return ["/usr/bin/python3", "-I", "-c", program]
+
+
+def stays_hidden(session: pinfold.Session, *lines: str) -> None:
+    """Runs the lines in turn; none may tell the secret."""
+    for line in lines:
+        result = session.run(line)
+        assert result.ran, result.refusal
+        assert SECRET not in result.stdout, (line, result.stdout)
+
+
+def what_an_ignore_file_hides_by_its_path_is_not_moved_out_of_it() -> None:
+    put(".pinfoldignore", "config/secret.json\n")
+    put("config/secret.json")
+    with opened() as session:
+        stays_hidden(session, "cat config/secret.json", "mv config other; ls", "cat */secret.json")
+
+
+def what_a_nested_ignore_file_hides_is_not_moved_out_of_it() -> None:
+    put("sub/.pinfoldignore", "*.key\n")
+    put("sub/keys/a.key")
+    with opened() as session:
+        stays_hidden(session, "cat sub/keys/a.key", "mv sub/keys keys; ls", "cat keys/a.key sub/keys/a.key")
+
+
+def what_a_pattern_of_a_path_hides_is_not_moved_out_of_it() -> None:
+    put("config/a/secret.json")
+    with opened({"filesystem": {"hide": ["config/*/secret.json"]}}) as session:
+        stays_hidden(session, "cat config/*/secret.json", "mv config other; ls", "cat other/*/secret.json")
+
+
+DEEPER = """
+import os
+depth = 40
+top = os.getcwd()
+os.makedirs('/'.join(['d'] * depth))
+os.rename('sub', '/'.join(['d'] * depth) + '/sub')
+for level in range(depth, 0, -1):
+    os.chdir(top)
+    for _ in range(level - 1):
+        os.chdir('d')
+    os.rename('d', 'd' * 200)
+"""
+DEEP = """
+import os
+for _ in range(40):
+    os.chdir('d' * 200)
+os.chdir('sub')
+"""
+
+
+def what_lies_deeper_than_any_path_stays_hidden() -> None:
+    put("sub/.env")
+    with opened(ENV) as session:
+        stays_hidden(session, "cat sub/.env")
+        session.run(python(DEEPER))
+        result = session.run(python(DEEP + "print(open('.env').read())"))
+        assert SECRET not in result.stdout, result
+
+
+def what_lies_deeper_than_any_path_stays_protected() -> None:
+    os.mkdir("sub")
+    subprocess.run(["git", "init", "-q", "sub"], check=True)
+    before = read("sub/.git/config")
+    with opened(GIT) as session:
+        session.run(python(DEEPER))
+        session.run(python(DEEP + "file = os.open('.git/config', os.O_WRONLY)\nos.write(file, b'evil')"))
+    os.chdir("d" * 200) if os.path.isdir("d" * 200) else None
+    while os.path.isdir("d" * 200):
+        os.chdir("d" * 200)
+    assert read("sub/.git/config") == before
+
+
+def a_closed_directory_is_not_taken_for_another() -> None:
+    put("secret/.env")
+    os.mkdir("plain")
+    with opened(ENV) as session:
+        stays_hidden(
+            session,
+            "cat secret/.env",
+            "mv plain aside; mv secret plain; chmod 000 plain",
+            "chmod 755 plain; cat plain/.env",
+        )
+
+
+def a_directory_in_a_closed_one_is_not_taken_for_another() -> None:
+    put("secret/.env")
+    os.makedirs("above/plain")
+    with opened(ENV) as session:
+        stays_hidden(
+            session,
+            "cat secret/.env",
+            "mv above/plain aside; mv secret above/plain; chmod 000 above",
+            "chmod 755 above; cat above/plain/.env",
+        )
+
+
+def many_directories_do_not_hide_an_ignore_file() -> None:
+    put("a/b/.pinfoldignore", "secret.txt\n")
+    put("a/b/secret.txt")
+    make = "import os\nfor i in range(20050):\n    os.mkdir('z%d' % i)"
+    with opened() as session:
+        stays_hidden(session, "cat a/b/secret.txt")
+        session.run(python(make))
+        time.sleep(3)
+        stays_hidden(session, "cat a/b/secret.txt")
+    with opened() as session:
+        stays_hidden(session, "cat a/b/secret.txt")
+
+
+def an_ignore_file_is_not_moved_to_where_nobody_looks() -> None:
+    put("x/.hid/sub/.pinfoldignore", "secret.txt\n")
+    put("x/.hid/sub/secret.txt")
+    with opened() as session:
+        stays_hidden(session, "cat x/.hid/sub/secret.txt", "mv x node_modules; ls")
+        time.sleep(3)
+        stays_hidden(session, "cat node_modules/.hid/sub/secret.txt")
+
+
+def what_is_moved_about_during_a_survey_stays_hidden() -> None:
+    put("p/s/.env")
+    os.mkdir("q")
+    for number in range(300):
+        os.makedirs(f"p/x{number}")
+        os.makedirs(f"q/x{number}")
+    flip = (
+        "import os, time\nend = time.monotonic() + 8\n"
+        "while time.monotonic() < end:\n"
+        "    os.rename('p/s', 'q/s')\n    os.rename('q/s', 'p/s')\n"
+    )
+    with opened(ENV) as session:
+        mover = session.start(python(flip))
+        end = time.monotonic() + 6
+        while time.monotonic() < end:
+            line = "for i in 1 2 3 4 5 6 7 8; do cat p/s/.env q/s/.env 2>/dev/null; done"
+            stays_hidden(session, line)
+        mover.cancel()
+
+
+def a_long_chain_of_links_does_not_end_the_lookout() -> None:
+    chain = (
+        "import os\nfor i in range(1500):\n    os.symlink('l%d' % (i + 1), 'l%d' % i)\n"
+        "os.symlink('l0', '.env')"
+    )
+    with opened(ENV) as session:
+        session.run("true")
+        session.run(python(chain))
+        time.sleep(3)
+        put("sub/.env")
+        time.sleep(4)
+        stays_hidden(session, "cat sub/.env")
+
+
+def a_protected_link_that_leads_nowhere_yet_protects_where_it_leads() -> None:
+    os.symlink("tools/vscode", ".vscode")
+    with opened() as session:
+        session.run("mkdir -p tools/vscode; echo evil > tools/vscode/tasks.json")
+    assert not os.path.exists(".vscode/tasks.json")
+
+
+def a_link_on_the_way_to_a_protected_name_protects_where_it_leads() -> None:
+    os.makedirs("tools/cargo")
+    os.symlink("tools/cargo", ".cargo")
+    with opened() as session:
+        session.run("echo evil > tools/cargo/config.toml")
+    assert not os.path.exists(".cargo/config.toml")
+
+
+def a_settings_file_in_the_workspace_is_not_the_agents_to_write() -> None:
+    put("mine.toml", 'mode = "use_allowlist"\n')
+    with opened(os.path.abspath("mine.toml")) as session:
+        session.run("echo '[sandbox]' > mine.toml; echo 'enabled = false' >> mine.toml")
+        session.run("mv mine.toml away; printf '[sandbox]\\nenabled = false\\n' > mine.toml")
+        assert session.settings.sandbox.enabled
+    assert "enabled" not in read("mine.toml")
+
+
+def the_users_configuration_in_the_workspace_is_not_the_agents_to_write() -> None:
+    environ = {**os.environ, "XDG_CONFIG_HOME": f"{os.getcwd()}/conf"}
+    with pinfold.Session([os.getcwd()], environ=environ) as session:
+        session.run(
+            "mkdir -p conf/pinfold && cd conf/pinfold && printf '[sandbox]\\nenabled = false' > settings.toml"
+        )
+        assert session.settings.sandbox.enabled
+    assert not os.path.exists("conf/pinfold/settings.toml")
+
+
+def a_hook_in_the_workspace_is_not_the_agents_to_write() -> None:
+    put("hook.sh", "#!/bin/sh\necho '{}'\n")
+    os.chmod("hook.sh", 0o755)
+    with opened({"hooks": {"before_command": [os.path.abspath("hook.sh")]}}) as session:
+        session.run("echo evil >> hook.sh")
+    assert "evil" not in read("hook.sh")
+
+
+def the_code_that_holds_the_fence_is_not_the_agents_to_write() -> None:
+    shutil.copytree(os.path.dirname(pinfold.__file__), "lib/pinfold")
+    before = read("lib/pinfold/__init__.py")
+    program = (
+        "import sys; sys.path.insert(0, 'lib')\nimport pinfold\n"
+        "with pinfold.Session(['.'], settings={}) as session:\n"
+        "    session.run('echo evil >> lib/pinfold/__init__.py')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert read("lib/pinfold/__init__.py") == before
+
+
+EVIL = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = touch {};\n"
+BARE = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/x > {0}/HEAD; cp evil {0}/config; "
+
+
+def runs_nothing(*lines: str) -> None:
+    """Runs the lines in a workspace where git may write; then git looks into every directory of it."""
+    pwned = f"{os.getcwd()}/pwned"
+    put("evil", EVIL.format(pwned))
+    with opened(GIT) as session:
+        for line in lines:
+            session.run(line)
+    for directory, _, _ in os.walk("."):
+        subprocess.run(["git", "status"], cwd=directory, capture_output=True, check=False)
+        assert not os.path.exists(pwned), directory
+
+
+def no_repository_is_made_inside_a_git_directory() -> None:
+    runs_nothing("mkdir -p n/.git/x; " + BARE.format("n/.git/x/k"))
+    runs_nothing("mkdir -p n/GIT~1/x; " + BARE.format("n/GIT~1/x/k"))
+
+
+def no_repository_is_moved_out_of_a_git_directory() -> None:
+    runs_nothing("mkdir -p n; " + BARE.format("n/.git/x/k") + "mv n/.git/x/k k")
+    runs_nothing("mkdir -p m; " + BARE.format("m/.git") + "mv m/.git l; cp evil l/config")
+    runs_nothing("mkdir -p o; " + BARE.format("o/.git/modules/a") + "mv o/.git/modules q; cp evil q/a/config")
+    runs_nothing("mkdir -p p; " + BARE.format("p/.GIT") + "mv p/.GIT p/r; cp evil p/r/config")
+
+
+def a_repository_without_configuration_does_not_get_one_elsewhere() -> None:
+    subprocess.run(["git", "init", "-q", "--bare", "x/.c/r.git"], check=True)
+    subprocess.run("cd x/.c/r.git; rm -rf config hooks info branches description", shell=True, check=True)
+    runs_nothing("cp evil x/.c/r.git/config; mv x y; cp evil y/.c/r.git/config; mv y x")
+
+
+def two_pens_do_not_make_a_repository_together() -> None:
+    program = (
+        "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"
+        "    for number in range(50):\n"
+        "        try:\n            {make}\n        except OSError:\n            pass\n"
+        "        if {both}:\n            print('MADE'); sys.exit()\n"
+        "        try:\n            {undo}\n        except OSError:\n            pass\n"
+    )
+    both = "os.path.exists('r/HEAD') and os.path.exists('r/refs')"
+    os.makedirs("r/objects")
+    one = program.format(make="os.close(os.open('r/HEAD', 65, 0o644))", both=both, undo="os.unlink('r/HEAD')")
+    two = program.format(make="os.mkdir('r/refs')", both=both, undo="os.rmdir('r/refs')")
+    with pinfold.Session([f"{os.getcwd()}/r"], settings=GIT) as session:
+        os.chdir("r")
+        first = session.start(python(one.replace("r/", "")))
+        session.change({"environment.drop": ["OTHER"]})  # another policy, another pen
+        second = session.run(python(two.replace("r/", "")))
+        assert "MADE" not in second.stdout + first.wait().stdout
+
+
+def refusals_draw_nothing_on_the_terminal() -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    put("mine/settings.toml", "[filesystem]\ngit_writes = true\n")
+    put("drawing", read(".git/config") + '[alias "\x1b]0;drawn\x07"]\n\tx = y\n')
+    line = "cp drawing .git/config.lock && mv .git/config.lock .git/config 2>/dev/null"
+    told = subprocess.run(
+        [sys.executable, "-m", "pinfold", "run", "--settings", "mine/settings.toml", "-c", line],
+        capture_output=True,
+        check=False,
+    ).stderr
+    assert b"not known to be harmless" in told and b"\x1b" not in told, told
+
+
+def nothing_that_runs_as_its_owner_is_left() -> None:
+    program = (
+        "import os\nopen('a', 'w').close()\n"
+        "for act in (lambda: os.chmod('a', 0o4755), lambda: os.fchmod(os.open('a', os.O_RDWR), 0o4755),\n"
+        "    lambda: os.open('b', os.O_CREAT | os.O_WRONLY, 0o4755), lambda: os.mknod('c', 0o104755)):\n"
+        "    try:\n        act()\n    except OSError as error:\n        print(error)\n"
+    )
+    with opened() as session:
+        session.run(python(program))
+    for name in os.listdir():
+        assert not os.stat(name).st_mode & 0o4000, name
+
+
+MEANS = ("put", "read", "opened", "python", "stays_hidden", "runs_nothing")
+PROBES = [
+    name
+    for name, found in list(globals().items())
+    if getattr(found, "__module__", "") == __name__ and name not in MEANS
+]
+
+
+if __name__ == "__main__":
+    probe: Callable[[], None] = globals()[sys.argv[1]]
+    probe()

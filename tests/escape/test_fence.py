@@ -1,0 +1,16 @@
+"""Ways out of the fence that were found: closed, as root and as an ordinary user. `fence_probes` says it."""
+
+import sys
+
+import pytest
+from tests.escape.fence_probes import PROBES
+from tests.sandbox.people import USERS, house, run_as
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("probe", PROBES)
+def test_fence(probe: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, probe, where, "tests.escape.fence_probes")
