@@ -156,7 +156,9 @@ def hidden_stays_hidden() -> None:
         type=PolicyType.WORKSPACE_READWRITE, additional_readwrite_paths=(f"{home}/.ssh", f"{home}/.ssh/id")
     )
     for policy in (WORKSPACE, READ_ONLY, granting):
-        assert bench.out(f"ls -A secrets {home}/.ssh; cat .env || true", policy) == f"{home}/.ssh:\n\nsecrets:\n"
+        assert (
+            bench.out(f"ls -A secrets {home}/.ssh; cat .env || true", policy) == f"{home}/.ssh:\n\nsecrets:\n"
+        )
         bench.fails("echo > secrets/new", "Read-only file system", policy)
         bench.fails("echo > .env", "Read-only file system", policy)
         bench.fails("rm .env", "busy" if policy is not READ_ONLY else "", policy)

@@ -46,5 +46,9 @@ def test_a_pen_says_that_it_is_one() -> None:
         "PINFOLD_PEN": "1",
         "PINFOLD_PEN_NETWORK": "0",
         "IS_SANDBOX": "1",
+        "XDG_CACHE_HOME": "/tmp/cache",
+        "npm_config_cache": "/tmp/cache/npm",
+        "LESSHISTFILE": "-",
+        "GIT_OPTIONAL_LOCKS": "0",
     }
     assert "TMPDIR" not in scrub({"TMPDIR": "/x"}, NONE, network=False, temporary=None)

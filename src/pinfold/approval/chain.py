@@ -56,8 +56,10 @@ def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Set
     answer = said[0]
     if answer is None:
         return None
+    if type(answer) is str and answer in tuple(Answer):
+        answer = Answer(answer)
     if isinstance(answer, BaseException):
         return Settlement(Answer.NO, f"{name} failed: {type(answer).__name__}: {answer}")
     if not isinstance(answer, Answer) or answer not in question.choices:
         return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
-    return Settlement(answer, name)
+    return Settlement(answer, f"{name} said no" if answer is Answer.NO else name)

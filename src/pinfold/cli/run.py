@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
+from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PolicyError
@@ -15,8 +16,10 @@ from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
+from pinfold.session.execution import Execution
 
 DENIED, TIMED_OUT, INTERRUPTED = 126, 124, 130
+SIGPIPE = 13
 MOST_TOLD = 5
 SIGNALLED = 128
 """Added to the number of a signal, as shells do."""
@@ -35,8 +38,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.approval.terminal import TerminalApprover
-
     command = _command(args)
     lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
     with session_of(args, lists=lists, approvers=[TerminalApprover(_question)]) as session:
@@ -100,17 +101,16 @@ def _as_program(session: Session, command: RunCommand) -> int:
         else session.start(command, stdin=streams.standard_input())
     )
     if execution.refusal:
-        from pinfold.cli.draw import is_coloured
-        from pinfold.cli.explain import told
-
-        print("\n".join(told(command, execution.decision, is_coloured(sys.stderr))), file=sys.stderr)
-        print(f"\npinfold: not run; {visible(execution.refusal)}", file=sys.stderr)
+        _tell_refusal(command, execution)
         return DENIED
     try:
         end = streams.on_terminal(execution) if on_terminal else streams.carried(execution)
     except KeyboardInterrupt:
         execution.cancel()
         return INTERRUPTED
+    except BrokenPipeError:
+        execution.cancel()  # whoever read us has gone, as a shell's pipe would end it
+        return SIGNALLED + SIGPIPE
     _tell_violations(execution.violations)
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
@@ -118,15 +118,36 @@ def _as_program(session: Session, command: RunCommand) -> int:
     return exit_code(end.exit_code, end.signal, end.timed_out)
 
 
+def _tell_refusal(command: RunCommand, execution: Execution) -> None:
+    settlement = execution.settlement
+    if settlement and settlement.by.startswith(TerminalApprover.name):
+        # Whoever was asked has just read the rest.
+        print(f"pinfold: not run; {visible(settlement.by)}", file=sys.stderr)
+        return
+    from pinfold.cli.draw import is_coloured
+    from pinfold.cli.explain import told
+
+    print("\n".join(told(command, execution.decision, is_coloured(sys.stderr))), file=sys.stderr)
+    print(f"\npinfold: not run; {visible(execution.refusal)}", file=sys.stderr)
+
+
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule else ""
+        remedy = f"; {hint}" if (hint := _hint(each)) else ""
         print(
-            f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}",
+            f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}{remedy}",
             file=sys.stderr,
         )
     if len(violations) > MOST_TOLD:
         print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
+
+
+def _hint(violation: Violation) -> str:
+    """What would have let it through."""
+    if violation.why.startswith("git writes"):
+        return "to allow it, set `filesystem.git_writes`"
+    return "to allow it, give `--write PATH`" if not violation.rule and violation.grantable else ""
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -48,6 +48,11 @@ def scrub(
     kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
     if temporary:
         kept["TMPDIR"] = temporary
+        # The home is read-only, and these would complain of it each time.
+        kept.setdefault("XDG_CACHE_HOME", f"{temporary}/cache")
+        kept.setdefault("npm_config_cache", f"{temporary}/cache/npm")
+    kept.setdefault("LESSHISTFILE", "-")
+    kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
     kept.update(PINFOLD_PEN="1", PINFOLD_PEN_NETWORK=str(int(network)), IS_SANDBOX="1")
     return kept
 

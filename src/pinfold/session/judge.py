@@ -71,7 +71,7 @@ class Judge:
         self._has_parsed = False
         self._lock = allocate_lock()
         self._ignore_files = IgnoreFiles(roots)
-        self._inside_fence = is_inside_fence(environ)
+        self.is_inside_fence = is_inside_fence(environ)
         self._answers: dict[Request, _Answer] = {}
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
@@ -184,7 +184,7 @@ class Judge:
             script=self._script(request),
             is_superuser=os.geteuid() == 0,
             fence_trouble=trouble,
-            inside_fence=self._inside_fence,
+            inside_fence=self.is_inside_fence,
         )
 
     def _script(self, request: Request) -> Script:

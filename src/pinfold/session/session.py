@@ -220,6 +220,8 @@ class Session:
     def _require_open(self) -> None:
         if self._is_closed:
             raise ConfinementError("the session is closed; open another")
+        if self.environ.get("PINFOLD_PEN") and self._judge.is_inside_fence:
+            raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
         if os.getpid() != self._owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
