@@ -203,7 +203,8 @@ class Keeper:
                 channel.send(way, plan, (wardens.fileno(),))
                 return way
         _, way = self.begin_pen(session)
-        channel.send(way, plan, (wardens.fileno(),))
+        with contextlib.suppress(channel.Closed):  # it has ended, and what it said before is still to be read
+            channel.send(way, plan, (wardens.fileno(),))
         return way
 
     def close(self, number: int) -> None:
