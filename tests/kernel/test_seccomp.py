@@ -37,7 +37,7 @@ def watched(call: str, act: Callable[[], object], answer: Callable[[int], object
     child = os.fork()
     if child == 0:
         process.set_no_new_privs()
-        listener = seccomp.install(about(call, seccomp.RET_USER_NOTIF), FLAGS)
+        listener = seccomp.install(seccomp.pack(about(call, seccomp.RET_USER_NOTIF)), FLAGS)
         os.write(writer, f"{listener} ".encode())
         os.read(ready, 1)
         os.close(listener)
@@ -108,11 +108,9 @@ def test_a_descriptor_is_put_into_the_caller(tmp_path: Path) -> None:
     def answer(listener: int) -> object:
         call = received(listener)
         with open(tmp_path / "file") as file:
-            return seccomp.add_descriptor(listener, call.id, file.fileno(), close_on_exec=True)
+            return seccomp.give_descriptor(listener, call.id, file.fileno(), close_on_exec=True)
 
-    said, descriptor = in_child(lambda: watched("openat", act, answer))
-    assert said == "b'handed over'"
-    assert isinstance(descriptor, int)
+    assert in_child(lambda: watched("openat", act, answer)) == ("b'handed over'", True)
 
 
 def test_a_caller_that_was_killed_waits_for_no_answer() -> None:
@@ -137,7 +135,7 @@ def test_warden_gone_means_enosys() -> None:
 def test_an_errno_without_a_listener(uid: int) -> None:
     def action() -> None:
         process.set_no_new_privs()
-        seccomp.install(about("getsid", seccomp.RET_ERRNO | errno.EDOM))
+        seccomp.install(seccomp.pack(about("getsid", seccomp.RET_ERRNO | errno.EDOM)))
         os.getsid(0)
 
     with pytest.raises(OSError, match="Numerical argument") as caught:

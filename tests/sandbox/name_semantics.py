@@ -47,7 +47,7 @@ def mode(path: str | bytes) -> str:
 
 def main() -> None:
     c, x, w, r = os.O_CREAT, os.O_EXCL, os.O_WRONLY, os.O_RDWR
-    for mask in (0o022, 0o077, 0o002, 0):
+    for mask in (0o022, 0o077, 0o002, 0, 0o277, 0o777):
         os.umask(mask)
         for bits in (0o666, 0o777, 0o600, 0o2755, 0):
             say(f"file {mask:o} {bits:o}", opened, f"f{mask:o}-{bits:o}", c | w, bits)

@@ -22,7 +22,7 @@ from pinfold.sandbox.backend import Found, Request, Result
 from pinfold.sandbox.linux import start
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
-from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
+from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
@@ -319,7 +319,7 @@ def a_swapped_link_opens_nothing() -> None:
     os.symlink(victim, "inner")
     operations = tuple(as_data(operation) for operation in plan.operations)
     try:
-        bench.session.keeping.ask(("pen", bench.session.number, operations, {}, ()))
+        bench.session.keeping.ask(("pen", bench.session.number, operations, ()))
     except ConfinementError as error:
         assert "openat2" in str(error), error
     else:
@@ -385,6 +385,10 @@ def the_environment_is_scrubbed() -> None:
         "PATH": "/usr/bin:/bin",
         "LANG": "C",
         "TMPDIR": "/tmp",
+        "XDG_CACHE_HOME": "/tmp/cache",
+        "npm_config_cache": "/tmp/cache/npm",
+        "LESSHISTFILE": "-",
+        "GIT_OPTIONAL_LOCKS": "0",
         "PINFOLD_PEN": "1",
         "PINFOLD_PEN_NETWORK": "0",
         "IS_SANDBOX": "1",
@@ -448,12 +452,43 @@ def a_killed_spawner_is_replaced() -> None:
     assert bench.out("echo again") == "again\n"
 
 
+def a_builder_that_waits_is_used_or_replaced_and_ends_with_its_session() -> None:
+    bench = Bench()
+    other = Bench()
+    keeper = bench.session.keeping.pid
+
+    def builders() -> list[int]:
+        return [pid for pid in processes_of(keeper) if _name(pid) == "pinfold-builder"]
+
+    wait_until(lambda: len(builders()) == 1)
+    (first,) = builders()
+    bench.out("true")
+    assert first not in builders()
+    wait_until(lambda: len(builders()) == 1)
+    os.kill(builders()[0], signal.SIGKILL)
+    wait_until(lambda: not builders())
+    bench.out("true", READ_ONLY)
+    wait_until(lambda: len(builders()) == 1)
+    other.out("true")
+    bench.session.close()
+    assert not builders()
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def killing_the_keeper_ends_everything() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
     keeping = bench.session.keeping
+    # One of them waits for the next pen's plan.
+    wait_until(lambda: len(processes_of(keeping.pid)) == 6)
     inside = processes_of(keeping.pid)
-    assert len(inside) == 5
     os.kill(keeping.pid, signal.SIGKILL)
     wait_until(lambda: not any(alive(pid) for pid in inside), 1.0)
     try:
@@ -472,7 +507,7 @@ def killing_the_host_ends_everything() -> None:
     os.close(into)
     with open(out) as told:
         pids = [int(word) for word in told.readline().split()]
-        assert len(pids) == 6 and all(alive(pid) for pid in pids)
+        assert len(pids) == 7 and all(alive(pid) for pid in pids)
         host.kill()
         host.wait()
         wait_until(lambda: not any(alive(pid) for pid in pids), 1.0)
@@ -481,6 +516,7 @@ def killing_the_host_ends_everything() -> None:
 def _host() -> None:
     bench = Bench()
     bench.out("sleep 1001 & (setsid sleep 1002 &) ; true")
+    wait_until(lambda: len(processes_of(bench.session.keeping.pid)) == 7)
     print(*processes_of(bench.session.keeping.pid), flush=True)
     time.sleep(1000)
 

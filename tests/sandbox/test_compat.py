@@ -12,7 +12,8 @@ from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Layer, Level
 from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.operations import Group, Landlock, Place, Rule, Seccomp
-from pinfold.sandbox.plan import ALL, CHANGE, PAIRS, STREAMS, Places, plan_pen
+from pinfold.sandbox.plan import ALL, CHANGE, Places, plan_pen
+from pinfold.sandbox.seccomp import PAIRS, STREAMS
 
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)

@@ -428,7 +428,7 @@ def refuse(call: str, argument: int | None, code: int) -> None:
     program += [(0x06, 0, 0, seccomp.RET_ERRNO | code), (0x06, 0, 0, seccomp.RET_ALLOW)]
     if os.geteuid():
         process.set_no_new_privs()
-    seccomp.install(program)
+    seccomp.install(seccomp.pack(program))
 
 
 def a_step_that_is_refused_stops_the_session() -> None:

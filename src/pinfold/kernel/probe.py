@@ -25,7 +25,7 @@ from pinfold.model.machine import Layer, Machine
 SECONDS = 5.0
 Step = tuple[str, Callable[[], object]]
 
-_ALLOW_ALL = [(0x06, 0, 0, seccomp.RET_ALLOW)]
+_ALLOW_ALL = seccomp.pack([(0x06, 0, 0, seccomp.RET_ALLOW)])
 
 
 def probe() -> Machine:

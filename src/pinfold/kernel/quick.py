@@ -11,9 +11,10 @@ Facts (process_vm_readv(2), openat2(2)):
 import ctypes
 import errno
 import os
+import struct
 
 from pinfold.kernel.calls import number
-from pinfold.kernel.process import PAGE, PIDFD_THREAD, Vector, read_string
+from pinfold.kernel.process import PAGE, PIDFD_THREAD, read_string
 
 LONGEST = PAGE
 """PATH_MAX: a path with its NUL."""
@@ -30,10 +31,12 @@ class _OpenHow(ctypes.Structure):
 _SHORT = 256
 _text = ctypes.create_string_buffer(LONGEST + 1)
 _short = ctypes.create_string_buffer(_SHORT + 1)
-_here = Vector(ctypes.addressof(_short), 0)
-_there = Vector(0, 0)
+_vectors = ctypes.create_string_buffer(4 * ctypes.sizeof(ctypes.c_size_t))
 _how = _OpenHow(0, 0, 0)
-_HERE, _THERE, _HOW = ctypes.addressof(_here), ctypes.addressof(_there), ctypes.addressof(_how)
+_SHORT_AT, _HERE, _HOW = ctypes.addressof(_short), ctypes.addressof(_vectors), ctypes.addressof(_how)
+_THERE = _HERE + ctypes.sizeof(_vectors) // 2
+_put_vectors = struct.Struct("@PNPN").pack_into
+"""Two of struct iovec: where to, and where from."""
 _HOW_SIZE = ctypes.sizeof(_how)
 
 _readv = _libc.process_vm_readv
@@ -67,8 +70,10 @@ _PIDFD_OPEN, _PIDFD_GETFD = number("pidfd_open"), number("pidfd_getfd")
 def read_text(pid: int, address: int) -> bytes | None:
     """The NUL-terminated string at an address of another process; None if there is none to be had."""
     # Within its page, which is there or not, and no more than most paths need: a page takes twice as long.
-    _there.base = address
-    _here.length = _there.length = size = min(_SHORT, PAGE - address % PAGE)
+    size = PAGE - address % PAGE
+    if size > _SHORT:
+        size = _SHORT
+    _put_vectors(_vectors, 0, _SHORT_AT, size, address, size)
     count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
     text: bytes = _short.value
     # What lies behind the bytes that came is an earlier call's.
@@ -104,8 +109,7 @@ def openat2(directory: int, path: bytes, flags: int, resolve: int) -> int:
 
 def read_bytes(pid: int, address: int, size: int) -> bytes | int:
     """Some bytes of another process, at most 256, all of them; -errno if they cannot be had."""
-    _there.base = address
-    _here.length = _there.length = size
+    _put_vectors(_vectors, 0, _SHORT_AT, size, address, size)
     count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
     if count == size:
         return _short.raw[:size]

@@ -34,12 +34,11 @@ FILTER_FLAG_NEW_LISTENER = 1 << 3
 FILTER_FLAG_WAIT_KILLABLE_RECV = 1 << 5
 
 USER_NOTIF_FLAG_CONTINUE = 1
-ADDFD_FLAG_SETFD = 1
 ADDFD_FLAG_SEND = 2
 
 _SET_MODE_FILTER = 1
 _GET_ACTION_AVAIL = 2
-_NOTIFICATION = struct.Struct("=QIIiIQ6Q")
+_NOTIFICATION = struct.Struct("=QI4xiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
 _ADDFD = struct.Struct("=QIIII")
 _ID = struct.Struct("=Q")
@@ -57,6 +56,10 @@ _ID_VALID = _ioctl(_WRITE, 2, _ID.size)
 _ADD = _ioctl(_WRITE, 3, _ADDFD.size)
 _SET_FLAGS = _ioctl(_WRITE, 4, _ID.size)
 _SYNC_WAKE_UP = 1
+_NOTHING = bytes(_NOTIFICATION.size)
+
+
+_unpacked = _NOTIFICATION.unpack
 
 
 class _Program(ctypes.Structure):
@@ -75,15 +78,28 @@ class Notification(NamedTuple):
     architecture: int
     pointer: int
     """Where in the caller's code the call was made."""
-    arguments: tuple[int, int, int, int, int, int]
+    first: int
+    second: int
+    third: int
+    fourth: int
+    fifth: int
+    sixth: int
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        return self[5:]
 
 
-def install(program: Iterable[tuple[int, int, int, int]], flags: int = 0) -> int:
-    """Puts this thread under a filter of (code, jt, jf, k); the listener's descriptor if one is asked for.
+def pack(program: Iterable[tuple[int, int, int, int]]) -> bytes:
+    """A filter of (code, jt, jf, k) as the kernel takes it."""
+    return b"".join(_INSTRUCTION.pack(*instruction) for instruction in program)
+
+
+def install(packed: bytes, flags: int = 0) -> int:
+    """Puts this thread under a filter; the listener's descriptor if one is asked for.
 
     Preconditions: no_new_privs or CAP_SYS_ADMIN.
     """
-    packed = b"".join(_INSTRUCTION.pack(*instruction) for instruction in program)
     filled = _Program(len(packed) // _INSTRUCTION.size, packed)
     return system_call("seccomp", _SET_MODE_FILTER, flags, ctypes.byref(filled))
 
@@ -121,13 +137,10 @@ def receive(listener: int) -> Notification | None:
 
     Poll the descriptor first: a blocked receive does not notice that every filtered process has ended.
     """
-    buffer = bytearray(_NOTIFICATION.size)
     try:
-        fcntl.ioctl(listener, _RECV, buffer, True)
+        return Notification._make(_unpacked(fcntl.ioctl(listener, _RECV, _NOTHING)))
     except (FileNotFoundError, InterruptedError):
         return None
-    fields = _NOTIFICATION.unpack(buffer)
-    return Notification(fields[0], fields[1], fields[3], fields[4], fields[5], fields[6:])
 
 
 def respond(listener: int, id_: int, *, value: int = 0, error: int = 0, flags: int = 0) -> bool:
@@ -153,18 +166,8 @@ def _answered(listener: int, request: int, data: bytes) -> bool:
     return True
 
 
-def add_descriptor(
-    listener: int, id_: int, source: int, *, close_on_exec: bool, send: bool = True, at: int | None = None
-) -> int | None:
-    """Puts a copy of our descriptor into the caller; its number there, or None if the caller is gone.
-
-    With `send` that number is also the answer to the call.
-    """
-    flags = (ADDFD_FLAG_SEND if send else 0) | (ADDFD_FLAG_SETFD if at is not None else 0)
-    cloexec = 0o2000000 if close_on_exec else 0
-    data = bytearray(_ADDFD.pack(id_, flags, source, at or 0, cloexec))
-    try:
-        added: int = fcntl.ioctl(listener, _ADD, data, True)
-    except FileNotFoundError:
-        return None
-    return added
+def give_descriptor(listener: int, id_: int, source: int, *, close_on_exec: bool) -> bool:
+    """A copy of our descriptor is the answer to a call. False if nobody waits for it any more."""
+    return _answered(
+        listener, _ADD, _ADDFD.pack(id_, ADDFD_FLAG_SEND, source, 0, 0o2000000 if close_on_exec else 0)
+    )

@@ -14,8 +14,9 @@ from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
 from pinfold.sandbox.operations import Group, Landlock, Operation, Rule, Seccomp
-from pinfold.sandbox.plan import ALL, CHANGE, PAIRS, STREAMS, Plan
+from pinfold.sandbox.plan import ALL, CHANGE, Plan
 from pinfold.sandbox.remedies import remedy
+from pinfold.sandbox.seccomp import PAIRS, STREAMS
 
 NAMESPACES = (
     "user_namespace",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import lru_cache
+from typing import NamedTuple
 
 from pinfold.model.policy import EnvironmentRules
 
@@ -64,9 +65,53 @@ def is_kept(name: str, rules: EnvironmentRules) -> bool:
 
 @lru_cache(maxsize=4096)
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return bool(patterns) and _compiled(patterns).fullmatch(name.lower()) is not None
+    return bool(patterns) and _sorted(patterns).match(name.lower())
+
+
+class _Sorted(NamedTuple):
+    """Patterns by where their star is. One expression of them all takes 3 ms to compile, at every start."""
+
+    exact: frozenset[str]
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+    parts: tuple[str, ...]
+    framed: tuple[tuple[str, str], ...]
+    """A start and an end, with a star between."""
+    others: re.Pattern[str] | None
+
+    def match(self, name: str) -> bool:
+        return (
+            name in self.exact
+            or name.startswith(self.starts)
+            or name.endswith(self.ends)
+            or any(part in name for part in self.parts)
+            or any(_is_framed(name, *frame) for frame in self.framed)
+            or (self.others is not None and self.others.fullmatch(name) is not None)
+        )
+
+
+def _is_framed(name: str, start: str, end: str) -> bool:
+    return len(name) >= len(start) + len(end) and name.startswith(start) and name.endswith(end)
 
 
 @lru_cache(maxsize=64)
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(translate(pattern.lower()) for pattern in patterns))
+def _sorted(patterns: tuple[str, ...]) -> _Sorted:
+    exact, starts, ends, parts, framed, others = [], [], [], [], [], []
+    for pattern in map(str.lower, patterns):
+        match pattern.split("*"):
+            case _ if "?" in pattern or "[" in pattern:
+                others.append(pattern)
+            case [whole]:
+                exact.append(whole)
+            case ["", end]:
+                ends.append(end)
+            case [start, ""]:
+                starts.append(start)
+            case ["", part, ""]:
+                parts.append(part)
+            case [start, end]:
+                framed.append((start, end))
+            case _:
+                others.append(pattern)
+    rest = re.compile("|".join(map(translate, others))) if others else None
+    return _Sorted(frozenset(exact), tuple(starts), tuple(ends), tuple(parts), tuple(framed), rest)

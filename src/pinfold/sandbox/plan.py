@@ -37,6 +37,7 @@ from pinfold.sandbox.operations import (
     Seccomp,
     Show,
 )
+from pinfold.sandbox.seccomp import PAIRS
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
@@ -58,9 +59,6 @@ WRITE = ("read", "write")
 CHANGE = ("read", "write", "remove")
 ALL = (*CHANGE, "make", "refer")
 """In roots nobody but the warden makes names, so that it sees each; a private /tmp needs no such care."""
-
-PAIRS, STREAMS = "pen, unix pairs", "pen, unix streams"
-"""The seccomp profiles: which unix sockets a command may make. The first is the stricter."""
 
 
 class Places(Struct, frozen=True):

@@ -4,6 +4,7 @@ Where each of them is, and why:
 - The mounts are made in a mount namespace of the pen's own, by a process that has joined the session's
   others. It is not in the pid namespace, so nothing inside can see or signal it. Nor are its children to be:
   a process whose children are born into another pid namespace can have no threads, and the warden needs some.
+  But where children are born is a thread's own matter: so the spawner is made by one that ends with that.
 - The spawner is left there as init's child: the init of a pid namespace cannot finish dying before every
   process of it is reaped, and one whose parent is outside is reaped by whoever inherits it, which some
   machines' pid 1 never does.
@@ -11,14 +12,16 @@ Where each of them is, and why:
   the bind, since a mount point is busy only for those who see it mounted.
 """
 
-import contextlib
 import os
 import socket
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 
 from pinfold.kernel.namespaces import setns
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, spawner, warden
+from pinfold.sandbox.linux.ending import end_with
+from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.mounts import Builder
 from pinfold.sandbox.linux.rooms import BOUND, HOST
 
@@ -30,7 +33,7 @@ def assemble(
     host: socket.socket,
     pids: int,
     operations: Operations,
-    filters: spawner.Filters,
+    filters: Filters,
     names: list[NameRule],
 ) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
@@ -42,27 +45,32 @@ def assemble(
     builder = Builder()
     rest = [operation for operation in operations if not builder.apply(operation)]
     ours, inside = channel.pair()
-    leave_inside(pids, lambda: spawner.serve(theirs, inside, rest, filters))
+    leave_inside(pids, lambda: spawner.serve(theirs, inside, rest, filters), theirs)
     theirs.close()
     inside.close()
     if any(operation[0] == "seccomp" and operation[2] for operation in rest):
         warden.serve(ours, host, proc, bound, operations, names)
 
 
-def leave_inside(pids: int, serve: Callable[[], None]) -> None:
-    """A process whose parent ends at once, inside the pid namespace, so that init becomes it."""
-    if (outside := os.fork()) == 0:
-        setns(pids)
-        if (between := os.fork()) == 0:
+def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> None:
+    """A process whose parent ends at once, inside the pid namespace, so that init becomes it.
+
+    Preconditions: SIGCHLD is ignored, so that the parent is reaped by the kernel.
+    """
+    failed: list[Exception] = []
+    done = allocate_lock()
+    done.acquire()
+
+    def leave() -> None:
+        try:
+            setns(pids)
             if os.fork() == 0:
-                serve()
-            os._exit(0)
-        # It too must be reaped by somebody who surely does it.
-        wait_for(between)
-        os._exit(0)
-    wait_for(outside)
+                end_with(lambda: serve() if os.fork() == 0 else None, keeper)
+        except Exception as error:  # noqa: BLE001  (it is raised again below, by who waits for this)
+            failed.append(error)
+        done.release()
 
-
-def wait_for(child: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(child, 0)
+    start_new_thread(leave, ())
+    done.acquire()
+    if failed:
+        raise failed[0]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pinfold.model.names import GIT, Match, Matches, NameRule, components, unnested
 
 if TYPE_CHECKING:
-    from pinfold.sandbox.linux.names import Spot
+    from pinfold.sandbox.linux.spots import Spot
 
 RULE = NameRule("HEAD with objects and refs", "git runs what a repository in any directory tells it to")
 COMPLETED_BY = {
@@ -29,6 +29,8 @@ COMPLETED_BY = {
 
 
 def completes(spot: "Spot") -> Matches:
+    if spot.key not in COMPLETED_BY:  # which is so of nearly all
+        return ()
     groups = COMPLETED_BY.get(os.fsdecode(spot.name.rstrip(b"/")).lower())
     if groups is None or is_git_by_name(spot.place.path):
         return ()

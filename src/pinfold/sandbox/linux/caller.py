@@ -17,8 +17,8 @@ import os
 
 from pinfold.kernel import quick
 from pinfold.kernel.process import prlimit
-from pinfold.kernel.seccomp import Notification, add_descriptor, is_valid, respond, resume
-from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
+from pinfold.kernel.seccomp import Notification, give_descriptor, is_valid, respond, resume
+from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
@@ -28,6 +28,11 @@ DIRECTORY = os.O_PATH | os.O_DIRECTORY
 def as_int(register: int) -> int:
     """An argument that the kernel takes as a signed int."""
     return (register & 0xFFFFFFFF) - ((register & 0x80000000) << 1)
+
+
+def start_of(pid: int, descriptor: int) -> bytes:
+    """The link in /proc to where a relative path starts."""
+    return b"%d/cwd" % pid if descriptor == AT_FDCWD else b"%d/fd/%d" % (pid, descriptor)
 
 
 def _opened(proc: int, path: bytes) -> int:
@@ -47,10 +52,7 @@ class Caller:
         self.listener = listener
         self.proc = proc
         """The host's /proc, where `pid` is known."""
-        self.id = call.id
-        self.pid = call.pid
-        self.number = call.number
-        self.arguments = call.arguments
+        self.id, self.pid, self.number, _, _, *self.arguments = call
 
     # Reading. What cannot be read is None or negative.
 
@@ -61,10 +63,10 @@ class Caller:
     def directory(self, descriptor: int) -> int:
         """Where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
         if descriptor == AT_FDCWD:
-            return _opened(self.proc, b"%d/cwd" % self.pid)
+            return _opened(self.proc, start_of(self.pid, descriptor))
         if descriptor < 0:
             return -errno.EBADF
-        found = _opened(self.proc, b"%d/fd/%d" % (self.pid, descriptor))
+        found = _opened(self.proc, start_of(self.pid, descriptor))
         if found != -errno.EACCES:
             return -errno.EBADF if found == -errno.ENOENT else found
         try:
@@ -136,4 +138,4 @@ class Caller:
 
     def give(self, descriptor: int, close_on_exec: bool) -> None:
         """A copy of our descriptor is what the call returns. Raises OSError if the caller has no room."""
-        add_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        give_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)

@@ -3,6 +3,7 @@
 Facts about SOCK_SEQPACKET unix sockets:
 - A message arrives whole or not at all, with its descriptors; a sender's death is an empty read.
 - One message is bounded by the send buffer (some 200 kB), so what is larger goes by a memfd, as a descriptor.
+- Who goes without having read all is told to the other side as ECONNRESET, once, and before what it has sent.
 - recvmsg marks descriptors close-on-exec only when told MSG_CMSG_CLOEXEC.
 
 Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be
@@ -73,7 +74,7 @@ def _receive(channel: socket.socket, size: int) -> tuple[bytes, list[int], int]:
     try:
         data, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
-        data, rights = b"", []
+        data, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
     for _, kind, content in rights:
         if kind == socket.SCM_RIGHTS:
             found.frombytes(content[: len(content) - len(content) % found.itemsize])

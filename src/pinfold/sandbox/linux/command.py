@@ -16,7 +16,7 @@ from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
-from pinfold.sandbox.linux.spawner import EXITED, SIGNALLED, STATUS
+from pinfold.sandbox.linux.replies import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.pump import Pump
 
 

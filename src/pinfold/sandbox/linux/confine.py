@@ -12,6 +12,7 @@ import resource
 from pinfold.kernel import landlock, seccomp
 from pinfold.kernel.capabilities import drop_all
 from pinfold.kernel.process import set_no_new_privs
+from pinfold.sandbox.linux.filters import Filters
 
 RIGHTS = {
     "read": landlock.READ,
@@ -27,7 +28,7 @@ LIMITS = {"core": resource.RLIMIT_CORE, "nproc": resource.RLIMIT_NPROC, "data": 
 WATCHED = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
 
 
-def confine(operation: tuple[object, ...], filters: dict[str, list[tuple[int, int, int, int]]]) -> int | None:
+def confine(operation: tuple[object, ...], filters: Filters) -> int | None:
     """Does one operation of a plan; the listener, if it made one. An unknown name is a fault of ours."""
     match operation:
         case ("limit", str(name), int(value)):

@@ -1,22 +1,23 @@
-"""The seccomp programs that a plan names, compiled once, as plain tuples for the keeper."""
+"""The seccomp programs that plans name, compiled once, by the keeper, which has time while its host loads."""
 
 from functools import lru_cache
 
-from pinfold.sandbox.operations import Seccomp
-from pinfold.sandbox.plan import PAIRS, STREAMS, Plan
+from pinfold.kernel.numbers import MACHINE
+from pinfold.kernel.seccomp import pack
+from pinfold.sandbox.seccomp import PAIRS, STREAMS
 from pinfold.sandbox.seccomp.profile import UnixSockets, Warden, profile
 
-Program = list[tuple[int, int, int, int]]
-
+Filters = dict[str, bytes]
+"""By the name in the plan."""
 UNIX = {PAIRS: UnixSockets.PAIRS, STREAMS: UnixSockets.STREAMS}
 
 
-def filters_of(plan: Plan, architecture: str) -> dict[str, Program]:
-    steps = [step for step in plan.operations if isinstance(step, Seccomp)]
-    return {step.profile: _compiled(architecture, step.watched, UNIX[step.profile]) for step in steps}
+def filters_of(operations: tuple[tuple[object, ...], ...]) -> Filters:
+    """What a plan's operations name."""
+    steps = [step for step in operations if step[0] == "seccomp"]
+    return {str(step[1]): compiled(str(step[1]), bool(step[2])) for step in steps}
 
 
 @lru_cache(maxsize=4)
-def _compiled(architecture: str, watched: bool, unix: UnixSockets) -> Program:
-    warden = Warden.PRESENT if watched else Warden.ABSENT
-    return [(one.code, one.yes, one.no, one.value) for one in profile(architecture, warden, unix)]
+def compiled(name: str, watched: bool) -> bytes:
+    return pack(profile(MACHINE, Warden.PRESENT if watched else Warden.ABSENT, UNIX[name]))

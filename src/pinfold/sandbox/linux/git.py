@@ -29,7 +29,8 @@ from pinfold.model.git_config import LARGEST
 from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.gitconfig import objection
-from pinfold.sandbox.linux.names import PROTECTED, Spot, Verdict, Wish
+from pinfold.sandbox.linux.judging import PROTECTED, Verdict, Wish
+from pinfold.sandbox.linux.spots import Spot
 
 HOOKS = ".git/hooks"
 CONFIGURATIONS = {".git/config": b"config", ".git/config.worktree": b"config.worktree"}
@@ -43,7 +44,7 @@ Note = Callable[[Caller, str, str, str, str, bool], None]
 
 
 class Git:
-    """An exemption of `Names`."""
+    """An exemption of `Judge`."""
 
     def __init__(self, own: int, note: Note) -> None:
         self.own = own

@@ -8,20 +8,17 @@ When it ends, the kernel ends every process of the session; it ends with the kee
 import os
 import signal
 import socket
-import struct
 
 from pinfold.kernel import netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import drop_powers
-from pinfold.sandbox.linux.rooms import MOST_PROCESSES, build_rooms
+from pinfold.sandbox.linux.replies import LEFT, MOST_PROCESSES, REQUEST
+from pinfold.sandbox.linux.rooms import build_rooms
 from pinfold.sandbox.linux.tags import bound, kill_tagged
 
 NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
 """In the order in which a pen joins them: the user namespace first gives the right to the others."""
-REQUEST = struct.Struct("=QI")
-"""The tag to end, or 0 and the highest process number from now on."""
-REPLY = struct.Struct("=i")
 
 
 def serve(control: socket.socket) -> None:
@@ -49,4 +46,4 @@ def serve(control: socket.socket) -> None:
         elif pid_max is not None:
             most = wanted
             bound(pid_max, (str(most).encode(),))
-        control.send(REPLY.pack(left))
+        control.send(LEFT.pack(left))

@@ -10,25 +10,32 @@ Facts that shape it:
 - We ignore SIGCHLD, and so do the helpers and init: the kernel reaps for us.
 - Only the kernel knows the pid that a process inside has outside: it adds it to the message
   (SCM_CREDENTIALS).
+- To fork and to join a session's namespaces is a fifth of a pen's time, and depends on nothing of the pen. So
+  one process waits there for the next plan: outside of the pid namespace, where no command sees it.
 - A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
   namespaces itself, before, and sends them.
 """
 
 import contextlib
+import gc
 import os
 import select
 import signal
 import socket
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
+from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
+from pinfold.sandbox.linux.filters import compiled, filters_of
 from pinfold.sandbox.linux.groups import KEEPER, Groups
+from pinfold.sandbox.seccomp import STREAMS
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -40,6 +47,8 @@ NEW = (
     | namespaces.CLONE_NEWCGROUP
 )
 PATIENCE = 30.0
+IDLE = 0.05
+"""Seconds without a request after which the next pen's builder is started: not while a command begins."""
 
 
 def main() -> None:
@@ -55,14 +64,12 @@ def main() -> None:
             channel.receive(control)
             channel.send(control, ("failed", words_of(error)))
             sys.exit(1)
+        # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
+        gc.freeze()
         keeper = Keeper(control)
         keeper.prepare()
-        poll = select.poll()
-        poll.register(control, select.POLLIN)
-        poll.register(host, select.POLLIN)
         try:
-            while not any(descriptor == host for descriptor, _ in poll.poll()):
-                keeper.answer()
+            serve(keeper, host)
         finally:
             keeper.remove_groups()
     except channel.Closed:
@@ -78,6 +85,30 @@ def settle(control: socket.socket) -> int:
     return os.pidfd_open(os.getppid())
 
 
+def serve(keeper: "Keeper", host: int) -> None:
+    """Answers while the host lives, and gets ready for the next pen while it is silent."""
+    poll = select.poll()
+    poll.register(keeper.control, select.POLLIN)
+    poll.register(host, select.POLLIN)
+    while True:
+        ready = poll.poll(None if keeper.is_prepared() else IDLE * 1000)
+        if any(descriptor == host for descriptor, _ in ready):
+            return
+        if ready:
+            keeper.answer()
+        else:
+            keeper.prepare_pen()
+
+
+class Builder(NamedTuple):
+    """A process in a session's namespaces that waits for the plan of a pen."""
+
+    session: int
+    process: int
+    """Its pidfd."""
+    way: socket.socket
+
+
 class Keeper:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
@@ -87,13 +118,30 @@ class Keeper:
         """Each pen's spawner, by pidfd."""
         self.groups = Groups()
         self.last = 0
-        self.ready: list[tuple[int, int, list[int]]] = []
+        self.ready: list[tuple[int, int, int]] = []
         """Sessions made before anybody asked."""
+        self.latest: int | None = None
+        """The session that the next pen will most likely be for."""
+        self.builder: Builder | None = None
 
     def prepare(self) -> None:
         """Makes the first session while the host still loads what it needs to ask for one."""
         with contextlib.suppress(Failed, OSError):
-            self.ready.append(make(found_session))
+            self.ready.append(self.found())
+            self.prepare_pen()
+            compiled(STREAMS, watched=True)
+
+    def is_prepared(self) -> bool:
+        return self.builder is not None or self.latest is None
+
+    def prepare_pen(self) -> None:
+        """Starts the builder of the latest session's next pen. One waits at most, whatever the sessions."""
+        session, self.latest = self.latest, None
+        if session is None or session not in self.sessions:
+            return
+        with contextlib.suppress(OSError):
+            pid, way = self.begin_pen(session)
+            self.builder = Builder(session, pidfd_open(pid), way)
 
     def answer(self) -> None:
         request, _ = channel.receive(self.control)
@@ -108,27 +156,18 @@ class Keeper:
     def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
         match request:
             case ("session",):
-                pid, ours, held = self.ready.pop() if self.ready else make(found_session)
-                self.last += 1
-                self.sessions[self.last] = [pidfd_open(pid), *held]
-                return ("made", self.last, pid), (ours,)
-            case ("pen", int(session), tuple(operations), dict(filters), tuple(names)):
-                _, *held, pids = self.sessions[session]
+                number, pid, ours = self.ready.pop() if self.ready else self.found()
+                return ("made", number, pid), (ours,)
+            case ("pen", int(session), tuple(operations), tuple(names)):
                 host, wardens = channel.pair()
-                rules = [NameRule(*name) for name in names]
                 limits = [operation[1:] for operation in operations if operation[0] == "group"]
                 operations = tuple(operation for operation in operations if operation[0] != "group")
-
-                def build(theirs: socket.socket) -> None:
-                    join(held)
-                    assemble(theirs, wardens, pids, operations, filters, rules)
-
-                try:
-                    pid, ours, _ = make(build)
-                finally:
-                    wardens.close()
+                with wardens:
+                    way = self.asked(session, (operations, filters_of(operations), names), wardens)
+                pid, ours, _ = finish(way)
                 self.last += 1
                 self.pens[self.last] = pidfd_open(pid)
+                self.latest = session
                 try:
                     for memory, processes in limits:
                         self.groups.hold(self.last, pid, memory, processes)
@@ -142,7 +181,39 @@ class Keeper:
                 return ("closed",), ()
         raise Failed("unknown request")
 
+    def found(self) -> tuple[int, int, int]:
+        """A new session: its number, its init's pid, and our end of the way to it."""
+        pid, ours, held = finish(begin(found_session)[1])
+        self.last += 1
+        self.sessions[self.last] = [pidfd_open(pid), *held]
+        self.latest = self.last
+        return self.last, pid, ours
+
+    def begin_pen(self, session: int) -> tuple[int, socket.socket]:
+        _, *held = self.sessions[session]
+        return begin(lambda theirs: wait_for_plan(theirs, held))
+
+    def asked(self, session: int, plan: tuple[object, ...], wardens: socket.socket) -> socket.socket:
+        """The way to a builder that has been given the plan: the one that waits for it, or another."""
+        if self.builder and self.builder.session == session:
+            _, process, way = self.builder
+            self.builder = None
+            os.close(process)
+            with contextlib.suppress(channel.Closed):
+                channel.send(way, plan, (wardens.fileno(),))
+                return way
+        _, way = self.begin_pen(session)
+        with contextlib.suppress(channel.Closed):  # it has ended, and what it said before is still to be read
+            channel.send(way, plan, (wardens.fileno(),))
+        return way
+
     def close(self, number: int) -> None:
+        if self.builder and self.builder.session == number:
+            _, process, way = self.builder
+            self.builder = None
+            way.close()  # which it ends with
+            wait_ended(process)
+            os.close(process)
         descriptors = self.sessions.pop(number, None) or [self.pens.pop(number, -1)]
         if descriptors == [-1]:
             raise Failed(f"there is no session or pen {number}")
@@ -175,24 +246,35 @@ def found_session(theirs: socket.socket) -> None:
         init.serve(theirs)
 
 
-def join(held: list[int]) -> None:
-    """Into the session's namespaces but its pids, then into a mount namespace of our own."""
-    for descriptor in held:
+def wait_for_plan(theirs: socket.socket, held: list[int]) -> None:
+    """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes."""
+    set_name("pinfold-builder")
+    # Whatever else of the keeper's it held would keep others from seeing its end.
+    close_all_but({0, 1, 2, theirs.fileno(), *held})
+    *namespaces_but_pids, pids = held
+    for descriptor in namespaces_but_pids:
         namespaces.setns(descriptor)
     namespaces.unshare(namespaces.CLONE_NEWNS)
+    (operations, filters, names), (host,) = channel.receive(theirs)
+    rules = [NameRule(*name) for name in names]
+    assemble(theirs, socket.socket(fileno=host), pids, operations, filters, rules)
 
 
-def make(build: Callable[[socket.socket], None]) -> tuple[int, int, list[int]]:
-    """A process in other namespaces, once it is ready: its pid, our end of its socket, what it sent.
-
-    A helper of ours builds what is needed and leaves the process there.
-    """
+def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
+    """A helper of ours that builds something: its pid, and our end of the way to it."""
     ours, theirs = channel.pair()
     channel.name_senders(ours, True)
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         ours.close()
-        _guarded(theirs, lambda: build(theirs))
+        end_with(lambda: build(theirs), theirs)
     theirs.close()
+    return pid, ours
+
+
+def finish(ours: socket.socket) -> tuple[int, int, list[int]]:
+    """The process that a helper has left in other namespaces, once it is ready: its pid, our end of the way
+    to it, what it sent."""
     ours.settimeout(PATIENCE)
     try:
         message, held, pid = channel.receive_from(ours)
@@ -203,16 +285,3 @@ def make(build: Callable[[socket.socket], None]) -> tuple[int, int, list[int]]:
     channel.name_senders(ours, False)
     ours.settimeout(None)
     return pid, ours.detach(), held
-
-
-def _guarded(theirs: socket.socket, work: Callable[[], None]) -> None:
-    """Runs the work and ends this process; a failure is told before."""
-    try:
-        work()
-    except channel.Closed:
-        pass
-    except BaseException as error:  # noqa: BLE001  (whatever it was, this process must end here and say so)
-        with contextlib.suppress(channel.Closed, OSError):
-            channel.send(theirs, ("failed", words_of(error)))
-    finally:
-        os._exit(0)

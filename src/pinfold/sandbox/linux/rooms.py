@@ -24,6 +24,7 @@ import os
 import stat
 
 from pinfold.kernel import mounts
+from pinfold.sandbox.linux.replies import MOST_PROCESSES
 
 HOST, NEW, BOUND = "/host", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"
@@ -33,10 +34,6 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
 PID_MAX = "/proc/sys/kernel/pid_max"
-MOST_PROCESSES = 8192
-"""How many processes and threads a session can have at most."""
-RESERVED_PIDS = 300
-"""Numbers below are given out once; from then on new ones lie between this and pid_max."""
 
 
 def build_rooms() -> int | None:

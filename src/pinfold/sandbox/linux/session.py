@@ -15,16 +15,14 @@ from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.environment import scrub
-from pinfold.sandbox.linux import channel, init
+from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand
-from pinfold.sandbox.linux.filters import filters_of
 from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.linux.rooms import MOST_PROCESSES, RESERVED_PIDS
+from pinfold.sandbox.linux.replies import FIRST_TAG, LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
-from pinfold.sandbox.linux.tags import FIRST
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen
 
@@ -54,7 +52,7 @@ class LinuxSession:
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
         self.retired: list[Pen] = []
         self.running: set[PennedCommand] = set()
-        self.tag = FIRST
+        self.tag = FIRST_TAG
         self.most = 0
         self.closed = False
         self.number, self.pid, (self.control,) = keeping.ask(("session",))
@@ -120,9 +118,8 @@ class LinuxSession:
         require_accepted(enforcement, self.accepted)
         self._bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)
-        filters = filters_of(plan, self.machine.architecture)
         names = tuple(tuple(rule) for rule in found.names)
-        number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, filters, names))
+        number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, names))
         try:
             handle = os.pidfd_open(pid)
         except OSError as error:
@@ -264,11 +261,11 @@ class LinuxSession:
     def _ask_init(self, tag: int, most: int = 0) -> int:
         """How many processes are left. Preconditions: `killing` is held."""
         try:
-            self.control.send(init.REQUEST.pack(tag, most))
-            data, _ = channel.receive_bytes(self.control, init.REPLY.size)
+            self.control.send(REQUEST.pack(tag, most))
+            data, _ = channel.receive_bytes(self.control, LEFT.size)
         except (OSError, channel.Closed):
             return 0  # init is gone, and with it every process of the session
-        left: int = init.REPLY.unpack(data)[0]
+        left: int = LEFT.unpack(data)[0]
         return left
 
     def close(self) -> None:

@@ -39,7 +39,8 @@ from pinfold.sandbox.linux.addresses import AF_UNIX, length_of, unix_address, un
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
-from pinfold.sandbox.linux.names import OUTSIDE, OWN_DESCRIPTORS, PROTECTED
+from pinfold.sandbox.linux.judging import OUTSIDE, PROTECTED
+from pinfold.sandbox.linux.names import OWN_DESCRIPTORS
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 

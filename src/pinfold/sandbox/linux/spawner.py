@@ -27,13 +27,11 @@ from pinfold.kernel.process import close_all_but, set_dumpable, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import confine
 from pinfold.sandbox.linux.failure import Failed
+from pinfold.sandbox.linux.filters import Filters
+from pinfold.sandbox.linux.replies import EXITED, FAILED, NO_DIRECTORY, SIGNALLED, STARTED, STATUS
 
-Filters = dict[str, list[tuple[int, int, int, int]]]
-
-STATUS = struct.Struct("=ii")
 READY = b"ready"
 """What the warden says once it answers."""
-STARTED, FAILED, NO_DIRECTORY, EXITED, SIGNALLED = range(5)
 RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 

@@ -28,8 +28,7 @@ from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand, receive_terminal
 from pinfold.sandbox.linux.held import Held
 from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.linux.spawner import FAILED, NO_DIRECTORY, STARTED, STATUS
-from pinfold.sandbox.linux.tags import RLIMIT_RTTIME
+from pinfold.sandbox.linux.replies import FAILED, NO_DIRECTORY, RLIMIT_RTTIME, STARTED, STATUS
 from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.unstarted import Unstarted
 

@@ -18,11 +18,9 @@ import signal
 import time
 
 from pinfold.kernel.process import prlimit
-from pinfold.sandbox.linux.rooms import MOST_PROCESSES
+from pinfold.sandbox.linux.replies import MOST_PROCESSES, RLIMIT_RTTIME
 
-RLIMIT_RTTIME = 15
 RLIMIT_NPROC = 6
-FIRST = 1 << 62
 PATIENCE = 5.0
 SMALLEST = (b"301", b"512", b"1024", b"4096")
 """What pid_max may be at least depends on the number of processors."""

@@ -3,7 +3,9 @@
 Facts (proc(5), measured):
 - Only /proc/TID/status tells a umask: 8 us to open, read and close it, 4 to read it again. What was opened
   stays the same thread's: once that has ended reading fails (ESRCH), whoever has its number by then.
-- A umask may change at any time, by a call that nobody is told of. So it is read for every name that is made.
+- A umask may change at any time, by a call that nobody is told of. So it is read for every name that is made
+  for more than its owner. But a call that takes rights from owners is told: before the first, no umask means
+  anything to a name that is its owner's alone.
 """
 
 import os
@@ -26,6 +28,8 @@ class Umasks:
         self.status: dict[int, int] = {}
         self.current = os.umask(0o022)
         os.umask(self.current)
+        self.bind_owners = bool(self.current & 0o700)
+        """Whether any caller's might. Whoever started the pen's first had ours."""
 
     def take_over(self, thread: int) -> None:
         """Makes the umask of a thread ours. Raises OSError if it is not there."""

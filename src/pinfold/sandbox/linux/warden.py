@@ -43,10 +43,11 @@ from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
-from pinfold.sandbox.linux.names import Grounds, Names
+from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
+from pinfold.sandbox.linux.spots import Grounds
 from pinfold.sandbox.linux.standing import Standing
 
 Operations = tuple[tuple[object, ...], ...]
@@ -134,7 +135,7 @@ class Warden:
         granted = landlock_rules(operations)
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
         names = Names(proc, records, Grounds.of(operations), rules, moving)
-        names.exemptions.append(Git(names.own, names.record))
+        names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
         changed = [path for path, access in granted if "remove" in access]
         sockets = Sockets(listener, proc, bound, records, changed, rules, granted_sockets(operations))
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})
@@ -145,22 +146,21 @@ class Warden:
         self.standing.register(poll)
         poll.register(self.host, select.POLLIN)
         poll.register(self.listener, select.POLLIN)
-        # What lives now lives as long as we do; what a call leaves is counted away.
-        gc.collect()
+        # What a call leaves is counted away.
         gc.disable()
         while True:
-            (descriptor, event), *_ = poll.poll()
-            if self.standing.look(descriptor):
-                continue
-            if descriptor == self.host.fileno():
-                if not self.standing.take(self.host):
-                    poll.unregister(self.host)
-            elif event & select.POLLIN:
+            descriptor, event = poll.poll()[0]
+            if descriptor == self.listener:
+                if not event & select.POLLIN:
+                    return
                 call = seccomp.receive(self.listener)
                 if call:
                     self.answer(call)
-            elif event & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
-                return
+            elif descriptor == self.host.fileno():
+                if not self.standing.take(self.host):
+                    poll.unregister(self.host)
+            else:
+                self.standing.look(descriptor)
 
     def answer(self, call: seccomp.Notification) -> None:
         caller = Caller(self.listener, self.proc, call)

@@ -137,6 +137,8 @@ NAMING = (
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat"),
     *("rename", "renameat", "renameat2", "bind"),
 )
+# ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
+OWNERS = 0o700
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
 CONNECTING = ("connect",)
 # Its flags lie behind a pointer; libc falls back to openat.
@@ -193,6 +195,7 @@ def _notified() -> Iterator[Rule]:
     yield Rule(("open",), RET_USER_NOTIF, (_has_some(1, WRITING),))
     yield Rule(("openat",), RET_USER_NOTIF, (_has_some(2, WRITING),))
     yield Rule(NAMING, RET_USER_NOTIF)
+    yield Rule(("umask",), RET_USER_NOTIF, (_has_some(0, OWNERS),))
     yield Rule(CONNECTING, RET_USER_NOTIF)
 
 

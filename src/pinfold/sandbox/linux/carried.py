@@ -1,0 +1,51 @@
+"""What a directory that is moved would carry along: a protected name of where it is or of where it comes."""
+
+import os
+from itertools import islice
+
+from pinfold.kernel import quick
+from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, folded
+from pinfold.sandbox.linux.bare import RULE, is_git_by_name, is_repository
+from pinfold.sandbox.linux.spots import Spot
+
+MOST_INSIDE = 10_000
+"""How many names are looked at in a directory that is moved to, or from, where names are protected."""
+UNSEEN = "what it holds cannot be told"
+
+
+def carried(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
+    """The protected name that a directory has in it, or would have at another spot."""
+    if spot.matches() or GIT in components(spot.path) or GIT in components(source.path):
+        return _inner(matcher, source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
+    return None
+
+
+def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: list[int]) -> Match | None:
+    """The first protected name in a directory, were it at this path. What cannot be seen is one."""
+    children = matcher.children(path)
+    if isinstance(children, Match):
+        return children
+    inner = quick.openat(directory, name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if inner < 0:
+        return Match(NameRule(path, UNSEEN))
+    try:
+        with os.scandir(inner) as listed:
+            entries = list(islice(listed, left[0] + 1))
+            if not is_git_by_name(path) and is_repository([entry.name for entry in entries]):
+                return Match(RULE)
+            for entry in entries:
+                left[0] -= 1
+                found = children.get(folded(entry.name), ())
+                below = f"{path}/{entry.name}"
+                if left[0] < 0:
+                    return Match(NameRule(path, UNSEEN))
+                if not entry.is_dir(follow_symlinks=False):
+                    if found:
+                        return found[0]
+                elif found and not found[0].rest:
+                    return found[0]
+                elif deeper := _inner(matcher, inner, os.fsencode(entry.name), below, left):
+                    return deeper
+    finally:
+        os.close(inner)
+    return None

@@ -1,0 +1,211 @@
+"""Where a name would be made: the directory that a caller's path really leads to, held, and what holds there.
+
+Facts that shape it:
+- Paths are walked as the caller's: from its directory or descriptor, in the same mounts and root. But links
+  of /proc (magic links) would be followed with our power to trace, and /proc/self is not us: such a walk is
+  refused (RESOLVE_NO_MAGICLINKS), and the call goes back to the kernel.
+- A directory's path is asked of the kernel each time, by what we hold: whoever moved it since, here or on the
+  host, it is the present one. Only what the rules say of a path is remembered.
+"""
+
+import os
+from typing import Any, NamedTuple
+
+from pinfold.kernel import quick
+from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
+from pinfold.model.names import Children, Match, Matches, NameMatcher, folded
+from pinfold.sandbox.linux.bare import COMPLETED_BY
+from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, start_of
+from pinfold.sandbox.linux.moving import Moving
+
+REMEMBERED = 4096
+SLASH = ord("/")
+REFUSED_NAMES = (b"", b"/", b".", b"..", b"./", b"../")
+"""No name can be made of these; the kernel says so."""
+PLAIN, ABSENT, UNTOLD = range(3)
+"""What a glance tells."""
+
+
+class Grounds(NamedTuple):
+    """What a plan says of places."""
+
+    roots: tuple[str, ...]
+    """Where protected names hold."""
+    watched: tuple[str, ...]
+    """Where names are made by the warden: roots, and what has a root in it."""
+    free: tuple[str, ...]
+    """Where they are made by whoever wants them."""
+
+    @classmethod
+    def of(cls, operations: tuple[tuple[object, ...], ...]) -> "Grounds":
+        binds = tuple(str(each[1]) for each in operations if each[0] == "bind" and each[2])
+        rules: Any = next((each[1] for each in operations if each[0] == "landlock"), ())
+        watched = tuple(path for path, access in rules if "remove" in access and "make" not in access)
+        return cls(binds, watched, tuple(path for path, access in rules if "make" in access))
+
+    def is_watched(self, path: str) -> bool:
+        return any(_within(path, root) for root in self.watched) and not self.is_free(path)
+
+    def is_free(self, path: str) -> bool:
+        return any(_within(path, place) for place in self.free)
+
+
+class Place(NamedTuple):
+    """A directory, by its path in the pen."""
+
+    path: str
+    made_by_warden: bool
+    free: bool
+    """Whether the caller may make names by itself."""
+    inside: Match | None
+    """The protected name that it is or lies in."""
+    children: Children
+    """What names in it would meet."""
+
+
+class Spot(NamedTuple):
+    """A name in a directory that we hold."""
+
+    directory: int
+    place: Place
+    name: bytes
+    """As the caller wrote it, with the slash at its end if there was one."""
+    key: str
+    """The name in the spelling that rules are held against."""
+
+    @property
+    def path(self) -> str:
+        return f"{self.place.path.rstrip('/')}/{os.fsdecode(self.name.rstrip(b'/'))}"
+
+    def matches(self) -> Matches:
+        if self.place.inside:
+            return (self.place.inside,)
+        return self.place.children.get(self.key, ())
+
+    def status(self) -> os.stat_result | None:
+        """Of what is there, no link followed."""
+        try:
+            return os.stat(self.name.rstrip(b"/"), dir_fd=self.directory, follow_symlinks=False)
+        except OSError:
+            return None
+
+
+class Spots:
+    """Finds them. What it holds for one call is let go by `release`."""
+
+    def __init__(self, proc: int, grounds: Grounds, matcher: NameMatcher, moving: Moving) -> None:
+        self.own = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        """Our own descriptors, as links to what they hold."""
+        self.proc = proc
+        self.grounds = grounds
+        self.matcher = matcher
+        self.moving = moving
+        self.places: dict[bytes, Place] = {}
+        """By their path, as the kernel tells it."""
+        self.held: list[int] = []
+        """Directories of the call that is being answered."""
+
+    def release(self) -> None:
+        while self.held:
+            os.close(self.held.pop())
+        if self.moving.locked:
+            self.moving.release()
+
+    def find(self, caller: Caller, base: int, path: bytes) -> Spot | None:
+        """Where a path leads, its last name apart; None if that cannot be told, or not by us."""
+        if path[0] == SLASH:
+            return self.walk(AT_FDCWD, path)
+        start = caller.directory(base)
+        if start < 0:
+            return None
+        self.held.append(start)
+        return self.walk(start, path)
+
+    def walk(self, start: int, path: bytes) -> Spot | None:
+        """The same, from a directory that we hold."""
+        head, slash, name = path.rpartition(b"/")
+        if slash and not name:
+            head, slash, name = path.rstrip(b"/").rpartition(b"/")
+            name += b"/"
+        if name in REFUSED_NAMES:
+            return None
+        if slash:
+            start = quick.openat2(start, head or b"/", DIRECTORY, RESOLVE_NO_MAGICLINKS)
+            if start < 0:
+                return None
+            self.held.append(start)
+        return self._at(start, name)
+
+    def directory(self, caller: Caller, base: int, path: bytes) -> Spot | None:
+        """The directory that a path names, as the spot of an empty name in it."""
+        found = self.thing(caller, base, path, DIRECTORY)
+        return None if found < 0 else self._at(found, b"")
+
+    def thing(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
+        """What a path leads to, held by an O_PATH descriptor; -errno if it leads nowhere."""
+        start = AT_FDCWD if path.startswith(b"/") else caller.directory(base)
+        if start >= 0:
+            self.held.append(start)
+        elif start != AT_FDCWD:
+            return start
+        found = quick.openat2(start, path, flags, RESOLVE_NO_MAGICLINKS)
+        if found >= 0:
+            self.held.append(found)
+        return found
+
+    def path_of(self, descriptor: int) -> str:
+        """Where something that we hold lies in the pen; empty if it cannot be told."""
+        path = quick.readlinkat(self.own, b"%d" % descriptor)
+        return os.fsdecode(path) if isinstance(path, bytes) else ""
+
+    def glance(self, caller: Caller, base: int, path: bytes) -> int:
+        """PLAIN: a path leads to something, by its text in a place of ours where no rule is about it. ABSENT:
+        it leads to nothing, or only past us. UNTOLD: look closer.
+
+        It is cheap: nothing is opened. But nothing may rest on it that the boundary does not judge again: a
+        directory that has given its name to a link meanwhile misleads it.
+        """
+        if path[0] != SLASH:
+            try:
+                path = b"%b/%b" % (os.readlink(start_of(caller.pid, base), dir_fd=self.proc), path)
+            except OSError:
+                return UNTOLD
+        if not self._is_plain(path):
+            return UNTOLD
+        return PLAIN if os.access(path, os.F_OK) else ABSENT
+
+    def _is_plain(self, path: bytes) -> bool:
+        head, _, name = path.rpartition(b"/")
+        place = self.places.get(head)
+        if place is None or place.inside or not place.made_by_warden:
+            return False
+        return not place.children.get(folded(name.decode("utf-8", "surrogateescape")), ())
+
+    def _at(self, directory: int, name: bytes) -> Spot:
+        key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
+        if key in COMPLETED_BY:
+            # Two pens must not each make one half of a repository.
+            self.moving.hold(move=True)
+        elif key in self.moving.tails:
+            self.moving.hold(move=False)
+        path = os.readlink(b"%d" % directory, dir_fd=self.own)
+        return Spot(directory, self.places.get(path) or self._place(path), name, key)
+
+    def _place(self, path: bytes) -> Place:
+        text = os.fsdecode(path)
+        children = self.matcher.children(text)
+        place = Place(
+            text,
+            self.grounds.is_watched(text),
+            self.grounds.is_free(text),
+            children if isinstance(children, Match) else None,
+            {} if isinstance(children, Match) else children,
+        )
+        if len(self.places) >= REMEMBERED:
+            self.places.clear()
+        self.places[path] = place
+        return place
+
+
+def _within(path: str, above: str) -> bool:
+    return path == above or path.startswith(above if above == "/" else f"{above}/")
