@@ -784,8 +784,8 @@ def what_no_program_can_be_given_ends_nothing_else() -> None:
 def an_odd_question_does_not_end_the_keeper() -> None:
     bench = Bench()
     keeping = bench.session.keeping
-    unknown: tuple[object, ...] = (("close", 12345), ("pen", 12345, (), {}, ()))
-    for odd in (*unknown, ("pen", bench.session.number, (1,), {}, ())):
+    unknown: tuple[object, ...] = (("close", 12345), ("pen", 12345, (), ()))
+    for odd in (*unknown, ("pen", bench.session.number, (1,), ())):
         assert keeping._exchange(odd)[0][0] == "failed"  # type: ignore[index]
     assert bench.out("echo hi") == "hi\n"
 
