@@ -143,7 +143,11 @@ def test_streams_stay_apart_and_words_stay_words(person: Person) -> None:
 
 def test_output_comes_as_it_is_written(person: Person) -> None:
     process = subprocess.Popen(
-        [*person.program, "run", "-c", "echo first; sleep 30"], stdout=subprocess.PIPE, **person.given
+        [*person.program, "run", "-c", "echo first; sleep 30"],
+        stdout=subprocess.PIPE,
+        # Whoever runs the tests in the background has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **person.given,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"first\n"

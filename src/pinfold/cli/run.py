@@ -40,6 +40,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     command = _command(args)
     lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
+    if args.allow_domain or args.network not in (None, "none"):
+        print("pinfold: fenced commands have no network yet, whatever is chosen", file=sys.stderr)
     with session_of(args, lists=lists, approvers=[TerminalApprover(_question)]) as session:
         return _as_json(session, command) if args.json else _as_program(session, command)
 
