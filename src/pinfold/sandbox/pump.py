@@ -49,6 +49,7 @@ class Pump:
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
         self.streams = streams
+        self.hung_up: list[int] = []
         self.end = end
         self.read_end = read_end
         self.kill = kill
@@ -144,11 +145,20 @@ class Pump:
             except OSError as error:
                 if error.errno != errno.EIO:
                     raise
-                data = b""
+                self._hang_up(descriptor)
+                return
             if data:
                 yield Output(self.streams[descriptor], data)
             else:
                 self._forget(descriptor)
+
+    def _hang_up(self, descriptor: int) -> None:
+        """Nobody has the terminal open any more. To close it now would send SIGHUP to a command that closes
+        its streams before it ends, as many do; so it is kept until then."""
+        self.poll.unregister(descriptor)
+        with self.lock:
+            del self.streams[descriptor]
+        self.hung_up.append(descriptor)
 
     def _ended(self) -> None:
         end = self.read_end()
@@ -218,4 +228,5 @@ class Pump:
                 left = list(self.streams)
                 self.streams.clear()
             self.leave(left)
-            os.close(self.end)
+            for descriptor in (self.end, *self.hung_up):
+                os.close(descriptor)

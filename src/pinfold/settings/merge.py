@@ -38,7 +38,7 @@ def merge(layers: Sequence[Layer]) -> Merged:
         else:
             lists = [(layer, layer.lists[key.name]) for layer in ordered if key.name in layer.lists]
             _merge_list(key, lists, merged)
-    _close_over_hidden(merged)
+    _close_over_hidden(merged, ordered)
     _close_exclusions(merged)
     return merged
 
@@ -96,7 +96,7 @@ def _identity(key: Key, entry: Entry) -> object:
     return entry.value[0] if key.kind in TABLES and isinstance(entry.value, tuple) else entry.value
 
 
-def _close_over_hidden(merged: Merged) -> None:
+def _close_over_hidden(merged: Merged, layers: Sequence[Layer]) -> None:
     """What the administrator hides or protects holds for every command: none may leave the fence.
 
     Unless the administrator says so too, by `allow_unsandboxed = true`.
@@ -106,6 +106,13 @@ def _close_over_hidden(merged: Merged) -> None:
     now = merged.scalars["sandbox.allow_unsandboxed"]
     if held and now.value and now.layer != "managed":
         merged.scalars["sandbox.allow_unsandboxed"] = Entry(False, held[0].document, held[0].path)
+        for layer in layers:
+            entry = layer.scalars.get("sandbox.allow_unsandboxed")
+            if entry and entry.value and entry.layer != "default":
+                merged.notices.append(
+                    f"{told(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
+                    f" {told(held[0].origin)} hides or protects something from every command"
+                )
 
 
 def _close_exclusions(merged: Merged) -> None:
