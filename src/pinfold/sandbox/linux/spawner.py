@@ -32,7 +32,7 @@ from pinfold.sandbox.linux.replies import EXITED, FAILED, NO_DIRECTORY, SIGNALLE
 
 READY = b"ready"
 """What the warden says once it answers."""
-RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RESET = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
 
