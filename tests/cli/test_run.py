@@ -64,9 +64,15 @@ class Person:
         directory.mkdir(parents=True)
         (directory / "settings.toml").write_text(text)
 
-    def on_terminal(self, *arguments: str, typed: list[tuple[bytes, bytes]]) -> tuple[int | None, bytes]:
-        """Types each text once what it waits for was written; the exit code and all that was written."""
+    def on_terminal(
+        self, *arguments: str, typed: list[tuple[bytes, bytes]], before: bytes = b""
+    ) -> tuple[int | None, bytes]:
+        """Types each text once what it waits for was written; the exit code and all that was written.
+
+        `before` is typed before anything runs.
+        """
         ours, theirs = pty.openpty()
+        os.write(ours, before)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("=HHHH", 33, 80, 0, 0))
         process = subprocess.Popen(
             [*self.program, "run", *arguments],
@@ -200,7 +206,7 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
 
 def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:
     code, written = person.on_terminal(
-        "--mode", "ask_every_time", "--", "touch", "made", typed=[(b"", b"y\ny\n"), (b"run it?", b"n\n")]
+        *("--mode", "ask_every_time", "--", "touch", "made"), typed=[(b"run it?", b"n\n")], before=b"y\ny\n"
     )
     assert code == 126 and not (person.work / "made").exists(), written
 
