@@ -103,3 +103,8 @@ def test_the_home_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.
     hook.chmod(0o755)
     settings = {"hooks": {"before_command": ["~/hook"]}}
     assert Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check("ls").verdict is Verdict.ASK
+
+
+def test_hooks_are_asked_at_once(tmp_path: Path) -> None:
+    slow = 'cat >/dev/null; sleep 0.7; echo "{}"'
+    assert judged(tmp_path, "ls", slow, slow, slow).verdict is Verdict.ALLOW
