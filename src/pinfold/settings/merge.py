@@ -49,7 +49,8 @@ def _merge_scalar(key: Key, entries: list[Entry], merged: Merged) -> None:
     offered = [entry for entry in entries if entry.layer in PROJECT_LAYERS]
     shipped = [entry for entry in entries if entry.layer == "default"]
     # The administrator's narrowest word, the user's own if it is narrower, each project's if still narrower.
-    force = min(managed, key=lambda entry: key.rank(entry.value)) if managed else None
+    # Of two paths neither is the narrower; which one counts must not depend on the files' order.
+    force = min(managed, key=lambda entry: (key.rank(entry.value), str(entry.value))) if managed else None
     if own and (force is None or key.rank(own[0].value) < key.rank(force.value)):
         force = own[0]
     elif own and force is not None and own[0].value != force.value:
