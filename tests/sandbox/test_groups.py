@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,7 +39,10 @@ def delegated() -> Iterator[str]:
         yield groups[-1]
     finally:
         for group in reversed(groups):
-            assert cgroups.remove(group), os.listdir(group)
+            deadline = time.monotonic() + 10
+            while not cgroups.remove(group):  # what was killed takes a moment to be gone
+                assert time.monotonic() < deadline, os.listdir(group)
+                time.sleep(0.01)
 
 
 @pytest.mark.parametrize("probe", PROBES)
