@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from glob import glob
@@ -15,11 +14,11 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session.survey import Surveyor
+from tests.sandbox.probing import OPEN, probes_of, run
 
 WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 BLOCKED = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
 PYTHON = "/usr/bin/python3"
-OPEN: list["Bench"] = []
 
 
 class Bench:
@@ -407,22 +406,8 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
     assert config == read("one/.git/config")
 
 
-PROBES = [
-    name
-    for name, value in list(globals().items())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and name.islower()
-    and name not in ("git", "repository", "listing", "closes", "read")
-]  # fmt: skip
+PROBES = probes_of(globals(), "git", "repository", "listing", "closes", "read")
 
 if __name__ == "__main__":
     os.environ |= {"GIT_CONFIG_NOSYSTEM": "1"}
-    try:
-        globals()[sys.argv[1]]()
-    except ConfinementError as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
-    finally:
-        for bench in OPEN:
-            bench.close()
+    run(globals())

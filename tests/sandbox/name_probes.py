@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 
-from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Result
-from tests.sandbox.probes import OPEN, WORKSPACE, Bench, alive, processes_of, wait_until
+from tests.sandbox.probes import WORKSPACE, Bench, alive, processes_of, wait_until
+from tests.sandbox.probing import probes_of, run
 
 PYTHON = "/usr/bin/python3"
 SEMANTICS = os.path.join(os.path.dirname(__file__), "name_semantics.py")
@@ -605,21 +605,7 @@ for number in range(3000):
     assert bench.run("mkdir .idea").violations
 
 
-PROBES = {
-    name: value
-    for name, value in list(globals().items())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and name[0] != "_" and name.islower()
-    and name not in ("python", "wardens")
-}  # fmt: skip
+PROBES = probes_of(globals(), "python", "wardens")
 
 if __name__ == "__main__":
-    try:
-        globals()[sys.argv[1]]()
-    except ConfinementError as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
-    finally:
-        for bench in OPEN:
-            bench.close()
+    run(globals())

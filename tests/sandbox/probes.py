@@ -23,13 +23,11 @@ from pinfold.sandbox.linux import start
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
+from tests.sandbox.probing import OPEN, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 RULES = name_rules(())
-
-
-OPEN: list["Bench"] = []
 
 
 class Bench:
@@ -874,21 +872,9 @@ def a_dead_keeper_is_reaped_and_another_taken() -> None:
     assert third.keeping is again.keeping and third.run(bench.request("echo hi")).stdout == b"hi\n"
 
 
-PROBES = {
-    name: value
-    for name, value in list(globals().items())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and name[0] != "_" and name.islower()
-    and name not in ("wait_until", "git", "processes_of", "alive")
-}  # fmt: skip
+PROBES = probes_of(
+    globals(), "wait_until", "git", "processes_of", "alive", "close_benches", "probes_of", "run"
+)
 
 if __name__ == "__main__":
-    try:
-        globals()[sys.argv[1]]()
-    except ConfinementError as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
-    finally:
-        for bench in OPEN:
-            bench.close()
+    run(globals())

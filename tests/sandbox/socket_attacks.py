@@ -2,13 +2,13 @@
 
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pinfold.model.policy import SandboxPolicy
 from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench, wait_until
-from tests.sandbox.socket_probes import PYTHON, probes_of, python, run
+from tests.sandbox.probing import probes_of, run
+from tests.sandbox.socket_probes import PYTHON, python
 
 ROUNDS = 600
 """How often a race is run."""
@@ -343,4 +343,4 @@ for way in ("root" + os.getcwd(), "cwd"):
 PROBES = probes_of(globals(), "host")
 
 if __name__ == "__main__":
-    run(globals(), sys.argv[1])
+    run(globals())

@@ -6,11 +6,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Any
 
-from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
-from tests.sandbox.probes import OPEN, READ_ONLY, WORKSPACE, Bench, wait_until
+from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench, wait_until
+from tests.sandbox.probing import OPEN, probes_of, run
 
 PYTHON = "/usr/bin/python3"
 
@@ -19,35 +18,10 @@ def python(bench: Bench, program: str, *arguments: str, policy: SandboxPolicy = 
     return bench.out([PYTHON, "-c", program, *arguments], policy)
 
 
-def probes_of(found: dict[str, Any], *helpers: str) -> list[str]:
-    """The functions of a module that are no helpers."""
-    return [
-        name
-        for name, value in found.items()
-        if callable(value)
-        and getattr(value, "__module__", "") == found["__name__"]
-        and name.islower()
-        and name[0] != "_"
-        and name not in helpers
-    ]
-
-
-def run(found: dict[str, Any], probe: str) -> None:
-    try:
-        found[probe]()
-    except ConfinementError as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
-    finally:
-        for bench in OPEN:
-            bench.close()
-
-
 def wardens() -> list[int]:
     """The wardens of the keepers that we started."""
-    keepers = {bench.backend.keeping.pid for bench in OPEN if bench.backend.keeping}
+    benches = [each for each in OPEN if isinstance(each, Bench)]
+    keepers = {bench.backend.keeping.pid for bench in benches if bench.backend.keeping}
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -417,7 +391,7 @@ def wardens_end_with_their_session() -> None:
     wait_until(lambda: not os.path.exists(f"/proc/{warden}"))
 
 
-PROBES = probes_of(globals(), "python", "wardens", "threads_of_wardens", "descriptors_of", "probes_of", "run")
+PROBES = probes_of(globals(), "python", "wardens", "threads_of_wardens", "descriptors_of")
 
 if __name__ == "__main__":
-    run(globals(), sys.argv[1])
+    run(globals())

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 
 from pinfold.model.errors import ConfinementError
@@ -12,9 +11,9 @@ from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.session.survey import Surveyor
+from tests.sandbox.probing import OPEN, run
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env", "keys"))
-OPEN: list[LinuxBackend] = []
 LOOK = """
 import os, time
 print("on", flush=True)
@@ -179,13 +178,4 @@ def a_warden_hears_of_each_thing_once() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        globals()[sys.argv[1]]()
-    except ConfinementError as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
-    finally:
-        for each in OPEN:
-            each.close()
+    run(globals())

@@ -21,6 +21,7 @@ from pinfold.kernel.calls import number
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.session import fences
 from pinfold.session.state import journal_file
+from tests.sandbox.probing import run
 
 PROGRAM = "from pinfold.cli import entry; entry()"
 GIGABYTE = 1_000_000_000
@@ -492,10 +493,4 @@ TRIALS = [
 ]
 
 if __name__ == "__main__":
-    try:
-        globals()[sys.argv[1]]()
-    except (ConfinementError, PermissionError) as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
+    run(globals())

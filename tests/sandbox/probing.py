@@ -1,0 +1,44 @@
+"""Modules of probes: which of their functions are probes, and how one is run in a child of the tests."""
+
+import sys
+from typing import Any, Protocol
+
+from pinfold.model.errors import ConfinementError
+
+
+class Open(Protocol):
+    def close(self) -> None: ...
+
+
+OPEN: list[Open] = []
+"""What probes opened, closed after each."""
+NO_NAMESPACES = ("unshare", "uid_map", "setgroups")
+SKIPPED = 77
+"""Exit code: the last line printed says why it could not be tried."""
+
+
+def probes_of(found: dict[str, Any], *helpers: str) -> list[str]:
+    """The functions of a module that are no helpers."""
+    return [
+        name
+        for name, value in found.items()
+        if callable(value)
+        and getattr(value, "__module__", "") == found["__name__"]
+        and name.islower()
+        and name[0] != "_"
+        and name not in helpers
+    ]
+
+
+def run(found: dict[str, Any]) -> None:
+    """Runs the probe that the command line names."""
+    try:
+        found[sys.argv[1]]()
+    except (ConfinementError, PermissionError) as error:
+        if not any(word in str(error) for word in NO_NAMESPACES):
+            raise
+        print(f"this machine has no user namespaces for us: {error}")
+        sys.exit(SKIPPED)
+    finally:
+        for each in OPEN:
+            each.close()
