@@ -18,6 +18,7 @@ from pinfold.audit.journal import Entry, Journal, JournalError
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
 from pinfold.session.state import journal_file
+from tests.sandbox.probing import probes_of, run
 
 
 def opened(settings: dict[str, Any] | None = None, **given: Any) -> pinfold.Session:
@@ -254,6 +255,9 @@ def the_policy_can_be_changed_by_a_person() -> None:
             assert session.policy.type.name == "WORKSPACE_READONLY"
         else:
             raise AssertionError("nonsense was taken")
+        # Nothing of it stays, and what one change says of a section another does not take back.
+        session.change({"sandbox": {"auto_allow": False}})
+        assert session.policy.type.name == "WORKSPACE_READONLY" and not session.settings.sandbox.auto_allow
 
 
 def variables_are_scrubbed_and_set() -> None:
@@ -524,18 +528,7 @@ def _sleeping(seconds: str) -> bool:
     return False
 
 
-RUNS = [
-    name
-    for name, value in list(globals().items())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and name[0] != "_" and name.islower()
-    and name not in ("opened", "journal", "wait_until", "without_user_namespaces")
-]  # fmt: skip
+RUNS = probes_of(globals(), "opened", "journal", "wait_until", "without_user_namespaces")
 
 if __name__ == "__main__":
-    try:
-        globals()[sys.argv[1]]()
-    except ConfinementError as error:
-        if any(word in str(error) for word in ("unshare", "uid_map", "setgroups")):
-            print(f"this machine has no user namespaces for us: {error}")
-            sys.exit(77)
-        raise
+    run(globals())

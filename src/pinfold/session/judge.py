@@ -15,7 +15,6 @@ from pinfold.model.decision import Decision
 from pinfold.model.errors import PolicyError
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import Script
 from pinfold.model.settings import Settings
@@ -24,6 +23,7 @@ from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
 from pinfold.session.probe import fence_trouble, is_inside_fence
+from pinfold.session.requests import as_request, line_of
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of
 from pinfold.shell.shape import shape
@@ -258,19 +258,3 @@ def directory(path: str) -> str:
     if not os.path.isdir(path):
         raise PolicyError("is not a directory", where=path, help="give one that exists")
     return os.path.realpath(path)
-
-
-def as_request(request: Request | str | Sequence[str]) -> Request:
-    """A shell line or an argument vector as a request; a request as itself."""
-    if isinstance(request, str):
-        return RunCommand(request)
-    if isinstance(request, Request):
-        return request
-    if isinstance(request, list | tuple) and all(isinstance(word, str) for word in request):
-        return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
-    raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
-
-
-def line_of(request: RunCommand) -> str:
-    """The line that is judged: what will be run, whatever a person is shown of it."""
-    return request.command if request.argv is None else " ".join(map(quoted, request.argv))

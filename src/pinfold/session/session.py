@@ -19,8 +19,9 @@ from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settl
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.session.judge import Judge, Talk, as_request, directory, line_of
+from pinfold.session.judge import Judge, Talk, directory
 from pinfold.session.probe import fence_trouble
+from pinfold.session.requests import as_command, line_of, require_texts
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
@@ -64,17 +65,17 @@ class Session:
         roots = tuple(directory(project) for project in projects)
         self.cwd = directory(cwd) if cwd else _start_of(roots)
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
-        self._overrides = dict(overrides or {})
+        self._overrides: Mapping[str, object] = overrides or {}
         self._talk = Talk(conversation, generation, model)
         self._lock = allocate_lock()
         self._owner = os.getpid()
         self._is_closed = False
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
-        self._judge = self._judge_of(roots or (find_project(self.cwd),))
+        self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
-    def _judge_of(self, roots: tuple[str, ...]) -> Judge:
-        return Judge(roots, self.cwd, self._user, self._overrides, self.environ, self._talk)
+    def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
+        return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk)
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -101,16 +102,16 @@ class Session:
         root = directory(path)
         if root in self.roots:
             return
-        self._rejudge((*self.roots, root))
+        self._rejudge((*self.roots, root), self._overrides)
 
     def change(self, overrides: Mapping[str, object]) -> None:
         """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
-        self._overrides |= overrides
-        self._rejudge(self.roots)
+        self._rejudge(self.roots, merged(self._overrides, overrides))
 
-    def _rejudge(self, roots: tuple[str, ...]) -> None:
-        judge = self._judge_of(roots)
-        _ = judge.settings  # what cannot be read is told now, and the old ones stay
+    def _rejudge(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> None:
+        # What cannot be read is told by this, and the old ones stay.
+        judge = self._judge_of(roots, overrides)
+        self._overrides = overrides
         before, self._judge = self._judge, judge
         before.close()
         if self._fences is not None:
@@ -324,29 +325,14 @@ def _start_of(roots: tuple[str, ...]) -> str:
     return here if inside else roots[0]
 
 
-def as_command(
-    request: RunCommand | str | Sequence[str], cwd: str | None = None, timeout: float | None = None
-) -> RunCommand:
-    wanted = as_request(request)
-    if not isinstance(wanted, RunCommand):
-        raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
-    if timeout is not None and not 0 < timeout < float("inf"):
-        raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
-    return replace(
-        wanted,
-        command=line_of(wanted),
-        cwd=wanted.cwd if cwd is None else cwd,
-        timeout=wanted.timeout if timeout is None else timeout,
-    )
-
-
-def require_texts(environment: Mapping[str, str] | None) -> None:
-    """Refuses what no program can be given, before anything is written down of a run."""
-    for name, value in (environment or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"the environment holds texts, not {name!r}: {value!r}")
-        if "\0" in name + value or "=" in name or not name:
-            raise ValueError(f"no program can be given a variable {name!r} with this value")
+def merged(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+    """Values of one layer with others over them, key by key within a section."""
+    both = dict(old)
+    for name, value in new.items():
+        before = both.get(name)
+        is_section = isinstance(before, Mapping) and isinstance(value, Mapping)
+        both[name] = {**before, **value} if is_section else value  # type: ignore[dict-item]
+    return both
 
 
 def _capability(decision: Decision) -> Capability:

@@ -1,0 +1,49 @@
+"""What callers hand over becomes a request, or is refused before anything is done."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from pinfold.model.quoting import quoted
+from pinfold.model.request import Request, RunCommand
+
+
+def as_request(request: Request | str | Sequence[str]) -> Request:
+    """A shell line or an argument vector as a request; a request as itself."""
+    if isinstance(request, str):
+        return RunCommand(request)
+    if isinstance(request, Request):
+        return request
+    if isinstance(request, list | tuple) and all(isinstance(word, str) for word in request):
+        return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
+    raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
+
+
+def line_of(request: RunCommand) -> str:
+    """The line that is judged: what will be run, whatever a person is shown of it."""
+    return request.command if request.argv is None else " ".join(map(quoted, request.argv))
+
+
+def as_command(
+    request: RunCommand | str | Sequence[str], cwd: str | None = None, timeout: float | None = None
+) -> RunCommand:
+    wanted = as_request(request)
+    if not isinstance(wanted, RunCommand):
+        raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
+    if timeout is not None and not 0 < timeout < float("inf"):
+        raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
+    return replace(
+        wanted,
+        command=line_of(wanted),
+        cwd=wanted.cwd if cwd is None else cwd,
+        timeout=wanted.timeout if timeout is None else timeout,
+    )
+
+
+def require_texts(environment: Mapping[str, str] | None) -> None:
+    """Refuses what no program can be given, before anything is written down of a run."""
+    for name, value in (environment or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"the environment holds texts, not {name!r}: {value!r}")
+        if "\0" in name + value or "=" in name or not name:
+            raise ValueError(f"no program can be given a variable {name!r} with this value")
