@@ -40,7 +40,7 @@ CLOSED = Settings(sandbox=SandboxSettings(allow_unsandboxed=False))
 # The points of Claude Code's text for a system prompt, each with words of ours that make it.
 EVERY_POINT = {
     "commands run in a sandbox by default": "run inside a fence",
-    "restrictions on reading": "Secrets do not exist for your commands: `/home/me/.ssh`",
+    "restrictions on reading": "Secrets are hidden from your commands: `/home/me/.ssh`",
     "restrictions on writing": "You may write in: `/home/me/project`",
     "restrictions of the network": "asked of the person",
     "unix sockets": "Unix sockets of this machine",
@@ -117,7 +117,7 @@ def test_without_a_fence_there_is_nothing_to_say(policy: SandboxPolicy, settings
         ),
         ({"additional_readonly_paths": ("/k",)}, "You may read, although it would be hidden: `/k`", "x" * 9),
         ({"protected": ("/home/me/project/vendor",)}, "Neither can: `/home/me/project/vendor`", "x" * 9),
-        ({"hidden": ("/s",)}, "Secrets do not exist for your commands: `/s`", "x" * 9),
+        ({"hidden": ("/s",)}, "Secrets are hidden from your commands: `/s`", "x" * 9),
         ({"ignore_mapping": {"/home/me/project": ("*.key",)}}, "ignore files name", "Secrets do not"),
         ({"block_git_writes": True}, "git can look", "git may write"),
         ({"block_git_writes": False}, "git may write to `.git`, but for its hooks", "git can look"),

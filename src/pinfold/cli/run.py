@@ -8,6 +8,7 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
 from pinfold.approval.terminal import TerminalApprover
+from pinfold.cli import INTERRUPTED
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PolicyError
@@ -18,7 +19,7 @@ from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 
-DENIED, TIMED_OUT, INTERRUPTED = 126, 124, 130
+DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
 MOST_TOLD = 5
 SIGNALLED = 128
@@ -30,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-c", dest="shell_line", metavar="LINE", help="a shell line")
     parser.add_argument("words", nargs=REMAINDER, metavar="CMD ARG...", help="a program and its arguments")
     parser.add_argument("--write", metavar="PATH", action="append", help="a path that may be written too")
-    parser.add_argument("--hide", metavar="PATH", action="append", help="a path that does not exist for it")
+    parser.add_argument("--hide", metavar="PATH", action="append", help="a path that it cannot look into")
     parser.add_argument("--allow-domain", metavar="HOST", action="append", help="a host that passes the gate")
     add_choices(parser)
     add_call(parser)

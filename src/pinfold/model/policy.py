@@ -84,7 +84,7 @@ class SandboxPolicy(Struct, frozen=True, omit_defaults=True, rename="camel"):
     disable_tmp_write: bool | None = None
 
     hidden: tuple[str, ...] = ()
-    """Paths that do not exist for the command."""
+    """Paths that the command cannot look into."""
     protected: tuple[str, ...] = ()
     """Paths and names the command may not write, even inside a writable root."""
     ignore_mapping: IgnoreMapping = {}

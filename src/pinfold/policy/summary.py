@@ -52,7 +52,7 @@ def _files(policy: SandboxPolicy, roots: Sequence[str]) -> Iterator[str]:
         yield f"You may read, although it would be hidden: {_listed(policy.additional_readonly_paths)}."
     hidden = [entry for entry in policy.hidden if entry not in policy.additional_readonly_paths]
     if hidden:
-        yield f"Secrets do not exist for your commands: {_listed(hidden)}."
+        yield f"Secrets are hidden from your commands: {_listed(hidden)}."
     if policy.ignore_mapping:
         yield "Nor does what the project's ignore files name."
 
@@ -121,7 +121,8 @@ def _refusals(settings: Settings) -> Iterator[str]:
     yield (
         'A refusal shows as "Read-only file system", "Permission denied" or "Operation not permitted" for a'
         ' file, as "Network is unreachable" or "Connection refused" for a host, as "Address family not'
-        ' supported" for a unix socket, and as a file that is empty or missing where it is hidden.'
+        ' supported" for a unix socket, and, where something is hidden, as a file that cannot be read or a'
+        " directory that is empty."
     )
     yield (
         "Commands fail for many other reasons (a missing file, a wrong argument, a host that is down): look"

@@ -152,7 +152,7 @@ TABLE: tuple[Key, ...] = (
 
     _list("filesystem.write", Kind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
     _list("filesystem.read", Kind.PATHS, _GRANT, "Paths that commands may read although they would be hidden."),
-    _list("filesystem.hide", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that do not exist for commands."),
+    _list("filesystem.hide", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot look into."),
     _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands may not write."),
     _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`."),
     _word("filesystem.tmp", "none private shared", "private", "Which /tmp commands see."),
