@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from pinfold.cli import BAD_INPUT
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
 from pinfold.model.text import Origin
@@ -13,9 +14,6 @@ from pinfold.model.visible import visible
 if TYPE_CHECKING:
     from pinfold.model.settings import Settings
     from pinfold.settings import Sources
-
-INVALID = 2
-"""Exit code: bad input or settings."""
 
 
 def add_common(parser: ArgumentParser) -> None:
@@ -90,7 +88,7 @@ def print_error(error: PolicyError, *, as_json: bool = False) -> int:
     """Where, what, the excerpt and what to write instead; returns the exit code."""
     if as_json:
         print_json({"error": {"where": error.where, "message": error.message, "help": error.help}})
-        return INVALID
+        return BAD_INPUT
     out = sys.stderr
     colour = is_coloured(out)
     where = f"{visible(error.where)}: " if error.where else ""
@@ -99,7 +97,7 @@ def print_error(error: PolicyError, *, as_json: bool = False) -> int:
         print(f"  {visible(line)}", file=out)
     if error.help:
         print(f"  {paint('help:', 'green', colour)} {visible(error.help)}", file=out)
-    return INVALID
+    return BAD_INPUT
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:

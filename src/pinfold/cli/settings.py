@@ -5,8 +5,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from functools import partial
 
+from pinfold.cli import BAD_INPUT
 from pinfold.cli.common import (
-    INVALID,
     add_common,
     place,
     print_error,
@@ -117,7 +117,7 @@ def _validate(args: Namespace) -> int:
     for error in errors if not args.json else ():
         print_error(error)
     if errors:
-        return INVALID
+        return BAD_INPUT
     notes, files = _notes(layers), [layer.document.file for layer in layers if _is_file(layer)]
     if args.json:
         print_json({"valid": True, "files": files, "notices": notes})
