@@ -19,9 +19,10 @@ MAY_IMPORT = {
     "settings": {"model"},
     "kernel": {"model"},
     "sandbox": {"model", "kernel"},
+    "network": {"model", "kernel"},
     "approval": {"model"},
     "audit": {"model"},
-    "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "audit"},
+    "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "audit"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session"},
 }
 # Who may start a process: the shell parser's own, the hook runner, the fence, and the attacks on it.
@@ -32,6 +33,7 @@ STARTS_PROCESSES = {
     "kernel/probe.py",
     "sandbox/attacks/inside.py",
     "sandbox/attacks/processes.py",
+    "sandbox/gatehouse.py",
     "sandbox/none.py",
     "sandbox/linux/assembly.py",
     "sandbox/linux/keeper.py",

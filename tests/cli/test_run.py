@@ -204,6 +204,21 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
     assert b"touch made" in written
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"), [(b"n\n", b"the answer is no"), (b"y\n", b"name nowhere.invalid is not known")]
+)
+def test_a_person_is_asked_about_a_host_while_the_command_waits(
+    person: Person, answer: bytes, said: bytes
+) -> None:
+    """The command has the terminal's keys before and after, and none of the answer."""
+    line = "curl -sS -m 20 http://nowhere.invalid/; read word; echo got:$word"
+    code, written = person.on_terminal(
+        "--network", "ask", "-c", line,
+        typed=[(b"let it connect?", answer), (said, b"hello\r")],
+    )  # fmt: skip
+    assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
+
+
 def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:
     code, written = person.on_terminal(
         *("--mode", "ask_every_time", "--", "touch", "made"), typed=[(b"run it?", b"n\n")], before=b"y\ny\n"

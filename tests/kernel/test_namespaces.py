@@ -221,3 +221,19 @@ def test_a_rename_over_a_mount_is_busy(uid: int) -> None:
         return errno_of(lambda: files.renameat2(files.AT_FDCWD, "/mnt/b", files.AT_FDCWD, "/mnt/a"))
 
     assert in_child(action, uid) == errno.EBUSY
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "255.255.255.255", "224.0.0.1"])
+def test_addresses_of_this_machine(address: str) -> None:
+    assert netlink.is_own_address(address)
+
+
+def test_an_address_of_this_machine_that_a_route_made() -> None:
+    def probe() -> tuple[bool, bool, bool]:
+        namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNET)
+        netlink.set_up()
+        before = netlink.is_own_address("198.18.3.4")
+        netlink.add_local_route("198.18.0.0", 15)
+        return before, netlink.is_own_address("198.18.3.4"), netlink.is_own_address("192.0.2.1")
+
+    assert in_child(probe) == (False, True, False)

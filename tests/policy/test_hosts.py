@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinfold.model.decision import Verdict
+from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, NetworkSettings, Settings
 from pinfold.policy.decide import decide
 from pinfold.policy.host_patterns import common_hosts, covers
-from pinfold.policy.hosts import canonical, matches, names_special, require_pattern, special_kind
+from pinfold.policy.hosts import matches, names_special, require_pattern
 from tests.policy.policies import HOSTS, hosts
 
 SPELLINGS = [
@@ -201,6 +202,12 @@ SPECIAL = [
     ("::1", "loopback"),
     ("fe80::1", "link-local"),
     ("fd00::1", "private"),
+    ("fd00:ec2::254", "private"),
+    ("100.100.100.200", "private"),
+    ("168.63.129.16", "metadata"),
+    ("192.0.0.192", "metadata"),
+    ("fec0::1", "site-local"),
+    ("64:ff9b:1::7f00:1", "reserved"),
     ("8.8.8.8", ""),
     ("example.com", ""),
 ]

@@ -3,6 +3,8 @@
 Facts about terminals that shape it:
 - /dev/tty is the controlling terminal, whatever standard input and output are. A fenced command has another
   one, or none: it cannot draw here, nor type here.
+- While a command runs on a terminal of its own, ours is raw: keys come one by one, unseen. A question that
+  comes then needs lines, and the keys for itself.
 - What was typed before the question (or pasted, or sent by a program) is no answer to it: it is thrown away.
 """
 
@@ -11,13 +13,17 @@ import select
 import termios
 import threading
 import time
-from collections.abc import Callable
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
 
 TTY = "/dev/tty"
 SECONDS = 120.0
 YES = (b"y", b"yes")
+_INPUT, _OUTPUT, _LOCAL = 0, 1, 3
+"""Where tcgetattr has these modes."""
 
 _asking = threading.Lock()
 
@@ -30,6 +36,8 @@ class TerminalApprover:
     def __init__(self, tell: Callable[[PermissionNeeded], list[str]], seconds: float = SECONDS) -> None:
         self._tell = tell
         self._seconds = seconds
+        self.turn = allocate_lock()
+        """Held while a question is on the terminal; who else reads its keys takes it too."""
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
         deadline = time.monotonic() + self._seconds
@@ -47,15 +55,35 @@ class TerminalApprover:
         except OSError:
             return None
         try:
-            _write(terminal, "\n".join([*self._tell(question), "", ""]))
-            termios.tcflush(terminal, termios.TCIFLUSH)
-            _write(terminal, f"run it? y or n (no after {seconds:.0f} seconds) ")
-            said = _line(terminal, seconds)
-            if said is None:
-                _write(terminal, "\n")
-            return Answer.ONCE if said is not None and said.strip().lower() in YES else Answer.NO
+            with self.turn, _lines(terminal):
+                return self._put(terminal, question, seconds)
         finally:
             os.close(terminal)
+
+    def _put(self, terminal: int, question: PermissionNeeded, seconds: float) -> Answer:
+        what = "let it connect" if question.capability is Capability.CONNECT else "run it"
+        _write(terminal, "\n".join([*self._tell(question), "", ""]))
+        termios.tcflush(terminal, termios.TCIFLUSH)
+        _write(terminal, f"{what}? y or n (no after {seconds:.0f} seconds) ")
+        said = _line(terminal, seconds)
+        if said is None:
+            _write(terminal, "\n")
+        return Answer.ONCE if said is not None and said.strip().lower() in YES else Answer.NO
+
+
+@contextmanager
+def _lines(terminal: int) -> Iterator[None]:
+    """What is typed is seen and comes by lines, whatever the terminal's mode was; then it is that again."""
+    before = termios.tcgetattr(terminal)
+    asking = [*before]
+    asking[_INPUT] |= termios.ICRNL
+    asking[_OUTPUT] |= termios.OPOST | termios.ONLCR
+    asking[_LOCAL] |= termios.ICANON | termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSADRAIN, asking)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 def _line(terminal: int, seconds: float) -> bytes | None:

@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True):
     """Seconds since 1970."""
     session: str
     kind: str
-    """run, refused, end, policy."""
+    """run, refused, end, connect, policy, trouble."""
     about: int | None
     """The entry that this one is the end of."""
     data: dict[str, Any]

@@ -5,6 +5,7 @@ On a terminal the command gets one of its own, in the pen; otherwise its streams
 
 import os
 import sys
+from _thread import LockType
 from argparse import REMAINDER, ArgumentParser, Namespace
 
 from pinfold.approval.terminal import TerminalApprover
@@ -12,8 +13,8 @@ from pinfold.cli import INTERRUPTED
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PolicyError
-from pinfold.model.permission import PermissionNeeded
-from pinfold.model.request import RunCommand
+from pinfold.model.permission import Capability, PermissionNeeded
+from pinfold.model.request import Connect, RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
@@ -41,10 +42,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     command = _command(args)
     lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
-    if args.allow_domain or args.network not in (None, "none"):
-        print("pinfold: fenced commands have no network yet, whatever is chosen", file=sys.stderr)
-    with session_of(args, lists=lists, approvers=[TerminalApprover(_question)]) as session:
-        return _as_json(session, command) if args.json else _as_program(session, command)
+    person = TerminalApprover(_question)
+    with session_of(args, lists=lists, approvers=[person]) as session:
+        return _as_json(session, command) if args.json else _as_program(session, command, person.turn)
 
 
 def _command(args: Namespace) -> RunCommand:
@@ -57,8 +57,11 @@ def _command(args: Namespace) -> RunCommand:
 def _question(question: PermissionNeeded) -> list[str]:
     from pinfold.cli.explain import told
 
-    request = RunCommand(question.command, description=question.description)
+    request: RunCommand | Connect = RunCommand(question.command, description=question.description)
     said = [f"  the agent says: {visible(question.description)}"] if question.description else []
+    if question.capability is Capability.CONNECT:
+        request = Connect(question.host, question.port)
+        said = ["", f"  wanted by: {visible(question.command)}"]
     return ["", *told(request, question.decision, colours=not os.environ.get("NO_COLOR")), *said]
 
 
@@ -94,7 +97,7 @@ def exit_code(code: int | None, signal: int | None, timed_out: bool) -> int:
     return code if code is not None else SIGNALLED + (signal or 0)
 
 
-def _as_program(session: Session, command: RunCommand) -> int:
+def _as_program(session: Session, command: RunCommand, turn: LockType) -> int:
     from pinfold.cli import streams
 
     on_terminal = _is_terminal(0) and _is_terminal(1)
@@ -107,7 +110,7 @@ def _as_program(session: Session, command: RunCommand) -> int:
         _tell_refusal(command, execution)
         return DENIED
     try:
-        end = streams.on_terminal(execution) if on_terminal else streams.carried(execution)
+        end = streams.on_terminal(execution, turn) if on_terminal else streams.carried(execution)
     except KeyboardInterrupt:
         execution.cancel()
         return INTERRUPTED
@@ -136,7 +139,7 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
-        rule = f" (`{visible(each.rule)}` is protected)" if each.rule else ""
+        rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; {hint}" if (hint := _hint(each)) else ""
         print(
             f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}{remedy}",

@@ -1,12 +1,14 @@
 """Carries the streams of a running command to and from our own."""
 
 import os
+import select
 import signal
 import sys
 import termios
 import threading
 import time
 import tty
+from _thread import LockType
 from contextlib import suppress
 
 from pinfold.model.errors import InternalError, PinfoldError
@@ -33,11 +35,14 @@ def carried(execution: Execution) -> Exited:
     return _known(end)
 
 
-def on_terminal(execution: Execution) -> Exited:
-    """Our terminal becomes the command's window: keys go in raw, sizes follow."""
+def on_terminal(execution: Execution, turn: LockType) -> Exited:
+    """Our terminal becomes the command's window: keys go in raw, sizes follow.
+
+    `turn` is held while keys are read; who holds it has them.
+    """
     before = termios.tcgetattr(0)
     signal.signal(signal.SIGWINCH, lambda *_: _follow(execution))
-    threading.Thread(target=_type, args=(execution,), daemon=True).start()
+    threading.Thread(target=_type, args=(execution, turn), daemon=True).start()
     try:
         tty.setraw(0)
         return carried(execution)
@@ -57,8 +62,19 @@ def size() -> tuple[int, int]:
     return rows, columns
 
 
-def _type(execution: Execution) -> None:
-    while data := os.read(0, CHUNK):
+def _keys(turn: LockType) -> bytes:
+    """What was typed for the command; empty at the end."""
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    while True:
+        poll.poll()
+        with turn:
+            if poll.poll(0):  # it may have been an answer
+                return os.read(0, CHUNK)
+
+
+def _type(execution: Execution, turn: LockType) -> None:
+    while data := _keys(turn):
         while data:
             try:
                 data = data[execution.write(data) :]

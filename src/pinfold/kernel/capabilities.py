@@ -20,6 +20,7 @@ from pinfold.kernel.calls import failure, prctl, system_call
 
 CAP_DAC_OVERRIDE = 1
 CAP_SETPCAP = 8
+CAP_NET_BIND_SERVICE = 10
 CAP_NET_ADMIN = 12
 CAP_SYS_PTRACE = 19
 CAP_SYS_ADMIN = 21

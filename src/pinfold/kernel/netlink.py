@@ -5,7 +5,10 @@ Facts about rtnetlink (netlink(7), rtnetlink(7)):
   ::1 by itself.
 - Changing an interface or a route needs CAP_NET_ADMIN in the namespace's user namespace.
 - With NLM_F_ACK every request is answered by NLMSG_ERROR, whose errno is 0 when all went well.
-- A route of type `local` in table 255 makes every address of its prefix this machine's own.
+- A route of type `local` in table 255 makes every address of its prefix this machine's own; with a prefix of
+  0 bits that is every address there is ("AnyIP").
+- RTM_GETROUTE for one address needs no capability; the answer's type says whether the address is the
+  machine's own, however it came by it. Where there is no route, ENETUNREACH is the answer.
 - Everything is in the machine's byte order but the addresses; attributes are padded to 4 bytes.
 """
 
@@ -18,16 +21,26 @@ LOOPBACK = 1
 
 _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_EXCL, _NLM_F_CREATE = 1, 4, 0x200, 0x400
 _NLMSG_ERROR = 2
-_RTM_NEWLINK, _RTM_NEWROUTE = 16, 24
+_RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE, _RTM_GETROUTE = 16, 20, 24, 26
 _IFF_UP = 1
 _RTA_DST, _RTA_OIF = 1, 4
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST, _RTN_LOCAL = 255, 3, 254, 2
+_RTN_UNICAST = 1
 _HEADER = struct.Struct("=IHHII")
 
 
 def set_up(interface: int = LOOPBACK) -> None:
     """Brings an interface up."""
     _request("RTM_NEWLINK", _RTM_NEWLINK, 0, struct.pack("=BxHiII", 0, 0, interface, _IFF_UP, _IFF_UP))
+
+
+def add_address(address: str, interface: int = LOOPBACK) -> None:
+    """Gives an interface one more IPv4 address, of no network."""
+    packed = socket.inet_aton(address)
+    body = struct.pack("=BBBBi", socket.AF_INET, 32, 0, 0, interface)
+    body += _attribute(_IFA_LOCAL, packed) + _attribute(_IFA_ADDRESS, packed)
+    _request("RTM_NEWADDR", _RTM_NEWADDR, _NLM_F_CREATE | _NLM_F_EXCL, body)
 
 
 def add_local_route(network: str, prefix: int, interface: int = LOOPBACK) -> None:
@@ -41,12 +54,27 @@ def add_local_route(network: str, prefix: int, interface: int = LOOPBACK) -> Non
     _request("RTM_NEWROUTE", _RTM_NEWROUTE, _NLM_F_CREATE | _NLM_F_EXCL, route)
 
 
+def is_own_address(address: str) -> bool:
+    """Whether packets to an address stay on this machine, or go to all of a network."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    packed = socket.inet_pton(family, address)
+    route = struct.pack("=BBBBBBBBI", family, len(packed) * 8, 0, 0, 0, 0, 0, 0, 0)
+    kind, body = _exchange(_RTM_GETROUTE, _NLM_F_REQUEST, route + _attribute(_RTA_DST, packed))
+    return kind == _RTM_NEWROUTE and body[7] != _RTN_UNICAST
+
+
 def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
 def _request(name: str, kind: int, flags: int, body: bytes) -> None:
-    flags |= _NLM_F_REQUEST | _NLM_F_ACK
+    answered, answer = _exchange(kind, flags | _NLM_F_REQUEST | _NLM_F_ACK, body)
+    (code,) = struct.unpack_from("=i", answer)
+    if answered != _NLMSG_ERROR or code:
+        raise OSError(-code, f"{name}: {os.strerror(-code)}")
+
+
+def _exchange(kind: int, flags: int, body: bytes) -> tuple[int, bytes]:
     with socket.socket(
         socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE
     ) as link:
@@ -54,6 +82,4 @@ def _request(name: str, kind: int, flags: int, body: bytes) -> None:
         link.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
         answer = link.recv(65536)
     _, answered, _, _, _ = _HEADER.unpack_from(answer)
-    (code,) = struct.unpack_from("=i", answer, _HEADER.size)
-    if answered != _NLMSG_ERROR or code:
-        raise OSError(-code, f"{name}: {os.strerror(-code)}")
+    return answered, answer[_HEADER.size :]

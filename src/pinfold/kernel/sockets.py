@@ -5,6 +5,7 @@ Facts about these calls (connect(2), bind(2), unix(7), net/unix/af_unix.c, net/i
 - connect on a socket that blocks waits for room in a unix listener's backlog, or for the other side's answer.
   A handled signal ends the wait with EINTR. A unix connect is then as if never made; a TCP one goes on by
   itself, and a second connect waits for it.
+- TCP_INFO begins with the state of a TCP socket; 7 is one that was never connected, or is not any more.
 - A unix path is resolved by the caller's root and working directory, a link at its end is followed by connect
   and not by bind. `/proc/self/fd/N` of an O_PATH descriptor connects to that very inode. What getsockname
   answers later is the text that bind was given.
@@ -21,12 +22,14 @@ own would parse the address, and would wait on after a signal.
 import ctypes
 import errno
 import fcntl
-from socket import SO_DOMAIN, SOL_SOCKET
+from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_INFO
 
 from pinfold.kernel.calls import libc
 
 LONGEST_ADDRESS = 128
 _SIOCUNIXFILE = 0x89E0
+_IPPROTO_MPTCP = 262
+_TCP_CLOSE = 7
 
 _connect = libc.connect
 _bind = libc.bind
@@ -40,8 +43,26 @@ _getsockopt.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_
 
 def family(socket: int) -> int:
     """The family a socket was made for; it never changes. -errno if it is no socket."""
-    value, size = ctypes.c_int(), ctypes.c_uint(4)
-    failed = _getsockopt(socket, SOL_SOCKET, SO_DOMAIN, ctypes.byref(value), ctypes.byref(size))
+    return _option(socket, SOL_SOCKET, SO_DOMAIN)
+
+
+def is_stream(socket: int) -> bool:
+    return _option(socket, SOL_SOCKET, SO_TYPE) == SOCK_STREAM
+
+
+def is_fresh_stream(socket: int, family_: int | None) -> bool:
+    """Whether it is a TCP socket of this family that is not connected, connecting or listening."""
+    return (
+        is_stream(socket)
+        and family(socket) == family_
+        and _option(socket, SOL_SOCKET, SO_PROTOCOL) in (IPPROTO_TCP, _IPPROTO_MPTCP)
+        and _option(socket, IPPROTO_TCP, TCP_INFO, 1) in (_TCP_CLOSE, -errno.EOPNOTSUPP)
+    )
+
+
+def _option(socket: int, level: int, name: int, size: int = 4) -> int:
+    value, length = ctypes.c_int(), ctypes.c_uint(size)
+    failed = _getsockopt(socket, level, name, ctypes.byref(value), ctypes.byref(length))
     return -ctypes.get_errno() if failed else value.value
 
 

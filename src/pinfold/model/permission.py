@@ -23,6 +23,8 @@ class Capability(StrEnum):
     """To run it with more than the user's own policy gives."""
     BYPASS = "bypass"
     """To run it without the fence."""
+    CONNECT = "connect"
+    """To let it reach a host; the call waits for the answer."""
 
 
 class PermissionNeeded(Struct, frozen=True):
@@ -38,6 +40,9 @@ class PermissionNeeded(Struct, frozen=True):
     """What the agent says the command is for. Shown, never believed."""
     tool_call_id: str = ""
     choices: tuple[Answer, ...] = tuple(Answer)
+    host: str = ""
+    """Whom the command wants to connect to, where that is what is asked."""
+    port: int = 0
 
 
 class Settlement(Struct, frozen=True):

@@ -2,9 +2,10 @@
 
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.facts import Facts
+from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
-from pinfold.policy.hosts import canonical, matches, names_special, special_kind
+from pinfold.policy.hosts import matches, names_special
 from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 

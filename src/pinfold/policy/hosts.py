@@ -1,16 +1,6 @@
-"""Hosts: one spelling for each, what kind of address one is, and whether a rule names it.
+"""Rules about hosts: what one may look like, and whether it names a host.
 
-Every host and every rule is brought into its canonical spelling before anything is compared, so two
-spellings of a host cannot get two answers.
-
-Facts about host spellings:
-- `inet_aton` reads 1 to 4 numbers, each decimal, octal (0..) or hexadecimal (0x..), the last one
-  filling the remaining bytes: `127.1`, `0x7f000001` and `2130706433` are all 127.0.0.1.
-- IPv6 can carry an IPv4 address: `::ffff:a.b.c.d` (mapped), `::a.b.c.d` (compatible),
-  `64:ff9b::a.b.c.d` (NAT64), `2002:aabb:ccdd::` (6to4, RFC 3056) and `2001:0:S:S::C:C` (Teredo, RFC 4380: the
-  server S, and the client C with its bits turned over) reach that IPv4 host.
-- A trailing dot is the same name; capital letters are; Unicode forms are by IDNA (UTS 46), where
-  `。` is a dot and `ⓔ` an `e`.
+Rules are brought into canonical spelling (`model.hosts`) before anything is compared, as hosts are.
 """
 
 from __future__ import annotations
@@ -18,118 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from pinfold.model.hosts import canonical, is_address, special_kind
+
 if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-
-LONGEST_NAME = 253
-LONGEST_LABEL = 63
-HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
-# Names that /etc/hosts gives to this machine on one distribution or another.
-LOOPBACK_NAMES = frozenset(("localhost4", "localhost6", "ip6-localhost", "ip6-loopback"))
-LOOPBACK_DOMAINS = frozenset(("localhost", "localdomain", "localdomain4", "localdomain6"))
-
-
-def canonical(host: str) -> str:
-    """The one spelling of a host: a lower-case ASCII name, or an address as the kernel prints it."""
-    if any(c <= " " or c in "%/\\@?#\x7f" for c in host):
-        raise ValueError("the host has a character that no host has")
-    if host.startswith("[") and host.endswith("]"):
-        return str(_ipv6(host[1:-1]))
-    if ":" in host:
-        return str(_ipv6(host))
-    name = _ascii(host).lower()
-    name = name[:-1] if name.endswith(".") else name
-    return _inet_aton(name) or _checked(name)
-
-
-def _ascii(host: str) -> str:
-    if host.isascii():
-        return host
-    import idna
-
-    try:
-        return idna.encode(host, uts46=True).decode("ascii")
-    except idna.IDNAError as error:
-        raise ValueError("the host is no international domain name") from error
-
-
-def _checked(name: str) -> str:
-    labels = name.split(".")
-    fine = len(name) <= LONGEST_NAME and all(
-        0 < len(label) <= LONGEST_LABEL and set(label) <= HOST_CHARACTERS and label[0] != "-" != label[-1]
-        for label in labels
-    )
-    if not fine or _number(labels[-1]) is not None:
-        raise ValueError("the host is neither a name nor an address")
-    return name
-
-
-def _number(text: str) -> int | None:
-    digits, base = text, 10
-    if text[:2] in ("0x", "0X"):
-        digits, base = text[2:] or "0", 16
-    elif text.startswith("0") and len(text) > 1:
-        digits, base = text[1:], 8
-    allowed = "0123456789abcdef"[:base]
-    return int(digits, base) if digits and all(c in allowed for c in digits) else None
-
-
-def _inet_aton(name: str) -> str | None:
-    numbers = [_number(part) for part in name.split(".")]
-    known = [number for number in numbers if number is not None]
-    if len(known) != len(numbers) or len(known) > 4:
-        return None
-    *heads, last = known
-    if any(head > 255 for head in heads) or last >= 256 ** (4 - len(heads)):
-        raise ValueError("the host is no address")
-    value = last + sum(head << (8 * (3 - position)) for position, head in enumerate(heads))
-    return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
-
-
-def _ipv6(text: str) -> IPv4Address | IPv6Address:
-    from ipaddress import IPv6Address
-
-    try:
-        address = IPv6Address(text)
-    except ValueError as error:
-        raise ValueError("the host is no address") from error
-    return _embedded(address) or address
-
-
-def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address carries. Of Teredo's two, the one that is not public counts."""
-    from ipaddress import IPv4Address
-
-    number = int(address)
-    high, low = number >> 32, number & 0xFFFFFFFF
-    if address.teredo is not None:
-        server, client = address.teredo
-        return client if server.is_global else server
-    if address.sixtofour is not None:
-        return address.sixtofour
-    is_carried = address.ipv4_mapped or (high == 0 and low > 1) or high == 0x64FF9B << 64
-    return IPv4Address(low) if is_carried else None
-
-
-def special_kind(host: str) -> str:
-    """`loopback`, `link-local` ... for a canonical address that is not on the public network, else empty."""
-    if host in LOOPBACK_NAMES or host.rpartition(".")[2] in LOOPBACK_DOMAINS:
-        return "loopback"
-    if not _is_address(host):
-        return ""
-    from ipaddress import ip_address
-
-    address = ip_address(host)
-    kinds = ("loopback", "link_local", "multicast", "unspecified", "reserved", "private")
-    for kind in kinds:
-        if getattr(address, f"is_{kind}"):
-            return kind.replace("_", "-")
-    return "" if address.is_global else "private"
-
-
-def _is_address(host: str) -> bool:
-    """Preconditions: `host` is canonical."""
-    return ":" in host or _number(host.rpartition(".")[2]) is not None
+    from ipaddress import IPv4Network, IPv6Network
 
 
 class Pattern(NamedTuple):
@@ -157,7 +39,7 @@ def parse_pattern(text: str) -> Pattern:
     host = canonical(name.removeprefix("*."))
     if not name.startswith("*."):
         return Pattern(host, port)
-    if _is_address(host):
+    if is_address(host):
         raise ValueError("`*.` stands before a name, not before an address")
     return Pattern(f"*.{host}", port)
 
@@ -231,7 +113,7 @@ def contains_name(outer: str, inner: str) -> bool:
         return True
     if outer.startswith("*."):
         return inner.endswith(outer[1:])
-    if "/" not in outer or not _is_address(inner.partition("/")[0]):
+    if "/" not in outer or not is_address(inner.partition("/")[0]):
         return False
     from ipaddress import ip_network
 

@@ -9,6 +9,7 @@ under it, and never looks like the command's own output.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from socket import socket
 from typing import Protocol
 
 from msgspec import Struct
@@ -41,6 +42,29 @@ class Found(Struct, frozen=True):
 
 Survey = Callable[[SandboxPolicy], Found]
 """Looks for a policy's protected and hidden things; asked once for each pen."""
+
+
+class Outside(Protocol):
+    """The way out of a session's pens: hosts that are named, and nothing else."""
+
+    def leads_out(self, policy: SandboxPolicy) -> bool:
+        """Whether anything may leave under this policy, or be asked for."""
+
+    def attend(
+        self, pen: str, policy: SandboxPolicy, warden: socket, refused: Callable[[int, Violation], None]
+    ) -> None:
+        """Takes the line to a new pen's warden, which says what its programs want to reach.
+
+        `refused` is told, with a command's tag, what the warden does not know of: refusals by the proxy.
+        """
+
+    def attend_names(self, resolver: socket) -> None:
+        """Takes the socket that the session's questions about names come to."""
+
+    def began(self, pen: str, tag: int, request: "Request") -> None:
+        """A command begins; what it wants to reach will have its pen and its tag."""
+
+    def close(self) -> None: ...
 
 
 class Result(Struct, frozen=True):
@@ -77,6 +101,8 @@ class Request(Struct, frozen=True):
     """How many bytes of each stream are kept; None keeps all."""
     terminal: tuple[int, int] | None = None
     """Rows and columns: run on a terminal, where stdout and stderr are one and stdin stays open."""
+    entry: int = 0
+    """Its row in the journal; for whoever has to tell about it."""
 
 
 class Running(Protocol):
@@ -129,7 +155,9 @@ class Session(Protocol):
 
 
 class Backend(Protocol):
-    def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> Session: ...
+    def open_session(
+        self, roots: Sequence[str], survey: Survey | None = None, outside: Outside | None = None
+    ) -> Session: ...
 
     def close(self) -> None: ...
 

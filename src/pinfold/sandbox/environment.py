@@ -1,4 +1,4 @@
-"""Which of the host's variables a command sees. Pure.
+"""Which of the host's variables a command sees, and which it is given. Pure.
 
 Three kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
 program itself, and what leads to the machine's own agents and buses. Names are compared without regard to
@@ -11,6 +11,7 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
 
+from pinfold.model.carrying import GATE, PROXY_PORT
 from pinfold.model.policy import EnvironmentRules
 
 SECRETS = (
@@ -37,6 +38,23 @@ AGENTS = (
     "temp", "tmp",
 )  # fmt: skip
 NOT_SECRET = ("tokenizers_parallelism", "git_author_*", "git_committer_*", "git_terminal_prompt")
+_URL = f"{GATE}:{PROXY_PORT}"
+_PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY"), f"http://{_URL}") | {
+    "FTP_PROXY": f"socks5h://{_URL}",
+    "NO_PROXY": "localhost,127.0.0.1,127.0.0.0/8,::1,.localhost",
+}
+PROXIES = {
+    **_PROXIES,
+    **{name.lower(): value for name, value in _PROXIES.items()},
+    "RSYNC_PROXY": _URL,
+    "DOCKER_HTTP_PROXY": f"http://{_URL}",
+    "DOCKER_HTTPS_PROXY": f"http://{_URL}",
+    "CLOUDSDK_PROXY_TYPE": "http",
+    "CLOUDSDK_PROXY_ADDRESS": GATE,
+    "CLOUDSDK_PROXY_PORT": str(PROXY_PORT),
+    "NODE_USE_ENV_PROXY": "1",
+}
+"""Where programs that know proxies find the gate. Others reach it by connecting to whom they want."""
 TAKEN = (*SECRETS, *LOADERS, *AGENTS)
 
 
@@ -53,6 +71,8 @@ def scrub(
         kept.setdefault("npm_config_cache", f"{temporary}/cache/npm")
     kept.setdefault("LESSHISTFILE", "-")
     kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
+    if network:
+        kept.update(PROXIES)
     kept.update(PINFOLD_PEN="1", PINFOLD_PEN_NETWORK=str(int(network)), IS_SANDBOX="1")
     return kept
 

@@ -17,7 +17,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Stream
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Found, Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.pump import Pump
@@ -201,7 +201,12 @@ def _not_started(cwd: str, program: str, error: OSError | ValueError | TypeError
 
 
 class NoBackend:
-    def open_session(self, roots: Sequence[str], survey: Survey | None = None) -> UnfencedSession:  # noqa: ARG002
+    def open_session(
+        self,
+        roots: Sequence[str],  # noqa: ARG002
+        survey: Survey | None = None,  # noqa: ARG002
+        outside: Outside | None = None,  # noqa: ARG002
+    ) -> UnfencedSession:
         return UnfencedSession()
 
     def close(self) -> None:

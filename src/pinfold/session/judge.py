@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 import pinfold
 from pinfold import shell
-from pinfold.model.decision import Decision
+from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.request import Request, RunCommand
+from pinfold.model.request import Connect, Request, RunCommand
 from pinfold.model.script import Script
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
@@ -173,6 +173,17 @@ class Judge:
                 self._answers.clear()
             self._answers[request] = _Answer(settings, policy, trouble, decision)
         return decision
+
+    def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
+        """What would be done about a connection under a policy; without a port, about the most open one."""
+        from pinfold.policy.connect import judge_connect
+        from pinfold.policy.reach import ports_of, within
+
+        settings = within(policy, self.settings)
+        facts = Facts(self.cwd, self.roots, self.home, Disk(), policy)
+        ports = (port,) if port is not None else ports_of(settings)
+        found = [judge_connect(Connect(host, each), settings, facts) for each in ports]
+        return next((each for each in found if each.verdict is not Verdict.DENY), found[0])
 
     def _facts(self, request: Request, policy: SandboxPolicy, disk: Disk, trouble: str) -> Facts:
         return Facts(

@@ -66,12 +66,23 @@ class Ledger:
     def failed(self, entry: int, error: BaseException) -> None:
         self._try("end", {"error": str(error)}, entry)
 
-    def _try(self, kind: str, data: Mapping[str, object], about: int) -> None:
+    def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
+        """A connection that came to its end, or to none."""
+        self._try("connect", {**outcome, "command": command}, entry or None)
+
+    def trouble(self, text: str) -> None:
+        self._note(text)
+        self._try("trouble", {"error": text}, None)
+
+    def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> None:
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
             # It has happened: its result must not be lost with it.
-            self.troubles = [*self.troubles[1 - MOST_TROUBLES :], f"an end was not written down: {error.why}"]
+            self._note(f"an end was not written down: {error.why}")
+
+    def _note(self, trouble: str) -> None:
+        self.troubles = [*self.troubles[1 - MOST_TROUBLES :], trouble]
 
     def _row_of(self, policy: SandboxPolicy) -> int:
         known, row = self._policy

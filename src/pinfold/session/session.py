@@ -190,6 +190,7 @@ class Session:
             timeout=policy.limits.timeout,
             output=policy.limits.output,
             terminal=terminal,
+            entry=entry,
         )
         after: Callable[[int, End], None] = self.ledger.after
         debug = self._debugging(policy, start)
@@ -303,8 +304,10 @@ class Session:
         with self._lock:
             if self._fences is None:
                 from pinfold.session.fences import Fences
+                from pinfold.session.gateway import Gateway
 
-                self._fences = Fences(self.roots, self._judge.home)
+                gateway = Gateway(self.id, lambda: self._judge, self.approvers, lambda: self.ledger)
+                self._fences = Fences(self.roots, self._judge.home, gateway)
             return self._fences
 
     @property

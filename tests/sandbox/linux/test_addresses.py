@@ -4,7 +4,19 @@ import socket
 
 import pytest
 
-from pinfold.sandbox.linux.addresses import AF_UNIX, family_of, length_of, unix_address, unix_path
+from pinfold.sandbox.linux.addresses import (
+    AF_INET,
+    AF_INET6,
+    AF_UNIX,
+    Peer,
+    family_of,
+    internet_peer,
+    is_inside,
+    length_of,
+    unix_address,
+    unix_path,
+    with_port,
+)
 
 PATHS = [
     # paths, up to the first NUL or the end
@@ -49,3 +61,40 @@ def test_an_address_and_back() -> None:
     assert unix_path(unix_address(b"/a b")) == b"/a b"
     assert family_of(unix_address(b"x")) == AF_UNIX == socket.AF_UNIX
     assert family_of(b"\1") is None
+
+
+PEERS = [
+    (b"\2\0\1\xbb\x01\x02\x03\x04" + bytes(8), Peer(AF_INET, "1.2.3.4", 443)),
+    (b"\x0a\0\0\x50" + bytes(4) + bytes(15) + b"\1" + bytes(4), Peer(AF_INET6, "::1", 80)),
+    # IPv4, mapped
+    (b"\x0a\0\0\x50" + bytes(14) + b"\xff\xff\x01\x02\x03\x04" + bytes(4), Peer(AF_INET, "1.2.3.4", 80)),
+    # without the scope, as old programs have it
+    (b"\x0a\0\0\x50" + bytes(4) + bytes(15) + b"\1", Peer(AF_INET6, "::1", 80)),
+    # too short, another family, none
+    (b"\2\0\1\xbb\x01\x02\x03\x04", None),
+    (b"\x0a\0\0\x50" + bytes(19), None),
+    (b"\1\0" + bytes(30), None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("address", "peer"), PEERS)
+def test_the_peer_of_an_internet_address(address: bytes, peer: Peer | None) -> None:
+    assert internet_peer(address) == peer
+
+
+@pytest.mark.parametrize(
+    ("host", "inside"),
+    [
+        ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("0.0.0.0", True), ("::", True),
+        ("198.18.0.1", True), ("198.18.1.0", False), ("1.2.3.4", False), ("128.0.0.1", False),
+        ("::2", False), ("10.0.0.1", False), ("fe80::1", False),
+    ],
+)  # fmt: skip
+def test_which_addresses_are_the_sessions_own(host: str, inside: bool) -> None:
+    assert is_inside(host) is inside
+
+
+def test_another_port() -> None:
+    address = b"\2\0\1\xbb\x01\x02\x03\x04" + bytes(8)
+    assert internet_peer(with_port(address, 80)) == Peer(AF_INET, "1.2.3.4", 80)

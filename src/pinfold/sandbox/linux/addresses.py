@@ -2,21 +2,27 @@
 
 Facts about addresses (unix(7), net/socket.c, net/unix/af_unix.c):
 - The first two bytes are the family, in the machine's order; the call's length says where the address ends.
+- Of an internet address 16 bytes must be there, of IPv6 24. A zero address means loopback to connect.
 - A length below 0 or above 128 is EINVAL before anybody looks; 0 goes to the family, which refuses it.
 - A unix address that is only its family has no name: bind chooses an abstract one. One that goes on with a
   NUL is abstract, NULs and all; it belongs to the network namespace. Any other is a path, up to the first NUL
   or the end: 108 bytes need no NUL. A unix address of more than 110 bytes is EINVAL.
 """
 
+import socket
 import struct
+from typing import NamedTuple
 
 from pinfold.kernel.sockets import LONGEST_ADDRESS
+from pinfold.model.carrying import OWN
 
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 
 LONGEST_UNIX = 110
 
 _FAMILY = struct.Struct("=H")
+_PORT = struct.Struct("!H")
+_MAPPED = bytes(10) + b"\xff\xff"
 
 
 def length_of(argument: int) -> int | None:
@@ -38,3 +44,37 @@ def unix_path(address: bytes) -> bytes | None:
 
 def unix_address(path: bytes) -> bytes:
     return _FAMILY.pack(AF_UNIX) + path + b"\0"
+
+
+class Peer(NamedTuple):
+    """Whom an internet address means."""
+
+    family: int
+    """IPv4's also where IPv6 has it mapped."""
+    host: str
+    port: int
+
+
+def internet_peer(address: bytes) -> Peer | None:
+    """None if it is no whole internet address; then the kernel says what it thinks of it."""
+    family = family_of(address)
+    if family == AF_INET and len(address) >= 16:
+        (port,) = _PORT.unpack_from(address, 2)
+        return Peer(AF_INET, socket.inet_ntop(socket.AF_INET, address[4:8]), port)
+    if family == AF_INET6 and len(address) >= 24:
+        (port,) = _PORT.unpack_from(address, 2)
+        packed = address[8:24]
+        if packed.startswith(_MAPPED):
+            return Peer(AF_INET, socket.inet_ntop(socket.AF_INET, packed[12:]), port)
+        return Peer(AF_INET6, socket.inet_ntop(socket.AF_INET6, packed), port)
+    return None
+
+
+def is_inside(host: str) -> bool:
+    """Whether an address is the session's own."""
+    return host.startswith(("127.", "0.", OWN)) or host in ("::1", "::")
+
+
+def with_port(address: bytes, port: int) -> bytes:
+    """The same internet address with another port."""
+    return address[:2] + _PORT.pack(port) + address[4:]

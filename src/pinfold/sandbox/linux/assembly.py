@@ -23,6 +23,7 @@ from pinfold.sandbox.linux import channel, spawner, warden
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.mounts import Builder
+from pinfold.sandbox.linux.outlet import open_outlet
 from pinfold.sandbox.linux.rooms import BOUND, HOST
 
 Operations = tuple[tuple[object, ...], ...]
@@ -35,11 +36,18 @@ def assemble(
     operations: Operations,
     filters: Filters,
     names: list[NameRule],
+    gate: socket.socket | None,
 ) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
 
+    `gate` is the way out of it, if it has one; the first message on it brings what hears the session's
+    questions about names, from the first such pen.
+
     Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
     """
+    if gate:
+        resolver = open_outlet()
+        channel.send(gate, ("outlet",), (resolver.detach(),) if resolver else ())
     proc = os.open(f"{HOST}/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     bound = os.open(BOUND, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     builder = Builder()
@@ -49,7 +57,7 @@ def assemble(
     theirs.close()
     inside.close()
     if any(operation[0] == "seccomp" and operation[2] for operation in rest):
-        warden.serve(ours, host, proc, bound, operations, names)
+        warden.serve(ours, host, proc, bound, operations, names, gate)
 
 
 def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> None:

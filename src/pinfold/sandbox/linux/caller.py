@@ -14,6 +14,7 @@ Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
 
 import errno
 import os
+from signal import SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from pinfold.kernel import quick
 from pinfold.kernel.process import prlimit
@@ -22,7 +23,13 @@ from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
+ENDING = sum(1 << number - 1 for number in (SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM))
 DIRECTORY = os.O_PATH | os.O_DIRECTORY
+SIGNALS = (b"SigPnd", b"ShdPnd", b"SigBlk", b"SigIgn")
+
+
+def _parted(line: bytes) -> tuple[bytes, bytes, bytes]:
+    return line.partition(b":")
 
 
 def as_int(register: int) -> int:
@@ -102,6 +109,25 @@ class Caller:
     def is_waiting(self) -> bool:
         """Whether the caller is still there, so that what was read was its own."""
         return is_valid(self.listener, self.id)
+
+    def is_interrupted(self) -> bool:
+        """Whether a signal waits for the caller that is meant to end what it does.
+
+        Once we have received a call, only a fatal signal ends it by itself.
+        """
+        try:
+            status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+        except OSError:
+            return False
+        try:
+            lines = os.read(status, 4096).split(b"\n")
+        except OSError:
+            return False
+        finally:
+            os.close(status)
+        sets = {name: int(value, 16) for name, _, value in map(_parted, lines) if name in SIGNALS}
+        own, shared, blocked, ignored = (sets.get(name, 0) for name in SIGNALS)
+        return bool((own | shared) & ~blocked & ~ignored & ENDING)
 
     # For the record, not for judging.
 

@@ -24,7 +24,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
@@ -46,6 +46,10 @@ NEW = (
     | namespaces.CLONE_NEWUTS
     | namespaces.CLONE_NEWCGROUP
 )
+Operations = tuple[tuple[Any, ...], ...]
+Names = tuple[tuple[object, ...], ...]
+Reply = tuple[tuple[object, ...], tuple[int, ...]]
+"""A message, and the descriptors that go with it."""
 PATIENCE = 30.0
 IDLE = 0.05
 """Seconds without a request after which the next pen's builder is started: not while a command begins."""
@@ -153,29 +157,13 @@ class Keeper:
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def do(self, request: object) -> tuple[tuple[object, ...], tuple[int, ...]]:
+    def do(self, request: object) -> Reply:
         match request:
             case ("session",):
                 number, pid, ours = self.ready.pop() if self.ready else self.found()
                 return ("made", number, pid), (ours,)
-            case ("pen", int(session), tuple(operations), tuple(names)):
-                host, wardens = channel.pair()
-                limits = [operation[1:] for operation in operations if operation[0] == "group"]
-                operations = tuple(operation for operation in operations if operation[0] != "group")
-                with wardens:
-                    way = self.asked(session, (operations, filters_of(operations), names), wardens)
-                pid, ours, _ = finish(way)
-                self.last += 1
-                self.pens[self.last] = pidfd_open(pid)
-                self.latest = session
-                try:
-                    for memory, processes in limits:
-                        self.groups.hold(self.last, pid, memory, processes)
-                except (Failed, OSError):
-                    self.close(self.last)
-                    os.close(ours)
-                    raise
-                return ("made", self.last, pid), (ours, host.detach())
+            case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out)):
+                return self.make_pen(session, operations, names, leads_out)
             case ("close", int(number)):
                 self.close(number)
                 return ("closed",), ()
@@ -189,22 +177,44 @@ class Keeper:
         self.latest = self.last
         return self.last, pid, ours
 
+    def make_pen(self, session: int, operations: Operations, names: Names, leads_out: bool) -> Reply:
+        """A pen's number, its spawner's pid; the ways to its spawner, to its warden, and to the gate."""
+        limits = [operation[1:] for operation in operations if operation[0] == "group"]
+        operations = tuple(operation for operation in operations if operation[0] != "group")
+        pairs = [channel.pair() for _ in range(2 if leads_out else 1)]
+        plan = operations, filters_of(operations), names
+        way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
+        for _, theirs in pairs:
+            theirs.close()
+        pid, ours, _ = finish(way)
+        self.last += 1
+        self.pens[self.last] = pidfd_open(pid)
+        self.latest = session
+        try:
+            for memory, processes in limits:
+                self.groups.hold(self.last, pid, memory, processes)
+        except (Failed, OSError):
+            self.close(self.last)
+            os.close(ours)
+            raise
+        return ("made", self.last, pid), (ours, *(ends.detach() for ends, _ in pairs))
+
     def begin_pen(self, session: int) -> tuple[int, socket.socket]:
         _, *held = self.sessions[session]
         return begin(lambda theirs: wait_for_plan(theirs, held))
 
-    def asked(self, session: int, plan: tuple[object, ...], wardens: socket.socket) -> socket.socket:
+    def asked(self, session: int, plan: tuple[object, ...], wardens: tuple[int, ...]) -> socket.socket:
         """The way to a builder that has been given the plan: the one that waits for it, or another."""
         if self.builder and self.builder.session == session:
             _, process, way = self.builder
             self.builder = None
             os.close(process)
             with contextlib.suppress(channel.Closed):
-                channel.send(way, plan, (wardens.fileno(),))
+                channel.send(way, plan, wardens)
                 return way
         _, way = self.begin_pen(session)
         with contextlib.suppress(channel.Closed):  # it has ended, and what it said before is still to be read
-            channel.send(way, plan, (wardens.fileno(),))
+            channel.send(way, plan, wardens)
         return way
 
     def close(self, number: int) -> None:
@@ -255,9 +265,10 @@ def wait_for_plan(theirs: socket.socket, held: list[int]) -> None:
     for descriptor in namespaces_but_pids:
         namespaces.setns(descriptor)
     namespaces.unshare(namespaces.CLONE_NEWNS)
-    (operations, filters, names), (host,) = channel.receive(theirs)
+    (operations, filters, names), ways = channel.receive(theirs)
+    host, *gate = (socket.socket(fileno=way) for way in ways)
     rules = [NameRule(*name) for name in names]
-    assemble(theirs, socket.socket(fileno=host), pids, operations, filters, rules)
+    assemble(theirs, host, pids, operations, filters, rules, gate[0] if gate else None)
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:

@@ -47,7 +47,14 @@ class Refusals:
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
             return
-        violation = Violation(*fields)  # type: ignore[arg-type]  # the warden's words, in the order of ours
+        self._add(tag, Violation(*fields))  # type: ignore[arg-type]  # the warden's words, in the order of ours
+
+    def add(self, tag: int, violation: Violation) -> None:
+        """What somebody else than the warden has refused a command."""
+        with self.lock:
+            self._add(tag, violation)
+
+    def _add(self, tag: int, violation: Violation) -> None:
         while tag not in self.found and len(self.found) >= COMMANDS:
             del self.found[next(iter(self.found))]
         self.found.setdefault(tag, {})[violation.operation, violation.path] = violation

@@ -2,6 +2,7 @@
 
 import os
 import select
+import socket
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +11,7 @@ from contextlib import suppress
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Found, Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
@@ -37,12 +38,14 @@ class LinuxSession:
         roots: Sequence[str],
         survey: Survey | None,
         accepted: Collection[Layer],
+        outside: Outside | None = None,
     ) -> None:
         self.keeping = keeping
         self.machine = machine
         self.roots = tuple(roots)
         self.survey = survey
         self.accepted = accepted
+        self.outside = outside
         self.environment = dict(os.environ)
         """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
         self.lock = threading.Lock()
@@ -75,12 +78,18 @@ class LinuxSession:
             if request.environment is None:
                 environment = pen.environment
             else:
-                environment = self._scrub(request.environment, request.policy, pen.plan)
+                environment = self._scrub(request.environment, request.policy, pen.plan, pen.leads_out)
             if request.variables:
                 environment = {**environment, **request.variables}
             message = (arguments_of(request), request.cwd, environment, request.terminal)
             start = Start(
-                pen, request, self._next_tag, self.kill, lambda: self.closed, self.drain, self.running
+                pen,
+                request,
+                lambda: self._next_tag(pen, request),
+                self.kill,
+                lambda: self.closed,
+                self.drain,
+                self.running,
             )
             return start.send(message)
         finally:
@@ -119,32 +128,44 @@ class LinuxSession:
         self._bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)
         names = tuple(tuple(rule) for rule in found.names)
-        number, pid, (control, warden) = self.keeping.ask(("pen", self.number, operations, names))
+        leads_out = self.outside is not None and self.outside.leads_out(policy)
+        number, pid, (control, warden, *gate) = self.keeping.ask(
+            ("pen", self.number, operations, names, leads_out)
+        )
         try:
             handle = os.pidfd_open(pid)
         except OSError as error:
             self.keeping.close(number)
-            control.close()
-            warden.close()
+            for way in (control, warden, *gate):
+                way.close()
             raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
-        environment = self._scrub(self.environment, policy, plan)
+        refusals = Refusals(warden)
+        if self.outside and gate:
+            _, resolver = channel.receive(gate[0])
+            self.outside.attend(str(number), policy, gate[0], refusals.add)
+            for descriptor in resolver:
+                self.outside.attend_names(socket.socket(fileno=descriptor))
+        environment = self._scrub(self.environment, policy, plan, leads_out)
         return Pen(
             number,
             pid,
             handle,
             control,
-            Refusals(warden),
+            refusals,
             plan,
             enforcement,
             environment,
             held,
             (place.path for place in places.protected),
             (place.path for place in places.hidden),
+            leads_out,
         )
 
     @staticmethod
-    def _scrub(environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan) -> dict[str, str]:
-        return scrub(environment, policy.environment, network=False, temporary=plan.temporary)
+    def _scrub(
+        environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan, leads_out: bool
+    ) -> dict[str, str]:
+        return scrub(environment, policy.environment, network=leads_out, temporary=plan.temporary)
 
     def _forget(self, pen: Pen) -> None:
         with self.lock:
@@ -234,10 +255,13 @@ class LinuxSession:
         self.keeping.close(pen.number)
         pen.close()
 
-    def _next_tag(self) -> int:
+    def _next_tag(self, pen: Pen, request: Request) -> int:
         with self.tagging:
             self.tag -= 2
-            return self.tag
+            tag = self.tag
+        if self.outside and pen.leads_out:
+            self.outside.began(str(pen.number), tag, request)
+        return tag
 
     def kill(self, tag: int) -> None:
         """Ends every process of one command."""
@@ -282,3 +306,5 @@ class LinuxSession:
             self._end(pen)
         self.control.close()
         self.drain.close()
+        if self.outside:
+            self.outside.close()

@@ -7,7 +7,8 @@ namespace and, below its ABI 9, no Landlock closes.
 What may be connected to:
 - a unix path, if its inode was bound in this session (`bound`) or is a socket that the policy grants;
 - an abstract unix name, which belongs to the session's network namespace;
-- an internet address, in that namespace: `Sockets.destination` says where it goes. Other families likewise.
+- an internet address of the session's own, in that namespace; a stream to any other is carried to the gate
+  (`carrying`) if the policy has a way out, and is unreachable if not. Other families: in that namespace.
 
 Facts that shape it:
 - pidfd_getfd gives us the caller's open file itself. What is connected here is connected there, with its
@@ -33,18 +34,30 @@ from contextlib import suppress
 from pinfold.kernel import files
 from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
-from pinfold.kernel.sockets import bind, family
+from pinfold.kernel.sockets import bind, family, is_fresh_stream, is_stream
+from pinfold.model.carrying import GATE, PROXY_PORT
 from pinfold.model.names import NameRule, folded
-from pinfold.sandbox.linux.addresses import AF_UNIX, length_of, unix_address, unix_path
+from pinfold.sandbox.linux.addresses import (
+    AF_UNIX,
+    Peer,
+    family_of,
+    internet_peer,
+    is_inside,
+    length_of,
+    unix_address,
+    unix_path,
+)
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.carrying import Carried, Carrying
 from pinfold.sandbox.linux.judging import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.names import OWN_DESCRIPTORS
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 
 FOREIGN = "this socket was not made in the session"
+NO_NETWORK = "there is no network but the session's own loopback"
 
 
 class Sockets:
@@ -57,8 +70,11 @@ class Sockets:
         places: Collection[str],
         rules: Iterable[NameRule],
         granted: Iterable[str],
+        carrying: Carrying | None,
     ) -> None:
         self.records = records
+        self.carrying = carrying
+        """The way out; None if there is none."""
         self.descriptors = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
         self.bound = Bound(room, self.descriptors)
         self.binding = Binding(proc, places, self.bound)
@@ -78,9 +94,10 @@ class Sockets:
         target: Hashable = address
         try:
             path = self._path(socket, address)
-            if path is None:
-                address = self.destination(address)
-            else:
+            peer = internet_peer(address) if path is None else None
+            if peer and self._leaves(caller, socket, address, peer):
+                return None
+            if path is not None:
                 inode = self._walk(caller, path)
                 held = (socket, inode)
                 target = self._reachable(caller, inode)
@@ -94,9 +111,20 @@ class Sockets:
         answer = self.waiting.connect(caller.id, held, address, target)
         return None if answer is None else caller.refuse(answer)
 
-    def destination(self, address: bytes) -> bytes:
-        """Where a connect goes that names no file: there is nothing but the session's own loopback."""
-        return address
+    def _leaves(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> bool:
+        """Whether a connect is not for this session's own network; it is answered then, now or later."""
+        proxy = (peer.host, peer.port) == (GATE, PROXY_PORT)
+        if is_inside(peer.host) and not (proxy and self.carrying):
+            return False
+        if not self.carrying:
+            if is_stream(socket):
+                why, target = NO_NETWORK, f"{peer.host}:{peer.port}"
+                self._record(caller, "connect", target, "", why, True)
+            raise OSError(errno.ENETUNREACH, NO_NETWORK)
+        if not is_fresh_stream(socket, family_of(address)):
+            return False
+        self.carrying.connect(Carried(caller, socket, address, peer, to_proxy=proxy))
+        return True
 
     def bind(self, caller: Caller) -> None:
         address, socket = self._read(caller)

@@ -52,6 +52,7 @@ class Pen:
         held: Held,
         protected: Iterable[str],
         hidden: Iterable[str],
+        leads_out: bool,
     ) -> None:
         self.number = number
         self.pid = pid
@@ -69,6 +70,8 @@ class Pen:
         self.protected = set(protected)
         self.hidden = set(hidden)
         """All that it holds: built so, or its warden was told."""
+        self.leads_out = leads_out
+        """Whether its programs can reach hosts outside."""
         self.lock = threading.Lock()
         self.running = 0
         self.idle_since = time.monotonic()

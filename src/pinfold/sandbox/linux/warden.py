@@ -4,7 +4,8 @@ Who it is: the process that built the pen's mounts. It lives in the session's us
 and in the pen's mount namespace, but outside of its pid namespace: nothing inside sees it, signals it or
 looks into it. It has no Landlock domain and of all capabilities only the one to read its callers, so it can
 do what any process of the user could do in these mounts, and no more. What it may take up besides, for a late
-mount (`late`) and to ask for a bound socket (`binding`), it has not while it answers.
+mount (`late`), to ask for a bound socket (`binding`) and to listen at low ports (`carrying`), it has not
+while it answers.
 
 INVARIANT: it never lets the kernel go on with a call that only the warden forbids. Landlock withholds the
 making of names wherever the warden makes them, so a path that is swapped after the look gains nothing.
@@ -40,6 +41,7 @@ from pinfold.kernel.process import (
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.carrying import Carrying
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
@@ -64,13 +66,15 @@ def serve(
     bound: int,
     operations: Operations,
     rules: list[NameRule],
+    gate: socket.socket | None,
 ) -> None:
     """Becomes the warden of the pen around this process, and answers until all in it have ended.
 
     The spawner, which hands over the listener, is told when there is somebody to answer, or why not.
+    `gate` leads to it, if this pen's connections may leave.
     """
     try:
-        warden = _prepare(spawner, host, proc, bound, operations, rules)
+        warden = _prepare(spawner, host, proc, bound, operations, rules, gate)
         spawner.send(READY)
     except Exception as error:
         spawner.send(words_of(error).encode("utf-8", "backslashreplace"))
@@ -90,10 +94,11 @@ def _prepare(
     bound: int,
     operations: Operations,
     rules: list[NameRule],
+    gate: socket.socket | None,
 ) -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
-    close_all_but({spawner.fileno(), host.fileno(), proc, bound})
+    close_all_but({spawner.fileno(), host.fileno(), proc, bound, *([gate.fileno()] if gate else ())})
     drop_powers()
     set_no_new_privs()
     set_dumpable(False)
@@ -104,14 +109,14 @@ def _prepare(
     _, (listener,) = channel.receive_bytes(spawner, 1)
     seccomp.set_sync_wake_up(listener)
     standing = Standing(proc, operations)
-    return Warden(listener, proc, bound, Records(host), operations, rules, standing)
+    return Warden(listener, proc, bound, Records(host), operations, rules, standing, gate)
 
 
 def drop_powers() -> None:
-    """Leaves the power to read callers, and some to be taken up: by the thread that binds sockets, and for
-    the moment of a late mount (`late`)."""
+    """Leaves the power to read callers, and some to be taken up: by the threads that bind sockets and carry
+    connections, and for the moment of a late mount (`late`)."""
     reading = 1 << capabilities.CAP_SYS_PTRACE
-    kept = reading | 1 << capabilities.CAP_NET_ADMIN | late.POWERS
+    kept = reading | 1 << capabilities.CAP_NET_ADMIN | 1 << capabilities.CAP_NET_BIND_SERVICE | late.POWERS
     capabilities.drop_all(keep=kept)
     capabilities.capset(capabilities.Sets(reading, kept, 0))
 
@@ -126,6 +131,7 @@ class Warden:
         operations: Operations,
         rules: list[NameRule],
         standing: Standing,
+        gate: socket.socket | None,
     ) -> None:
         self.listener = listener
         self.records = records
@@ -137,7 +143,9 @@ class Warden:
         names = Names(proc, records, Grounds.of(operations), rules, moving)
         names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
         changed = [path for path, access in granted if "remove" in access]
-        sockets = Sockets(listener, proc, bound, records, changed, rules, granted_sockets(operations))
+        carrying = Carrying(gate, records) if gate else None
+        own = granted_sockets(operations)
+        sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying)
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})
 
     def serve(self) -> None:

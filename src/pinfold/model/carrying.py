@@ -1,0 +1,66 @@
+"""What a pen's warden and the gate say to each other about a connection. Pure: values to bytes and back.
+
+Each message is one datagram of a unix socket that only the two of them hold.
+
+| from | message | carries | answer |
+|---|---|---|---|
+| warden | OPEN: a number, the command's tag, an address and a port | | ANSWER |
+| warden | JOIN: that number | the program's side of the connection | |
+| warden | DROP: that number, nobody waits for it any more | | |
+| warden | PROXY: the command's tag | a connection to the proxy | |
+| gate | ANSWER: that number, 0 or an errno; the host, the rule, why not | | JOIN or DROP, if it was 0 |
+"""
+
+import struct
+from typing import NamedTuple
+
+OPEN, JOIN, DROP, PROXY = range(1, 5)
+GATE, PROXY_PORT = "198.18.0.1", 3128
+"""Where a pen's programs find their proxy. The range is for benchmarks between devices (RFC 2544)."""
+OWN = "198.18.0."
+"""The start of the addresses that are the session's own; above them are those that stand for names."""
+LONGEST = 4096
+
+_WISH = struct.Struct("=BQQH")
+_ANSWER = struct.Struct("=Qi")
+
+
+class Wish(NamedTuple):
+    """What a warden says."""
+
+    kind: int
+    number: int = 0
+    tag: int = 0
+    port: int = 0
+    host: str = ""
+
+    def encoded(self) -> bytes:
+        return _WISH.pack(self.kind, self.number, self.tag, self.port) + self.host.encode()
+
+
+class Answer(NamedTuple):
+    """What the gate says."""
+
+    number: int
+    errno: int = 0
+    host: str = ""
+    """What the address stands for."""
+    rule: str = ""
+    message: str = ""
+
+    def encoded(self) -> bytes:
+        text = "\0".join((self.host, self.rule, self.message)).encode("utf-8", "replace")
+        return (_ANSWER.pack(self.number, self.errno) + text)[:LONGEST]
+
+
+def parse_wish(data: bytes) -> Wish:
+    """Preconditions: `Wish.encoded` wrote it."""
+    kind, number, tag, port = _WISH.unpack_from(data)
+    return Wish(kind, number, tag, port, data[_WISH.size :].decode())
+
+
+def parse_answer(data: bytes) -> Answer:
+    """Preconditions: `Answer.encoded` wrote it."""
+    number, errno = _ANSWER.unpack_from(data)
+    host, rule, message = data[_ANSWER.size :].decode("utf-8", "replace").split("\0", 2)
+    return Answer(number, errno, host, rule, message)

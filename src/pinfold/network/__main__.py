@@ -1,0 +1,30 @@
+"""The gate's own process: `python -m pinfold.network DESCRIPTOR`, where the line to its session is.
+
+Facts: the usual soft limit of 1,024 descriptors is 500 connections; up to the hard one a process may raise it
+by itself. Ctrl-C at a terminal goes to every process of its group: the session decides what it means.
+"""
+
+import asyncio
+import resource
+import signal
+import socket
+import sys
+
+
+async def serve(descriptor: int) -> None:
+    from pinfold.network.control import Control
+
+    with socket.socket(fileno=descriptor) as line:
+        await Control(line).run()
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(serve(int(arguments[0])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

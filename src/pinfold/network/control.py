@@ -1,0 +1,138 @@
+"""The gate's end of the line to its session: the rules, the person and the journal are at the other end.
+
+INVARIANT: without that line there is no gate. When it ends, so does every connection, and the process.
+"""
+
+import asyncio
+import socket
+from collections import deque
+
+from pinfold.network import messages
+from pinfold.network.gate import Gate
+from pinfold.network.hosts_file import load
+from pinfold.network.limits import Limits
+from pinfold.network.lookup import system_look_up
+from pinfold.network.messages import Message
+from pinfold.network.pens import Pen
+from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.upstream import Upstream
+
+
+class Control:
+    def __init__(self, sock: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sock = sock
+        self._unsent: deque[bytes] = deque()
+        self._is_full = False
+        self._answers: dict[int, asyncio.Future[Message]] = {}
+        self._number = 0
+        self._gate: Gate | None = None
+        self._limits = Limits()
+        self._pens: list[Pen] = []
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    async def run(self) -> None:
+        """Until the other end is gone."""
+        self._sock.setblocking(False)
+        self._loop.add_reader(self._sock, self._read)
+        await self.ended
+        self._loop.remove_reader(self._sock)
+        self._loop.remove_writer(self._sock)
+        for answer in self._answers.values():
+            answer.cancel()
+        for pen in self._pens:
+            pen.close()
+        if self._gate:
+            await self._gate.close()
+
+    # What the gate needs
+
+    async def decide(self, host: str, port: int | None, tag: str) -> Ruling:
+        asked = {"host": host, "port": port, "tag": tag}
+        return messages.ruling_from(await self._ask({"decide": asked}))
+
+    async def ask(self, host: str, port: int, tag: str, ruling: Ruling) -> Ruling:
+        asked = {"host": host, "port": port, "tag": tag, "ruling": messages.ruling_to(ruling)}
+        return messages.ruling_from(await self._ask({"ask": asked}, can_withdraw=True))
+
+    def record(self, outcome: Outcome) -> None:
+        self._send({"record": messages.outcome_to(outcome)})
+
+    async def _ask(self, message: Message, can_withdraw: bool = False) -> Message:
+        self._number += 1
+        number = self._number
+        answer: asyncio.Future[Message] = self._loop.create_future()
+        self._answers[number] = answer
+        self._send({**message, "number": number})
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if can_withdraw:
+                self._send({"withdraw": number})
+            raise
+        finally:
+            del self._answers[number]
+
+    # The line itself
+
+    def _send(self, message: Message) -> None:
+        self._unsent.append(messages.encode(message))
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                self._sock.send(self._unsent[0])
+                self._unsent.popleft()
+        except (BlockingIOError, InterruptedError):
+            self._loop.add_writer(self._sock, self._write)
+            self._is_full = True
+            return
+        except OSError:
+            self._end()
+        if self._is_full:
+            self._loop.remove_writer(self._sock)
+            self._is_full = False
+
+    def _read(self) -> None:
+        try:
+            message, descriptors = messages.receive(self._sock)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            message, descriptors = None, []
+        if message is None:
+            self._end()
+            return
+        sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+        if "ruling" in message:
+            answer = self._answers.get(message.get("number", 0))
+            if answer and not answer.done():
+                answer.set_result(message["ruling"])
+        elif "start" in message:
+            self._begin(message["start"])
+        elif "face" in message:
+            self._add(message["face"], *sockets)
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    # What the session wants
+
+    def _begin(self, start: Message) -> None:
+        local = load()
+        self._limits = Limits(**start.get("limits", {}))
+        upstream = Upstream(**start["upstream"]) if start.get("upstream") else None
+        self._gate = Gate(
+            self.decide, self.ask, self.record, system_look_up(local),
+            limits=self._limits, upstream=upstream, local=local,
+        )  # fmt: skip
+
+    def _add(self, face: str, sock: socket.socket) -> None:
+        if self._gate is None:
+            sock.close()
+        elif face == messages.RESOLVER:
+            self._gate.serve_resolver(sock)
+        else:
+            self._pens.append(Pen(self._gate, sock, face, self._limits))

@@ -1,0 +1,184 @@
+"""From an allowed host to a connected socket. A name is looked up once, and what was checked is dialled.
+
+An address that is not on the public network, or is this machine's own, needs a rule that names it, or a host
+that says as much itself (`localhost`). An address on `network.deny` is not dialled, whatever name led to it.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from itertools import chain, zip_longest
+from typing import NamedTuple
+
+from pinfold.model.decision import Verdict
+from pinfold.model.hosts import canonical, is_address, special_kind
+from pinfold.network.limits import Limits
+from pinfold.network.lookup import LookUp
+from pinfold.network.refusal import Refusal, Why
+from pinfold.network.ruling import Decide, Ruling
+from pinfold.network.upstream import Upstream, UpstreamError, pass_through
+
+MOST_ADDRESSES = 6
+HEAD_START = 0.25
+"""Seconds before the next address is tried beside the first (RFC 8305, 5)."""
+OWN = "local"
+
+
+class Dialled(NamedTuple):
+    sock: socket.socket
+    address: str
+    early: bytes = b""
+    """What the server sent already, for the client."""
+
+
+class Dialer:
+    def __init__(
+        self,
+        decide: Decide,
+        look_up: LookUp,
+        is_own: Callable[[str], bool],
+        limits: Limits,
+        upstream: Upstream | None = None,
+    ) -> None:
+        self._decide, self._look_up, self._is_own = decide, look_up, is_own
+        self._limits, self._upstream = limits, upstream
+
+    async def dial(self, host: str, port: int, ruling: Ruling, tag: str) -> Dialled | Refusal:
+        """Preconditions: `ruling` allows this canonical host and port."""
+        if self._upstream and not special_kind(host):
+            return await self._dial_upstream(self._upstream, host, port)
+        addresses = await self._addresses(host)
+        if isinstance(addresses, Refusal):
+            return addresses
+        judging = [self._judge(host, address, port, ruling, tag) for address in addresses]
+        found = await asyncio.gather(*judging) if len(judging) > 1 else [await judging[0]]
+        fine = [address for address, refusal in zip(addresses, found, strict=True) if refusal is None]
+        if fine:
+            return await self._connect(host, port, fine)
+        return next((refusal for refusal in found if refusal), _nowhere(host))
+
+    async def _addresses(self, host: str) -> Sequence[str] | Refusal:
+        if is_address(host):
+            return (host,)
+        try:
+            async with asyncio.timeout(self._limits.lookup):
+                found = await self._look_up(host)
+        except (OSError, UnicodeError) as error:
+            if isinstance(error, TimeoutError):
+                return Refusal(Why.LATE, f"the name {host} was not found in time")
+            return Refusal(
+                Why.UNKNOWN_NAME,
+                f"the name {host} is not known: {error.strerror or error}"
+                if isinstance(error, OSError)
+                else f"the name {host} is not known",
+            )
+        return _taking_turns(found)[:MOST_ADDRESSES] or _nowhere(host)
+
+    async def _judge(self, host: str, address: str, port: int, ruling: Ruling, tag: str) -> Refusal | None:
+        """Why an address may not be dialled; None if it may."""
+        try:
+            spelled = canonical(address)
+        except ValueError:
+            return Refusal(Why.DENIED, f"{host} leads to something that is no address")
+        if spelled != host:
+            ruling = await self._decide(spelled, port, tag)
+        leads = host if spelled == host else f"{host} leads to {spelled}, which"
+        if ruling.verdict is Verdict.DENY and ruling.rule:
+            return Refusal(Why.DENIED, f"{leads} is on `network.deny` as `{ruling.rule}`", ruling.rule)
+        kind = special_kind(spelled) or (OWN if self._owns(address) else "")
+        is_named = ruling.verdict is Verdict.ALLOW and bool(ruling.rule)
+        if not kind or is_named or kind == special_kind(host):
+            return None
+        return Refusal(
+            Why.DENIED,
+            f"{leads} is a {kind} address, which only a rule that names it opens; "
+            f'add "{spelled}" to `network.allow`',
+        )
+
+    def _owns(self, address: str) -> bool:
+        try:
+            return self._is_own(address)
+        except OSError:
+            return True  # in doubt it is
+
+    async def _connect(self, host: str, port: int, addresses: Sequence[str]) -> Dialled | Refusal:
+        try:
+            async with asyncio.timeout(self._limits.dial):
+                return await connect_first(addresses, port)
+        except TimeoutError:
+            return Refusal(Why.LATE, f"{host}:{port} does not answer")
+        except ConnectionRefusedError:
+            return Refusal(Why.REFUSED_THERE, f"{host}:{port} refuses connections")
+        except OSError as error:
+            return Refusal(Why.UNREACHABLE, f"{host}:{port} cannot be reached: {error.strerror or error}")
+
+    async def _dial_upstream(self, upstream: Upstream, host: str, port: int) -> Dialled | Refusal:
+        """The proxy looks the name up, so what it leads to cannot be judged here."""
+        try:
+            async with asyncio.timeout(self._limits.dial):
+                known = is_address(upstream.host)
+                addresses = (upstream.host,) if known else await self._look_up(upstream.host)
+                dialled = await connect_first(addresses, upstream.port)
+                try:
+                    early = await pass_through(dialled.sock, upstream, host, port)
+                except BaseException:
+                    dialled.sock.close()
+                    raise
+        except TimeoutError:
+            return Refusal(Why.LATE, f"the proxy {upstream.host}:{upstream.port} does not answer")
+        except (OSError, UpstreamError) as error:
+            return Refusal(Why.UNREACHABLE, f"the proxy {upstream.host}:{upstream.port}: {error}")
+        return Dialled(dialled.sock, f"via {upstream.host}:{upstream.port}", early)
+
+
+def _nowhere(host: str) -> Refusal:
+    return Refusal(Why.UNKNOWN_NAME, f"the name {host} leads nowhere")
+
+
+def _taking_turns(addresses: Sequence[str]) -> list[str]:
+    """The families one after the other, beginning with the first address's (RFC 8305, 4)."""
+    first = [address for address in addresses if (":" in address) == (":" in addresses[0])]
+    second = [address for address in addresses if address not in first]
+    return [address for address in chain(*zip_longest(first, second)) if address is not None]
+
+
+async def connect_first(addresses: Sequence[str], port: int) -> Dialled:
+    """The first of these that answers; OSError of the first one if none does."""
+    if len(addresses) == 1:
+        return await _connect(addresses[0], port)
+    waiting = list(addresses)
+    trying: set[asyncio.Task[Dialled]] = set()
+    errors: list[BaseException] = []
+    try:
+        while waiting or trying:
+            if waiting:
+                trying.add(asyncio.create_task(_connect(waiting.pop(0), port)))
+            done, trying = await asyncio.wait(
+                trying, timeout=HEAD_START if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            won = [task.result() for task in done if not task.exception()]
+            errors += [error for task in done if (error := task.exception())]
+            for spare in won[1:]:
+                spare.sock.close()
+            if won:
+                return won[0]
+        raise errors[0] if errors else OSError("there is no address")
+    finally:
+        for task in trying:
+            task.cancel()
+        for result in await asyncio.gather(*trying, return_exceptions=True):
+            if isinstance(result, Dialled):
+                result.sock.close()
+
+
+async def _connect(address: str, port: int) -> Dialled:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        await asyncio.get_running_loop().sock_connect(sock, (address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return Dialled(sock, address)

@@ -1,0 +1,383 @@
+"""Requests of one client, and the answers to them: what a proxy does between two connections. Sans-io.
+
+Bytes of either side go in, commands come out. h11 reads and writes the messages; it is lenient in places, so
+heads are judged here before it sees them.
+
+Facts about h11 0.16: it accepts Content-Length together with Transfer-Encoding, lines that end in a bare LF,
+and folded headers. It refuses a second Host and a missing one. What it sends it has framed itself, so that
+what the two sides of a proxy could read in two ways does not reach the server.
+
+What is refused: those three; a Host that differs from the target; credentials in the target; targets of
+another scheme than http; and any request that names another host than the first one did. HTTP/2 is not
+offered to the server (the client's wish to change to it is left out), since its host could not be compared.
+
+A client that knows it speaks to a proxy (`via_proxy`) has one request for each connection: the answer says
+`Connection: close`. So no client ever sends a second host on it, and none has to be told off.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from pinfold.model.hosts import canonical
+from pinfold.network.refusal import Malformed, Why
+
+if TYPE_CHECKING:
+    import h11
+
+LONGEST_HEAD = 65536
+"""Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
+_END = b"\r\n\r\n"
+_BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
+# What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
+_OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
+_UNCHECKED = frozenset((b"h2c", b"h2"))
+
+
+class Target(NamedTuple):
+    host: str
+    """Canonical."""
+    port: int
+
+
+class Open(NamedTuple):
+    """The client wants this host; `opened` or `refuse` is the answer."""
+
+    target: Target
+    tag: str
+    is_tunnel: bool
+    """By CONNECT: from here on nothing belongs to this layer. `rest` is what the client sent already."""
+    rest: bytes = b""
+
+
+class ToServer(NamedTuple):
+    data: bytes
+
+
+class ToClient(NamedTuple):
+    data: bytes
+
+
+class Switched(NamedTuple):
+    """The server changed to another protocol (a web socket, say): both sides' bytes simply pass on."""
+
+
+class Close(NamedTuple):
+    """Both connections are over; `message` if that is for a reason."""
+
+    message: str = ""
+    why: Why = Why.MALFORMED
+
+
+Command = Open | ToServer | ToClient | Switched | Close
+
+
+def parse_authority(text: str, default: int | None) -> Target:
+    """`host:port`, or `host` where a port is understood."""
+    found = _AUTHORITY.fullmatch(text)
+    if not found:
+        raise Malformed("the target is no `host:port`")
+    port = int(found[2]) if found[2] else default
+    if port is None or not 0 < port < 65536:
+        raise Malformed("the target has no port from 1 to 65535")
+    try:
+        return Target(canonical(found[1]), port)
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+
+
+def split_target(text: str) -> tuple[str, str]:
+    """Authority and path of an absolute `http:` target."""
+    scheme, colon, rest = text.partition("://")
+    if not colon or scheme.lower() != "http":
+        raise Malformed("a request to a proxy has a target with `http://`, or is a CONNECT")
+    authority, slash, path = rest.partition("/")
+    if not slash:
+        authority, mark, path = rest.partition("?")
+        return authority, f"/?{path}" if mark else "/"
+    if "?" in authority or "#" in rest:
+        raise Malformed("the target is no `http://host/path`")
+    return authority, f"/{path}"
+
+
+def tag_of(header: bytes) -> str:
+    """The user name in `Proxy-Authorization: Basic ...`; it tells which command it is, and proves nothing."""
+    kind, _, encoded = header.partition(b" ")
+    try:
+        user, _, _ = b64decode(encoded.strip(), validate=True).partition(b":")
+    except (BadBase64, ValueError):
+        return ""
+    return user.decode("latin-1") if kind.lower() == b"basic" else ""
+
+
+class HttpLayer:
+    """One client's connection, and the server's once there is one."""
+
+    def __init__(self, within: Target | None = None) -> None:
+        """`within` is the host of the tunnel that the requests came through; None at a proxy's own face."""
+        import h11
+
+        self._h11 = h11
+        self._within = within
+        self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
+        self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
+        self._head = bytearray()
+        self._judged = 0
+        self._rest = b""
+        self._is_held = False
+        self._request: h11.Request | None = None
+        self._commands: list[Command] = []
+        self._is_over = False
+        self._is_switched = False
+
+    @property
+    def wants_client(self) -> bool:
+        """Whether the client's next bytes are of use now; else they may wait."""
+        if self._is_over or self._is_held:
+            return False
+        if self._is_switched or self._client.their_state is self._h11.SEND_BODY:
+            return True
+        return self._request is None and self._client.their_state is self._h11.IDLE
+
+    @property
+    def is_answering(self) -> bool:
+        """The client has got a part of an answer, so that no other one can be sent."""
+        return self._client.our_state not in (self._h11.IDLE, self._h11.SEND_RESPONSE)
+
+    def from_client(self, data: bytes) -> list[Command]:
+        """Empty data is the end of what the client sends."""
+        if self._is_switched:
+            return [ToServer(data)] if data else []
+        if self._is_over or self._client.trailing_data[1]:
+            return []
+        self._guarded(lambda: self._read_client(data), Why.MALFORMED)
+        return self._taken()
+
+    def _guarded(self, step: Callable[[], None], why: Why) -> None:
+        """One side's bytes, read; what is wrong with them is that side's fault."""
+        try:
+            step()
+        except (Malformed, self._h11.RemoteProtocolError) as error:
+            said = f"{error}" if why is Why.MALFORMED else f"the server does not answer in HTTP: {error}"
+            self._refuse(why, said)
+        except self._h11.LocalProtocolError:  # the other side is through with it already
+            self._close()
+
+    def _read_client(self, data: bytes) -> None:
+        if self._request is not None:
+            self._client.receive_data(data)
+            if not self._is_held:
+                self._read_body()
+            return
+        self._head += data
+        end = self._head.find(_END, max(0, self._judged - len(_END)))
+        until = end + len(_END) if end >= 0 else len(self._head)
+        if _BARE.search(self._head, max(0, self._judged - 2), until):
+            raise Malformed("a line of the request ends in a bare CR or LF, or is folded")
+        self._judged = len(self._head)
+        if end + len(_END) > LONGEST_HEAD or (end < 0 and len(self._head) > LONGEST_HEAD):
+            raise Malformed(f"the head of the request is longer than {LONGEST_HEAD} bytes")
+        if end < 0:
+            if not data:
+                self._close()
+            return
+        head, rest = bytes(self._head[: end + len(_END)]), bytes(self._head[end + len(_END) :])
+        self._head.clear()
+        self._judged = 0
+        self._client.receive_data(head)
+        event = self._client.next_event()
+        if not isinstance(event, self._h11.Request):
+            raise Malformed("this is no HTTP request")
+        self._asked(event, rest)
+
+    def _asked(self, request: h11.Request, rest: bytes) -> None:
+        lengths = [value for name, value in request.headers if name == b"content-length"]
+        codings = [value for name, value in request.headers if name == b"transfer-encoding"]
+        if (lengths and codings) or len(codings) > 1:
+            raise Malformed("the request has more than one kind of length")
+        target = request.target.decode("latin-1")
+        tags = [tag_of(value) for name, value in request.headers if name == b"proxy-authorization"]
+        tag = tags[0] if len(tags) == 1 else ""
+        if request.method == b"CONNECT":
+            if lengths or codings or self._within:
+                raise Malformed("CONNECT has no body, and goes to a proxy")
+            wanted = parse_authority(target, None)
+            self._agree(request, wanted, None)
+            self._request, self._is_held = request, True
+            self._commands.append(Open(wanted, tag, True, rest))
+            return
+        if target.startswith("/") or target == "*":
+            if not self._within:
+                raise Malformed("this is a proxy: the target of a request to it begins with `http://`")
+            wanted, path = self._within, target
+            self._agree(request, wanted, self._within.port)
+        else:
+            authority, path = split_target(target)
+            wanted = parse_authority(authority, 80)
+            self._agree(request, wanted, 80)
+            if self._within not in (None, wanted):
+                raise Malformed("the target is another host than the one that was connected to")
+        self._request = self._h11.Request(
+            method=request.method, target=path.encode("latin-1"), headers=self._passed_on(request, wanted)
+        )
+        if rest:
+            self._client.receive_data(rest)
+        if self._within:
+            self._pass_on()
+        else:
+            self._is_held = True
+            self._commands.append(Open(wanted, tag, False))
+
+    def _agree(self, request: h11.Request, wanted: Target, default: int | None) -> None:
+        """INVARIANT: the Host of a request is the host it is sent to."""
+        for name, value in request.headers:
+            if name == b"host" and parse_authority(value.decode("latin-1"), default or wanted.port) != wanted:
+                raise Malformed("the Host of the request is another one than it is sent to")
+
+    def _passed_on(self, request: h11.Request, wanted: Target) -> list[tuple[bytes, bytes]]:
+        upgrades = {value.strip().lower() for name, value in request.headers if name == b"upgrade"}
+        is_upgrade = bool(upgrades) and not upgrades & _UNCHECKED
+        headers = []
+        for raw, value in request.headers.raw_items():
+            name = raw.lower()
+            if name in _OURS or (name in (b"upgrade", b"connection") and not is_upgrade):
+                continue
+            headers.append((raw, value))
+        if not any(name == b"host" for name, _ in request.headers):
+            host = f"[{wanted.host}]" if ":" in wanted.host else wanted.host
+            headers.insert(0, (b"Host", (host if wanted.port == 80 else f"{host}:{wanted.port}").encode()))
+        if not self._within and not is_upgrade:
+            headers.append((b"Connection", b"close"))
+        return headers
+
+    def opened(self) -> list[Command]:
+        """The server is there: it gets the request that it was opened for."""
+        self._is_held = False
+        self._guarded(self._pass_on, Why.MALFORMED)
+        return self._taken()
+
+    def _pass_on(self) -> None:
+        if self._request is not None:
+            self._send_server(self._request)
+            self._read_body()
+
+    def _read_body(self) -> None:
+        while True:
+            event = self._client.next_event()
+            if isinstance(event, self._h11.Data):
+                self._send_server(event)
+            elif isinstance(event, self._h11.EndOfMessage):
+                self._send_server(self._h11.EndOfMessage())  # trailers stay behind
+            elif isinstance(event, self._h11.ConnectionClosed):
+                self._close()
+                return
+            else:
+                return
+
+    def _send_server(self, event: h11.Event) -> None:
+        data = self._server.send(event)
+        if data:
+            self._commands.append(ToServer(data))
+
+    def from_server(self, data: bytes) -> list[Command]:
+        """Empty data is the end of what the server sends."""
+        if self._is_switched:
+            return [ToClient(data)] if data else []
+        if self._is_over or self._server.trailing_data[1]:
+            return []
+        self._server.receive_data(data)
+        self._guarded(self._read_answer, Why.UNREACHABLE)
+        rest, self._rest = self._rest, b""
+        return self.from_client(rest) if rest and not self._is_over else self._taken()
+
+    def _read_answer(self) -> None:
+        while not self._is_over:
+            event = self._server.next_event()
+            if isinstance(event, self._h11.InformationalResponse):
+                self._send_client(event)
+                if event.status_code == 101:
+                    self._switch()
+                    return
+            elif isinstance(event, self._h11.Response):
+                self._send_client(self._answer(event))
+            elif isinstance(event, self._h11.Data):
+                self._send_client(event)
+            elif isinstance(event, self._h11.EndOfMessage):
+                self._send_client(self._h11.EndOfMessage())
+                self._next()
+            elif isinstance(event, self._h11.ConnectionClosed):
+                self._close()
+            else:
+                return
+
+    def _answer(self, response: h11.Response) -> h11.Response:
+        headers = [
+            (raw, value) for raw, value in response.headers.raw_items() if raw.lower() != b"connection"
+        ]
+        server_ends = any(
+            name == b"connection" and b"close" in value.lower() for name, value in response.headers
+        )
+        if not self._within or server_ends:
+            headers.append((b"Connection", b"close"))
+        return self._h11.Response(status_code=response.status_code, headers=headers, reason=response.reason)
+
+    def _send_client(self, event: h11.Event) -> None:
+        data = self._client.send(event)
+        if data:
+            self._commands.append(ToClient(data))
+
+    def _switch(self) -> None:
+        self._is_switched = True
+        if self._client.trailing_data[0]:
+            self._commands.append(ToServer(self._client.trailing_data[0]))
+        if self._server.trailing_data[0]:
+            self._commands.append(ToClient(self._server.trailing_data[0]))
+        self._commands.append(Switched())
+
+    def _next(self) -> None:
+        """After an answer: the next request, if both sides are ready for one."""
+        done = {self._h11.DONE}
+        if set(self._client.states.values()) != done or set(self._server.states.values()) != done:
+            self._close()
+            return
+        self._rest = self._client.trailing_data[0]
+        self._client = self._h11.Connection(self._h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
+        self._server.start_next_cycle()
+        self._request = None
+
+    def refuse(self, why: Why, message: str) -> list[Command]:
+        """The client is told why nothing comes of it, unless an answer is already on its way."""
+        self._refuse(why, message)
+        return self._taken()
+
+    def _refuse(self, why: Why, message: str) -> None:
+        if not self.is_answering and not self._is_over:
+            self._commands.append(ToClient(refusal_page(why, message)))
+        self._close(message, why)
+
+    def _close(self, message: str = "", why: Why = Why.MALFORMED) -> None:
+        self._is_over = True
+        self._commands.append(Close(message, why))
+
+    def _taken(self) -> list[Command]:
+        commands, self._commands = self._commands, []
+        return commands
+
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+def refusal_page(why: Why, message: str) -> bytes:
+    """A whole answer that says why, for people who read bodies and for those who read status lines."""
+    body = f"pinfold: {message}\n".encode("utf-8", "replace")
+    head = (
+        f"HTTP/1.1 {why.status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nX-Proxy-Error: pinfold-{why.word}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body

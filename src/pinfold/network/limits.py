@@ -1,0 +1,21 @@
+"""How much of everything one session's gate gives, so that one program cannot take it from the others."""
+
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    connections: int = 4096
+    greeting: float = 30.0
+    """Seconds a client may take to say what it wants."""
+    decision: float = 10.0
+    """Seconds the rules may take to answer."""
+    answer: float = 600.0
+    """Seconds a person may take."""
+    lookup: float = 10.0
+    dial: float = 20.0
+    held: float = 30.0
+    """Seconds that an opened way waits for the program's side of it."""
+    idle: float = 3600.0
+    """Seconds without a byte in either direction."""
+    pause: float = 0.3
+    """Seconds that the start of a line of text waits for its end."""

@@ -1,0 +1,113 @@
+"""The session's end of the line to its gate: answers what the gate asks, and gives it its faces.
+
+INVARIANT: whatever goes wrong in answering is a no, and a gate that is gone opens nothing.
+
+`decide` is called on the line's own thread, so it must not wait; `ask` may, and has a thread to itself.
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from pinfold.model.decision import Verdict
+from pinfold.network import messages
+from pinfold.network.limits import Limits
+from pinfold.network.messages import Message
+from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.upstream import Upstream
+
+LAST_WORDS = 2.0
+"""Seconds that a gate may take to end."""
+
+
+class Line:
+    def __init__(
+        self,
+        sock: socket.socket,
+        decide: Callable[[str, int | None, str], Ruling],
+        ask: Callable[[str, int, str, Ruling, threading.Event], Ruling],
+        record: Callable[[Outcome], None],
+        ended: Callable[[], None],
+    ) -> None:
+        """`ask` is given an event that is set when nobody waits for the answer any more; `ended` is called
+        once, when the gate is gone."""
+        self._sock = sock
+        self._decide, self._ask, self._record, self._ended = decide, ask, record, ended
+        self._sending = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._asking: dict[int, threading.Event] = {}
+
+    def start(
+        self,
+        limits: Limits = Limits(),  # noqa: B008  (it is a value)
+        upstream: Upstream | None = None,
+    ) -> None:
+        """Begins to answer the gate, which has no faces yet."""
+        start = {"limits": limits._asdict(), "upstream": upstream._asdict() if upstream else None}
+        self._send({"start": start})
+        self._thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
+        self._thread.start()
+
+    def add(self, face: str, sock: socket.socket) -> None:
+        """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
+        self._send({"face": face}, [sock])
+
+    def close(self) -> None:
+        """Ends the gate; what it still has to say is heard."""
+        with suppress(OSError):  # it is gone already
+            self._sock.shutdown(socket.SHUT_WR)
+        if self._thread:
+            self._thread.join(LAST_WORDS)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                message, _ = messages.receive(self._sock)
+            except OSError:
+                message = None
+            if message is None:
+                break
+            self._handle(message)
+        for withdrawn in list(self._asking.values()):
+            withdrawn.set()
+        self._ended()
+
+    def _handle(self, message: Message) -> None:
+        if "decide" in message:
+            asked = message["decide"]
+            self._answer(message["number"], lambda: self._decide(asked["host"], asked["port"], asked["tag"]))
+        elif "ask" in message:
+            withdrawn = self._asking[message["number"]] = threading.Event()
+            arguments = message["number"], message["ask"], withdrawn
+            threading.Thread(target=self._put, args=arguments, name="pinfold-ask", daemon=True).start()
+        elif "withdraw" in message:
+            asking = self._asking.get(message["withdraw"])
+            if asking:
+                asking.set()
+        elif "record" in message:
+            self._record(messages.outcome_from(message["record"]))
+
+    def _put(self, number: int, asked: Message, withdrawn: threading.Event) -> None:
+        ruling = messages.ruling_from(asked["ruling"])
+        try:
+            self._answer(
+                number, lambda: self._ask(asked["host"], asked["port"], asked["tag"], ruling, withdrawn)
+            )
+        finally:
+            del self._asking[number]
+
+    def _answer(self, number: int, say: Callable[[], Ruling]) -> None:
+        try:
+            ruling = say()
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            ruling = Ruling(Verdict.DENY, f"no answer could be found: {error}")
+        self._send({"ruling": messages.ruling_to(ruling), "number": number})
+
+    def _send(self, message: Message, sockets: Sequence[socket.socket] = ()) -> None:
+        descriptors = [sock.fileno() for sock in sockets]
+        try:
+            with self._sending:
+                socket.send_fds(self._sock, [messages.encode(message)], descriptors)
+        except OSError:
+            return  # the reading side finds out and says so

@@ -1,0 +1,70 @@
+"""What the gate's process and the session's say to each other, each a datagram of JSON.
+
+Facts about AF_UNIX SOCK_SEQPACKET: messages keep their bounds and their order, may carry descriptors, and an
+end of the other side reads as an empty message.
+
+| from | message | answer |
+|---|---|---|
+| session | `start`: limits, upstream | none |
+| session | `face`: `resolver` or a pen's name, and its socket | none |
+| gate | `decide`: host, port, tag | `ruling` |
+| gate | `ask`: host, port, tag, ruling | `ruling`, later |
+| gate | `withdraw`: the number of a question that nobody waits for any more | none |
+| gate | `record`: outcome | none |
+"""
+
+import json
+import os
+import socket
+from typing import Any
+
+from pinfold.model.decision import Verdict
+from pinfold.network.ruling import Outcome, Ruling
+
+LONGEST = 65536
+MOST_DESCRIPTORS = 16
+RESOLVER = "resolver"
+"""The face that is no pen."""
+
+Message = dict[str, Any]
+
+
+def encode(message: Message) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def receive(sock: socket.socket) -> tuple[Message | None, list[int]]:
+    """The next message and its descriptors; None at the end. What is no message is an end too."""
+    data, descriptors, _, _ = socket.recv_fds(sock, LONGEST, MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    try:
+        message = json.loads(data) if data else None
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return None, []
+    return message, descriptors
+
+
+def ruling_to(ruling: Ruling) -> Message:
+    return {**ruling._asdict(), "verdict": str(ruling.verdict)}
+
+
+def ruling_from(message: Message) -> Ruling:
+    """Whatever is not plainly a yes or a question is a no."""
+    verdict = message.get("verdict")
+    return Ruling(
+        Verdict(verdict) if verdict in set(Verdict) else Verdict.DENY,
+        str(message.get("message", "")),
+        str(message.get("rule", "")),
+        message.get("unnamed_tls") is True,
+    )
+
+
+def outcome_to(outcome: Outcome) -> Message:
+    return {**outcome._asdict(), "verdict": str(outcome.verdict)}
+
+
+def outcome_from(message: Message) -> Outcome:
+    return Outcome(**{**message, "verdict": Verdict(message["verdict"])})

@@ -1,0 +1,84 @@
+"""Whether a host may be reached: by the rules, and where they are silent by asking a person.
+
+INVARIANT: one question for a host and a pen is open at a time. Whoever wants the same host and port meanwhile
+gets the same answer; whoever wants another port of it is decided about anew when the answer is there, which
+may have settled that too. A question that nobody waits for any more is withdrawn. Whatever fails, or is late,
+is a no.
+"""
+
+import asyncio
+from functools import partial
+from typing import NamedTuple
+
+from pinfold.model.decision import Verdict
+from pinfold.network.limits import Limits
+from pinfold.network.ruling import Ask, Decide, Ruling
+from pinfold.network.way import pen_of
+
+BY_A_PERSON = "a person's answer"
+
+
+class _Open(NamedTuple):
+    port: int
+    task: "asyncio.Task[Ruling]"
+    waiting: list[None]
+    """One for each connection that waits."""
+
+
+class Questions:
+    def __init__(self, decide: Decide, ask: Ask, limits: Limits) -> None:
+        self._decide, self._ask, self._limits = decide, ask, limits
+        self._open: dict[tuple[str, str], _Open] = {}
+
+    async def settle(self, host: str, port: int, tag: str) -> Ruling:
+        """ALLOW or DENY, for a canonical host."""
+        while True:
+            ruling = await self.decide(host, port, tag)
+            if ruling.verdict is not Verdict.ASK:
+                return ruling
+            about = host, pen_of(tag)
+            question = self._open.get(about)
+            if question is None:
+                task = asyncio.create_task(self._put(host, port, tag, ruling))
+                question = self._open[about] = _Open(port, task, [])
+                task.add_done_callback(partial(self._forget, about))
+            answer = await self._wait(question)
+            if question.port == port:
+                return answer
+
+    def _forget(self, about: tuple[str, str], _: object) -> None:
+        self._open.pop(about, None)
+
+    async def decide(self, host: str, port: int | None, tag: str) -> Ruling:
+        """What the rules say; no, if they say nothing."""
+        try:
+            async with asyncio.timeout(self._limits.decision):
+                return await self._decide(host, port, tag)
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            return Ruling(Verdict.DENY, f"the rules about {host} could not be asked: {_said(error)}")
+
+    async def _put(self, host: str, port: int, tag: str, ruling: Ruling) -> Ruling:
+        try:
+            async with asyncio.timeout(self._limits.answer):
+                answer = await self._ask(host, port, tag, ruling)
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            return Ruling(Verdict.DENY, f"nobody could be asked about {host}:{port}: {_said(error)}")
+        if answer.verdict is not Verdict.ALLOW:
+            return Ruling(
+                Verdict.DENY, answer.message or f"{host}:{port} was asked for, and the answer is no"
+            )
+        return answer._replace(rule=answer.rule or BY_A_PERSON)
+
+    @staticmethod
+    async def _wait(question: _Open) -> Ruling:
+        question.waiting.append(None)
+        try:
+            return await asyncio.shield(question.task)
+        finally:
+            question.waiting.pop()
+            if not question.waiting:
+                question.task.cancel()
+
+
+def _said(error: Exception) -> str:
+    return "it took too long" if isinstance(error, TimeoutError) else f"{error}" or type(error).__name__

@@ -1,0 +1,145 @@
+"""The resolver of a pen: it hands out addresses that stand for names, and asks nobody.
+
+Facts about its clients (glibc, musl, Go, c-ares): NXDOMAIN ends a lookup at once with "name not known";
+REFUSED and SERVFAIL make them try other servers and wait, for seconds. NOERROR without records for AAAA makes
+them use the A record. So a denied name does not exist, and an IPv6 address never does.
+
+Clients take an answer only from the address that they asked (127.0.0.53, say), and one socket answers for
+all: the kernel is asked for that address with each datagram, and told it with the reply (ip(7), ipv6(7)).
+
+What this means for tunnels: whatever is asked here, no packet leaves. A name goes outside, once, when the
+gate dials it, and then it was allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pinfold.model.decision import Verdict
+from pinfold.model.hosts import canonical, is_address
+from pinfold.network import dns
+from pinfold.network.refusal import Malformed
+from pinfold.network.ruling import Decide, Outcome, Record
+from pinfold.network.stand_ins import StandIns
+
+if TYPE_CHECKING:
+    from pinfold.network.dns import Query
+
+TTL = 60
+MOST_AT_ONCE = 4096
+_LOCALHOST = ("127.0.0.1", "::1")
+_REVERSE = ".in-addr.arpa"
+_IP_PKTINFO = 8
+_ABOUT = 128
+Ancillary = tuple[int, int, bytes]
+
+
+def local_addresses(name: str, local: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
+    """What this machine knows a name by; None if it is a name for the world outside."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return _LOCALHOST
+    return local.get(name)
+
+
+class Resolver:
+    def __init__(
+        self, decide: Decide, record: Record, stand_ins: StandIns, local: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self._decide, self._record, self._stand_ins, self._local = decide, record, stand_ins, local
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def reply(self, data: bytes, now: float) -> bytes | None:
+        """The answer to one datagram; None to what must not be answered."""
+        try:
+            query = dns.parse_query(data)
+        except Malformed:
+            return dns.broken(data)
+        if not query.is_standard:
+            return dns.answer(query, dns.Code.NOT_KNOWN)
+        if query.klass != dns.IN:
+            return dns.answer(query, dns.Code.REFUSED)
+        if query.kind == dns.PTR:
+            return self._reverse(query, now)
+        try:
+            name = canonical(query.name)
+        except ValueError:
+            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+        if is_address(name):
+            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+        known = local_addresses(name, self._local)
+        if known is not None:
+            return _with_addresses(query, known)
+        return await self._stand_in(query, name, now)
+
+    async def _stand_in(self, query: Query, name: str, now: float) -> bytes:
+        ruling = await self._decide(name, None, "")
+        if ruling.verdict is Verdict.DENY:
+            self._record(Outcome("resolver", name, 0, Verdict.DENY, ruling.message, ruling.rule))
+            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+        if query.kind != dns.A:
+            return dns.answer(query, dns.Code.FINE)
+        address = self._stand_ins.address_of(name, now)
+        if address is None:
+            return dns.answer(query, dns.Code.FAILED)
+        return _with_addresses(query, (address,))
+
+    def _reverse(self, query: Query, now: float) -> bytes:
+        numbers = query.name.lower().removesuffix(_REVERSE).split(".")
+        name = self._stand_ins.name_of(".".join(reversed(numbers)), now)
+        if name is None:
+            return dns.answer(query, dns.Code.NO_SUCH_NAME)
+        return dns.answer(query, dns.Code.FINE, (dns.encode_name(name),), TTL)
+
+    def serve(self, sock: socket.socket) -> None:
+        """Answers what comes on a bound datagram socket, until `close`. Preconditions: it does not block."""
+        loop = asyncio.get_running_loop()
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+
+        def readable() -> None:
+            try:
+                data, about, _, sender = sock.recvmsg(dns.LONGEST + 1, _ABOUT)
+            except OSError:
+                return
+            if len(self._answering) < MOST_AT_ONCE:
+                task = loop.create_task(self._answer(sock, data, sender, asked_at(about)))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+
+        loop.add_reader(sock, readable)
+
+    async def _answer(
+        self, sock: socket.socket, data: bytes, sender: tuple[object, ...], about: list[Ancillary]
+    ) -> None:
+        reply = await self.reply(data, asyncio.get_running_loop().time())
+        if reply is not None:
+            try:
+                sock.sendmsg([reply], about, 0, sender)
+            except OSError:
+                return  # whoever asked is gone, or does not read: datagrams get lost
+
+
+def asked_at(about: list[Ancillary]) -> list[Ancillary]:
+    """What makes a reply come from the address that was asked."""
+    if not about:
+        return []
+    level, kind, info = about[0]
+    if level == socket.IPPROTO_IPV6:
+        return [(level, kind, info[:16] + bytes(4))]
+    # in: interface, our address, the header's; out: any interface, ours
+    return [(level, kind, bytes(4) + info[4:8] + bytes(4))]
+
+
+def _with_addresses(query: Query, addresses: tuple[str, ...]) -> bytes:
+    family = {dns.A: socket.AF_INET, dns.AAAA: socket.AF_INET6}.get(query.kind)
+    records = [
+        socket.inet_pton(family, address)
+        for address in addresses
+        if family is not None and (":" in address) == (family == socket.AF_INET6)
+    ]
+    return dns.answer(query, dns.Code.FINE, records, TTL)

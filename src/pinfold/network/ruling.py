@@ -1,0 +1,54 @@
+"""What the rules say about a host, and the shape of the functions that say it.
+
+The gate is handed these; the session makes them of `policy` and its approvers.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from pinfold.model.decision import Verdict
+
+
+class Ruling(NamedTuple):
+    verdict: Verdict
+    message: str = ""
+    """Why, in one line that a program's user can act on."""
+    rule: str = ""
+    """The entry of `network.allow` or `network.deny` that names this host; empty if none does and a
+    setting or a default decided."""
+    unnamed_tls: bool = False
+    """TLS that hides its server name, or has none, may pass to this host."""
+
+
+NO = Verdict.DENY
+
+Decide = Callable[[str, int | None, str], Awaitable[Ruling]]
+"""For a canonical host, a port and who asks (a tag). Without a port: whether there is any port at all for
+which the answer could be other than no. An address is a host too: whatever a name leads to is decided about
+as well."""
+
+Ask = Callable[[str, int, str, Ruling], Awaitable[Ruling]]
+"""Asks a person about host, port, for the command with this tag; the ruling is what `decide` said. ALLOW or
+DENY comes back, as late as it likes."""
+
+
+class Outcome(NamedTuple):
+    """How one connection ended; one journal line."""
+
+    face: str
+    """`http`, `connect`, `socks`, `carried`, `resolver`."""
+    host: str
+    port: int
+    verdict: Verdict
+    message: str
+    rule: str = ""
+    tag: str = ""
+    """Which command it belongs to, as its pen's credentials or its process say."""
+    address: str = ""
+    """Where it was dialled; empty if it never was."""
+    sent: int = 0
+    received: int = 0
+    seconds: float = 0.0
+
+
+Record = Callable[[Outcome], None]

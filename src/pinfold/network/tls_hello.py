@@ -1,0 +1,137 @@
+"""The first message of TLS: which server a client says it wants. Sans-io.
+
+Facts (RFC 8446 4.1.2 and 5.1, RFC 6066 3, RFC 9849):
+- A record is type, version, 16 bits of length, and at most 2^14 bytes (a few more once encrypted). Handshake
+  messages may be cut anywhere into records, down to one byte each; empty handshake records are forbidden.
+- The hello: version, 32 bytes of random, session id, cipher suites, compressions, extensions; each with its
+  length before it. Extensions come at most once each; unknown ones (GREASE among them) are passed over.
+- server_name (0) is a list of (type, name); type 0 is a host name, in ASCII, without a trailing dot.
+- encrypted_client_hello (0xfe0d) means that the name which counts may be another one, inside. Browsers send
+  a dummy of it that nobody can tell from a real one.
+"""
+
+from typing import NamedTuple
+
+from pinfold.network.refusal import Malformed
+
+LONGEST = 65536
+"""Bytes of records. Hellos with post-quantum keys have 2 kB; OpenSSL accepts 16 kB."""
+HANDSHAKE, CLIENT_HELLO = 22, 1
+SERVER_NAME, ALPN, ENCRYPTED_HELLO = 0, 16, 0xFE0D
+_LONGEST_RECORD = 1 << 14
+
+
+class ClientHello(NamedTuple):
+    server_name: str | None
+    alpn: tuple[str, ...]
+    is_encrypted: bool
+    """An encrypted hello is inside, so that `server_name` may be a pretext."""
+
+
+class _Cursor:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, count: int) -> bytes:
+        piece = self.data[self.at : self.at + count]
+        if len(piece) != count:
+            raise Malformed("the TLS hello ends too early")
+        self.at += count
+        return piece
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+    def block(self, size: int) -> "_Cursor":
+        """What follows a length of this many bytes."""
+        return _Cursor(self.take(self.number(size)))
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.at
+
+
+class HelloReader:
+    """Takes bytes as they come, until there is a hello."""
+
+    def __init__(self) -> None:
+        self._records = bytearray()
+        self._message = bytearray()
+        self._taken = 0
+
+    def feed(self, data: bytes) -> ClientHello | None:
+        """The hello once it is whole; None as long as more must come; `Malformed` if it is none."""
+        self._taken += len(data)
+        if self._taken > LONGEST:
+            raise Malformed(f"the TLS hello is longer than {LONGEST} bytes")
+        self._records += data
+        while (record := self._next_record()) is not None:
+            self._message += record
+        if self._message and self._message[0] != CLIENT_HELLO:
+            raise Malformed("TLS begins with something other than a client's hello")
+        if len(self._message) < 4:
+            return None
+        length = int.from_bytes(self._message[1:4], "big")
+        if length > LONGEST:
+            raise Malformed(f"the TLS hello is longer than {LONGEST} bytes")
+        return parse_hello(bytes(self._message[4 : 4 + length])) if len(self._message) >= 4 + length else None
+
+    def _next_record(self) -> bytes | None:
+        head = self._records[:5]
+        if (head and head[0] != HANDSHAKE) or (len(head) > 1 and head[1] != 3):
+            raise Malformed("this is no TLS handshake")
+        if len(head) < 5:
+            return None
+        length = int.from_bytes(head[3:5], "big")
+        if not 0 < length <= _LONGEST_RECORD:
+            raise Malformed(f"a TLS record of {length} bytes is none")
+        if len(self._records) < 5 + length:
+            return None
+        record = bytes(self._records[5 : 5 + length])
+        del self._records[: 5 + length]
+        return record
+
+
+def parse_hello(body: bytes) -> ClientHello:
+    """The body of a client_hello message."""
+    hello = _Cursor(body)
+    hello.take(2 + 32)
+    hello.block(1)
+    hello.block(2)
+    hello.block(1)
+    name: str | None = None
+    alpn: tuple[str, ...] = ()
+    seen: set[int] = set()
+    extensions = hello.block(2) if hello.left else _Cursor(b"")
+    if hello.left:
+        raise Malformed("something follows the extensions of the TLS hello")
+    while extensions.left:
+        kind = extensions.number(2)
+        content = extensions.block(2)
+        if kind in seen:
+            raise Malformed(f"the TLS hello has the extension {kind} twice")
+        seen.add(kind)
+        if kind == SERVER_NAME:
+            name = _server_name(content)
+        elif kind == ALPN:
+            alpn = _protocols(content)
+    return ClientHello(name, alpn, ENCRYPTED_HELLO in seen)
+
+
+def _server_name(content: _Cursor) -> str:
+    names = content.block(2)
+    kind, name = names.number(1), names.block(2).data
+    if kind != 0 or names.left or content.left or not name:
+        raise Malformed("the TLS hello does not name exactly one server")
+    try:
+        return name.decode("ascii")
+    except UnicodeDecodeError:
+        raise Malformed("the TLS server name is not ASCII") from None
+
+
+def _protocols(content: _Cursor) -> tuple[str, ...]:
+    names = content.block(2)
+    found = []
+    while names.left:
+        found.append(names.block(1).data.decode("latin-1"))
+    return tuple(found)

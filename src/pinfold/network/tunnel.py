@@ -1,0 +1,151 @@
+"""What passes through a way once it is open: bytes, if the names agree.
+
+INVARIANT: nothing that names a host reaches a server other than the one that was asked for. TLS is let
+through by its hello, HTTP request by request, and whatever else names no host.
+
+The server may speak first (ssh, smtp): its bytes pass from the start, while the client's first ones are held.
+"""
+
+import asyncio
+import socket
+
+from pinfold.model.hosts import canonical, is_address
+from pinfold.network.first_bytes import FirstBytes, Protocol
+from pinfold.network.forward import Exchange
+from pinfold.network.http_layer import HttpLayer, Target
+from pinfold.network.limits import Limits
+from pinfold.network.readable import wait_readable
+from pinfold.network.refusal import Malformed, Refusal, Why
+from pinfold.network.relay import Pump, run
+from pinfold.network.tls_hello import ClientHello, HelloReader
+from pinfold.network.way import Way
+
+_PIECE = 65536
+
+
+def disagreement(hello: ClientHello, host: str, may_be_unnamed: bool) -> str:
+    """Why TLS to this canonical host may not pass; empty if it may."""
+    if hello.is_encrypted and not may_be_unnamed:
+        return f"the TLS hello to {host} hides a name (ECH), so it cannot be compared; switch ECH off"
+    if hello.server_name is None:
+        if is_address(host) or may_be_unnamed:
+            return ""
+        return f"the TLS hello to {host} names no server, so it cannot be compared; send the server name"
+    try:
+        name = canonical(hello.server_name)
+    except ValueError as error:
+        return f"the TLS hello to {host} names no host: {error}"
+    return "" if name == host else f"the TLS hello names {name}, and the connection is to {host}"
+
+
+async def pass_bytes(way: Way, first: bytes, limits: Limits) -> None:
+    """Preconditions: both sockets are there. `first` is what the client sent already."""
+    client, server = way.client, way.server
+    loop = asyncio.get_running_loop()
+    down, up = Pump(server, client), Pump(client, server)
+    if way.early:
+        await loop.sock_sendall(client, way.early)
+    down.start()
+    try:
+        protocol, held = await _inspect(way, first, limits, up, down)
+        if protocol is Protocol.HTTP and way.refusal is None:
+            down.stop()
+            layer = HttpLayer(Target(way.host, way.port))
+            await Exchange(way, layer).run(layer.from_client(held), limits)
+            return
+        if way.refusal is None:
+            await _let_through(way, held, limits, up)
+            up.start()
+            way.ended = await run([up, down], limits.idle)
+    except OSError:
+        way.ended = "it broke off"
+    finally:
+        down.stop()
+        up.stop()
+        way.sent += up.moved
+        way.received += down.moved + len(way.early)
+    if way.refusal is not None:
+        way.reset()
+
+
+async def _inspect(
+    way: Way, data: bytes, limits: Limits, up: Pump, down: Pump
+) -> tuple[Protocol | None, bytes]:
+    """Reads until it is known what the client speaks; what of it is still held."""
+    first, held, has_passed = FirstBytes(), b"", False
+    while True:
+        protocol = first.feed(data)
+        held += data
+        if protocol is Protocol.TLS:
+            held += await _hello(way, held, limits)
+            return protocol, held
+        if protocol is Protocol.HTTP and (has_passed or down.moved):
+            way.refusal = _no(f"a request to {way.host} came in pieces, so it could not be checked")
+        elif protocol is Protocol.HTTP and held.lstrip().upper().startswith(b"PRI "):
+            way.refusal = _no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1")
+        if protocol is not None:
+            return protocol, held
+        if held and not first.is_doubtful:
+            held, has_passed = await _let_through(way, held, limits, up), True
+        piece = await _next_piece(way.client, limits.pause if held else limits.idle, down)
+        if piece is None and held:
+            held, has_passed, data = await _let_through(way, held, limits, up), True, b""
+        elif piece is None:
+            way.ended = f"nothing came for {limits.idle:g} seconds"
+            return None, b""
+        elif not piece:
+            return None, held
+        else:
+            data = piece
+
+
+async def _let_through(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
+    try:
+        sent = way.server.send(held) if held else 0
+    except (BlockingIOError, InterruptedError):
+        sent = 0
+    if sent < len(held):
+        async with asyncio.timeout(limits.idle):
+            await asyncio.get_running_loop().sock_sendall(way.server, held[sent:])
+    up.moved += len(held)
+    return b""
+
+
+async def _next_piece(client: socket.socket, patience: float, down: Pump) -> bytes | None:
+    """The client's next bytes, none at its end; None if they do not come in time."""
+    while True:
+        before = down.moved
+        try:
+            async with asyncio.timeout(patience):
+                await wait_readable(client)
+            return client.recv(_PIECE)
+        except BlockingIOError:
+            continue
+        except TimeoutError:
+            if down.moved == before:
+                return None
+
+
+async def _hello(way: Way, held: bytes, limits: Limits) -> bytes:
+    """Reads the whole TLS hello and judges it; what was read beyond `held`."""
+    reader, data, more = HelloReader(), held, b""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(limits.greeting):
+            while (hello := reader.feed(data)) is None:
+                data = await loop.sock_recv(way.client, _PIECE)
+                if not data:
+                    raise Malformed("the TLS hello ends too early")
+                more += data
+    except (Malformed, TimeoutError) as error:
+        said = f"{error}" or "it took too long"
+        way.refusal = Refusal(Why.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
+        return more
+    said = disagreement(hello, way.host, way.ruling.unnamed_tls)
+    if said:
+        way.refusal = _no(said)
+    return more
+
+
+def _no(message: str) -> Refusal:
+    return Refusal(Why.MISMATCHED, message)

@@ -1,0 +1,105 @@
+"""A connection through the gate: who wants it, where it leads, and what became of it."""
+
+import socket
+import struct
+from time import monotonic
+from typing import Any
+
+from pinfold.model.decision import Verdict
+from pinfold.model.errors import InternalError
+from pinfold.network.refusal import Refusal
+from pinfold.network.ruling import Outcome, Ruling
+
+_RESET = struct.pack("ii", 1, 0)
+LONGEST_TAG = 64
+
+
+class Way:
+    """One client's way to one host. Its two sockets live as long as it does."""
+
+    def __init__(self, face: str, client: socket.socket | None = None) -> None:
+        self.face, self.host, self.port, self.tag = face, "", 0, ""
+        self._client = client
+        self._server: socket.socket | None = None
+        self.address = ""
+        self.early = b""
+        self.ruling = Ruling(Verdict.DENY, "it was never asked for")
+        self.refusal: Refusal | None = None
+        self.ended = ""
+        self.is_told = False
+        """Whether it was recorded."""
+        self.sent = self.received = 0
+        self._start = monotonic()
+
+    @property
+    def client(self) -> socket.socket:
+        return _there(self._client)
+
+    @client.setter
+    def client(self, sock: socket.socket) -> None:
+        self._client = sock
+
+    @property
+    def server(self) -> socket.socket:
+        return _there(self._server)
+
+    @server.setter
+    def server(self, sock: socket.socket) -> None:
+        self._server = sock
+
+    @property
+    def has_client(self) -> bool:
+        return self._client is not None
+
+    @property
+    def outcome(self) -> Outcome:
+        no = self.refusal
+        return Outcome(
+            face=self.face,
+            host=self.host,
+            port=self.port,
+            verdict=Verdict.DENY if no else self.ruling.verdict,
+            message=no.message if no else self.ended or self.ruling.message,
+            rule=no.rule if no else self.ruling.rule,
+            tag=self.tag,
+            address=self.address,
+            sent=self.sent,
+            received=self.received,
+            seconds=round(monotonic() - self._start, 3),
+        )
+
+    def reset(self) -> None:
+        """Both sides are to see that it broke off: closing sends a reset instead of an end."""
+        for sock in (self._client, self._server):
+            if sock is not None:
+                set_option(sock, socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+    def close(self) -> None:
+        for sock in (self._client, self._server):
+            if sock is not None:
+                sock.close()
+
+
+def _there(sock: socket.socket | None) -> socket.socket:
+    if sock is None:
+        raise InternalError("a connection was used before it was there")
+    return sock
+
+
+def set_option(sock: socket.socket, level: int, option: int, value: Any) -> None:
+    """Options that a socket may be without: one that is no TCP has no TCP_NODELAY."""
+    try:
+        sock.setsockopt(level, option, value)
+    except OSError:
+        return
+
+
+def pen_of(tag: str) -> str:
+    """The pen of a tag that says `PEN.COMMAND`: what may be reached is the same for all of its commands."""
+    return tag.partition(".")[0]
+
+
+def readable_tag(text: str) -> str:
+    """A tag as the journal may show it; what is none is empty."""
+    fine = len(text) <= LONGEST_TAG and all(c.isascii() and (c.isalnum() or c in "-_.") for c in text)
+    return text if fine else ""

@@ -1,0 +1,57 @@
+"""Which hosts a policy leaves open: the settings about the network, as one effective policy has them. Pure.
+
+The settings say what the user has; a policy may have been narrowed by a request, or widened by a person, and
+was met with the administrator's cap. What the settings have denied or switched off since counts at once.
+"""
+
+from msgspec.structs import replace
+
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.settings import NetworkAccess, Settings
+
+ENTRIES = ("network.allow[", "network.deny[")
+UNNAMED = 9
+"""A port (discard) that stands for those which no rule speaks of."""
+
+
+def leads_out(policy: SandboxPolicy, settings: Settings) -> bool:
+    """Whether any host can be reached, or be asked for."""
+    network = within(policy, settings).network
+    match network.access:
+        case NetworkAccess.ALL | NetworkAccess.ASK:
+            return True
+        case NetworkAccess.RULES:
+            return bool(network.allow)
+    return False
+
+
+def within(policy: SandboxPolicy, settings: Settings) -> Settings:
+    """The settings by which connections under this policy are judged."""
+    written, rules = settings.network, policy.network
+    allow = written.allow if rules.allow is None else rules.allow
+    deny = tuple(dict.fromkeys((*written.deny, *rules.deny)))
+    access = _access(policy, settings)
+    if (access, allow, deny) == (written.access, written.allow, written.deny):
+        return settings
+    # Where each entry was written is known by its place in the list, which is another's now.
+    origins = {key: origin for key, origin in settings.origins.items() if not key.startswith(ENTRIES)}
+    return replace(settings, network=replace(written, access=access, allow=allow, deny=deny), origins=origins)
+
+
+def ports_of(settings: Settings) -> tuple[int, ...]:
+    """Ports of which one is as open as any: those that rules speak of, and one more."""
+    # Imported here: most commands reach no host, and every one asks whether it could.
+    from pinfold.policy.hosts import parse_pattern
+
+    named = {parse_pattern(entry).port for entry in (*settings.network.allow, *settings.network.deny)}
+    return tuple(sorted({port for port in named if port} | {UNNAMED}))
+
+
+def _access(policy: SandboxPolicy, settings: Settings) -> NetworkAccess:
+    written = settings.network.access
+    if policy.network_access:
+        return NetworkAccess.ALL
+    if written in (NetworkAccess.ALL, NetworkAccess.NONE):
+        # All is closed but what was granted or kept by name.
+        return NetworkAccess.RULES if policy.network.allow else NetworkAccess.NONE
+    return written

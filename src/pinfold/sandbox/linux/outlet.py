@@ -1,0 +1,58 @@
+"""What a session's network needs once one of its pens has a way out: every address becomes local.
+
+Facts, tried on 6.18:
+- With `local default dev lo` in both families whatever a program sends stays in the namespace, as before; but
+  a listener can be bound to any address, and one datagram socket hears what any nameserver is asked. For
+  a local destination the kernel takes it as the source too, 127.0.0.0/8 apart, so replies find back.
+- getaddrinfo with AI_ADDRCONFIG finds nothing where there are only loopback's addresses, hence one more.
+- Which address a datagram was sent to is kept only if that was asked for before it came, and the first
+  question comes before there is a gate to ask.
+- The namespace's other interfaces are none, so nothing leaves it by any of this.
+- All of it asks for capabilities over the namespace, which a pen's builder has and its warden has no more.
+"""
+
+import errno
+import socket
+from contextlib import suppress
+
+from pinfold.kernel import netlink
+from pinfold.model.carrying import GATE
+
+DNS = 53
+WAITING = 1 << 20
+"""Bytes of questions; the kernel gives what it gives anybody."""
+_IP_PKTINFO = 8
+
+
+def open_outlet() -> socket.socket | None:
+    """Prepares the network of this process; the socket that hears its questions about names.
+
+    None if another pen of the session has done so before.
+    """
+    try:
+        netlink.add_address(GATE)
+    except FileExistsError:
+        return None
+    netlink.add_local_route("0.0.0.0", 0)  # noqa: S104  (a network, of all addresses)
+    with suppress(OSError):  # a machine without IPv6 has nobody who asks for it
+        netlink.add_local_route("::", 0)
+    resolver = _resolver()
+    # They wait here while the gate starts; what finds no room is asked for again, seconds later.
+    resolver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WAITING)
+    return resolver
+
+
+def _resolver() -> socket.socket:
+    try:
+        sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.EAFNOSUPPORT:
+            raise
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+        sock.bind(("", DNS))
+        return sock
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+    sock.bind(("::", DNS))
+    return sock

@@ -1,0 +1,258 @@
+"""The way out of a session's pens, as the sandbox is given it: rules, a person and the journal for the gate.
+
+The gate has a process of its own, which is started when the first program wants out: until then a thread
+watches the doorbells, that is, the wardens' lines and the socket for questions about names.
+
+INVARIANT: whatever goes wrong is a no, and once the gate is gone nothing gets out of this session any more.
+"""
+
+import os
+import select
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.errors import ConfinementError
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.violation import Violation
+from pinfold.policy.reach import leads_out
+from pinfold.sandbox.backend import Request
+from pinfold.session.judge import Judge
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
+    from pinfold.network.line import Line
+    from pinfold.network.ruling import Outcome, Ruling
+    from pinfold.sandbox.gatehouse import Gatehouse
+    from pinfold.session.ledger import Ledger
+
+RESOLVER = "resolver"
+LISTED = ("network_allow", "network_deny")
+WARDENS = ("carried", "resolver")
+"""Faces whose refusals need no telling: the warden has done so, or nobody in particular has asked."""
+MOST_COMMANDS = 4096
+"""Of how many commands we know by their tags what they are."""
+MOST_REFUSED = 10_000
+"""How many different refusals the journal is told of, one by one: a program can ask for any name."""
+
+
+class Gateway:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        session: str,
+        judge: "Callable[[], Judge]",
+        approvers: "Sequence[Approver]",
+        ledger: "Callable[[], Ledger]",
+    ) -> None:
+        self._session, self._judge, self._approvers, self._ledger = session, judge, approvers, ledger
+        self._lock = threading.Lock()
+        self._asking = threading.Lock()
+        self._pens: dict[str, SandboxPolicy] = {}
+        self._refusals: dict[str, Callable[[int, Violation], None]] = {}
+        self._commands: OrderedDict[str, Request] = OrderedDict()
+        self._answers: dict[tuple[str, str, int], Ruling] = {}
+        """What a person has said about a host and port, for one command."""
+        self._refused: dict[tuple[str, str, int], int] = {}
+        """How often each command was refused what."""
+        self._faces: dict[int, tuple[str, socket.socket]] = {}
+        """What waits for the gate to be started, by descriptor."""
+        self._doorbells: select.epoll | None = None
+        self._gatehouse: Gatehouse | None = None
+        self._line: Line | None = None
+        self._is_over = self._is_closed = False
+
+    # What the sandbox tells
+
+    def leads_out(self, policy: SandboxPolicy) -> bool:
+        return leads_out(policy, self._judge().last_settings)
+
+    def attend(
+        self,
+        pen: str,
+        policy: SandboxPolicy,
+        warden: socket.socket,
+        refused: Callable[[int, Violation], None],
+    ) -> None:
+        self._pens[pen] = policy
+        self._refusals[pen] = refused
+        self._add(pen, warden)
+
+    def attend_names(self, resolver: socket.socket) -> None:
+        self._add(RESOLVER, resolver)
+
+    def began(self, pen: str, tag: int, request: Request) -> None:
+        with self._lock:
+            self._commands[f"{pen}.{tag:x}"] = request
+            if len(self._commands) > MOST_COMMANDS:
+                self._commands.popitem(last=False)
+
+    def close(self) -> None:
+        """Ends the gate, and every connection through it."""
+        with self._lock:
+            self._is_over = True
+            line, gatehouse = self._line, self._gatehouse
+            self._drop_faces()
+            if self._doorbells:
+                os.eventfd_write(self._stop, 1)
+        if line and gatehouse:
+            line.close()
+            gatehouse.end()
+        self._is_closed = True
+
+    # The doorbells
+
+    def _add(self, face: str, sock: socket.socket) -> None:
+        with self._lock:
+            if self._is_over:
+                sock.close()
+            elif self._line:
+                self._line.add(face, sock)
+                sock.close()
+            else:
+                self._faces[sock.fileno()] = face, sock
+                if self._doorbells is None:
+                    self._doorbells = select.epoll()
+                    self._stop = os.eventfd(0, os.EFD_CLOEXEC)
+                    self._doorbells.register(self._stop, select.EPOLLIN)
+                    threading.Thread(target=self._watch, name="pinfold-doorbell", daemon=True).start()
+                self._doorbells.register(sock.fileno(), select.EPOLLIN)
+
+    def _watch(self) -> None:
+        doorbells = self._doorbells
+        assert doorbells is not None  # noqa: S101  (for mypy: the thread is started when there are some)
+        while True:
+            events = doorbells.poll()
+            with self._lock:
+                for descriptor, event in events:
+                    if event & select.EPOLLHUP and descriptor in self._faces:
+                        self._faces.pop(descriptor)[1].close()  # the pen has ended
+                rung = any(descriptor in self._faces for descriptor, _ in events)
+                if rung and not self._is_over:
+                    self._open()
+                if rung or self._is_over:
+                    doorbells.close()
+                    os.close(self._stop)
+                    self._doorbells = None
+                    return
+
+    def _open(self) -> None:
+        from pinfold.network.line import Line
+        from pinfold.sandbox.gatehouse import Gatehouse
+
+        try:
+            self._gatehouse = Gatehouse()
+        except ConfinementError as error:
+            self._ledger().trouble(str(error))
+            self._is_over = True
+            self._drop_faces()
+            return
+        self._line = Line(self._gatehouse.line, self._decide, self._ask, self._record, self._ended)
+        self._line.start()
+        for face, sock in self._faces.values():
+            self._line.add(face, sock)
+        self._drop_faces()
+
+    def _drop_faces(self) -> None:
+        """From here on they are the gate's alone: they end with it."""
+        for _, sock in self._faces.values():
+            sock.close()
+        self._faces.clear()
+
+    def _ended(self) -> None:
+        with self._lock:
+            is_expected, self._is_over = self._is_over, True
+        if not is_expected:
+            self._ledger().trouble("the gate has ended; nothing gets out of this session any more")
+
+    # What the gate asks
+
+    def _decide(self, host: str, port: int | None, tag: str) -> "Ruling":
+        if not tag:
+            return self._of_any_pen(host, port)
+        policy = self._pens[tag.partition(".")[0]]
+        ruling = _ruling(self._judge().check_host(host, port, policy))
+        if ruling.verdict is Verdict.ASK and port is not None:
+            return self._answers.get((tag, host, port), ruling)
+        return ruling
+
+    def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
+        """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
+        policies = list(self._pens.values())
+        rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
+        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
+
+    def _ask(self, host: str, port: int, tag: str, ruling: "Ruling", withdrawn: threading.Event) -> "Ruling":
+        from pinfold.approval import settle
+
+        request = self._commands.get(tag)
+        decision = self._judge().check_host(host, port, self._pens[tag.partition(".")[0]])
+        with self._asking:
+            if withdrawn.is_set():
+                return ruling._replace(verdict=Verdict.DENY)
+            settlement = settle(
+                PermissionNeeded(
+                    request_id=os.urandom(8).hex(),
+                    session=self._session,
+                    capability=Capability.CONNECT,
+                    command=_line_of(request),
+                    cwd=request.cwd if request else "",
+                    decision=decision,
+                    host=host,
+                    port=port,
+                ),
+                self._approvers,
+            )
+        if settlement.answer is Answer.NO:
+            said = f"{host}:{port} was asked for, and the answer is no ({settlement.by}); {ruling.message}"
+            answer = ruling._replace(verdict=Verdict.DENY, message=said)
+        else:
+            said = f"{host}:{port} was let through by {settlement.by}"
+            answer = ruling._replace(verdict=Verdict.ALLOW, message=said)
+        self._answers[tag, host, port] = answer
+        return answer
+
+    def _record(self, outcome: "Outcome") -> None:
+        """Every connection is told; a refusal once more when it has happened twice, four times as often."""
+        if self._is_closed:
+            return
+        told = outcome._asdict()
+        if outcome.verdict is not Verdict.ALLOW:
+            what = (outcome.tag, outcome.host, outcome.port)
+            if what not in self._refused and len(self._refused) >= MOST_REFUSED:
+                what = ("", "", 0)
+            self._tell_command(outcome)
+            times = told["times"] = self._refused[what] = self._refused.get(what, 0) + 1
+            if times & times - 1:
+                return
+        request = self._commands.get(outcome.tag)
+        self._ledger().connected(told, _line_of(request), request.entry if request else 0)
+
+    def _tell_command(self, outcome: "Outcome") -> None:
+        """What the proxy has refused it; of the rest its warden tells."""
+        pen, _, command = outcome.tag.partition(".")
+        if outcome.face not in WARDENS and pen in self._refusals:
+            what = f"{outcome.host}:{outcome.port}"
+            violation = Violation(
+                "connect", what, outcome.rule, outcome.message, "", 0, grantable=True, times=1
+            )
+            self._refusals[pen](int(command, 16), violation)
+
+
+def _ruling(decision: Decision) -> "Ruling":
+    from pinfold.network.ruling import Ruling
+
+    reason = decision.reasons[0]
+    said = f"{reason.message}; {reason.remedy}" if reason.remedy else reason.message
+    return Ruling(reason.verdict, said, reason.rule if reason.step in LISTED else "")
+
+
+def _line_of(request: Request | None) -> str:
+    if request is None:
+        return ""
+    return request.command if isinstance(request.command, str) else " ".join(request.command)

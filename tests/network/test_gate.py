@@ -1,0 +1,674 @@
+"""The gate on loopback: who gets through, who does not, and what each is told."""
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+
+import pytest
+
+from pinfold.model.decision import Verdict
+from pinfold.network.limits import Limits
+from pinfold.network.ruling import Ruling
+from pinfold.network.upstream import Upstream
+from tests.network.hellos import made_hello, real_hello, server_name
+from tests.network.world import LOOPBACK, World, answer_http, echo, run, server
+
+HERE = ("127.0.0.1",)
+NAMES = {"a.test": HERE, "b.test": HERE, "evil.test": HERE}
+YES = Ruling(Verdict.ALLOW, "a person said so")
+
+
+def test_no_name_no_packet() -> None:
+    """A name that is not allowed is not looked up, by whatever face it comes."""
+
+    async def test() -> None:
+        async with World("a.test", names=NAMES).running() as world:
+            client = await world.connect()
+            await client.say(b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n")
+            said = await client.hear_all()
+            assert said.startswith(b"HTTP/1.1 403 ") and b'add "evil.test" to `network.allow`' in said
+
+            client = await world.connect()
+            await client.say(b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+            assert (await client.hear_all()).startswith(b"HTTP/1.1 403 ")
+
+            client = await world.connect()
+            await client.say(b"\5\1\0\5\1\0\3\x09evil.test\1\xbb")
+            assert await client.hear_all() == b"\5\0\5\2\0\1" + bytes(6)
+
+            client = await world.connect()
+            await client.say(b"\4\1\1\xbb\0\0\0\1me\0evil.test\0")
+            assert await client.hear_all() == b"\0\x5b" + bytes(6)
+
+            way = await world.gate.open("evil.test", 443, "tag")
+            assert way.refusal is not None
+            assert world.looked_up == []
+            faces = [(record.face, record.host, record.verdict) for record in await world.recorded(5)]
+            assert sorted(faces) == [
+                (face, "evil.test", "deny") for face in ("carried", "connect", "http", "socks", "socks")
+            ]
+
+    run(test())
+
+
+HOSTS = [
+    # the corpus: host as it is written, whether it may pass with `allow = [allowed.test, *.ok.test]`
+    ("allowed.test", True),
+    ("ALLOWED.test.", True),
+    ("a.ok.test", True),
+    ("allowed.test.evil.test", False),
+    ("notallowed.test", False),
+    ("ok.test", False),
+    ("bad.ok.test.", False),
+    ("BAD.ok.test", False),
+    ("0177.0.0.1", False),
+    ("0x7f.0.1", False),
+    ("2130706433", False),
+    ("0.0.0.0", False),
+    ("[::]", False),
+    ("[::1]", False),
+    ("[::ffff:127.0.0.1]", False),
+    ("[::ffff:7f00:1]", False),
+    ("[2002:7f00:0001::]", False),
+    ("localhost", False),
+    ("LOCALHOST.", False),
+    ("foo.localhost", False),
+    ("localhost.localdomain", False),
+    *((address, False) for address in ("10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1",
+      "169.254.169.254", "198.18.0.1", "240.0.0.1", "[fc00::1]", "[fe80::1]", "[ff02::1]",
+      "100.100.100.200", "168.63.129.16")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "passes"), HOSTS)
+def test_hosts_of_the_corpus(host: str, passes: bool) -> None:
+    async def test() -> None:
+        world = World("allowed.test", "*.ok.test", deny=["bad.ok.test"], names={})
+        async with world.running():
+            client = await world.connect()
+            await client.say(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode().replace(b"1.1", b"1.0"))
+            status = (await client.hear_all()).split()[1]
+            assert status == (b"502" if passes else b"403" if "198.18" not in host else b"400")
+            assert bool(world.looked_up) is passes
+
+    run(test())
+
+
+def test_what_is_asked_for_is_what_is_reached() -> None:
+    async def test() -> None:
+        async with server(echo) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            assert b" 200 " in await client.tunnel("a.test", port)
+            await client.say(b"\0ping")
+            assert await client.hear(5) == b"\0ping"
+            client.close()
+            (record,) = await world.recorded()
+            assert record[:4] == ("connect", "a.test", port, "allow")
+            assert (record.rule, record.address, record.sent, record.received) == (
+                "a.test",
+                "127.0.0.1",
+                5,
+                5,
+            )
+            assert world.looked_up == ["a.test"]
+
+    run(test())
+
+
+@pytest.mark.parametrize("start", [b"\5\1\0", b"\5\2\0\2\1\5tag-1\1x"])
+def test_socks(start: bytes) -> None:
+    async def test() -> None:
+        async with server(echo) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            await client.say(start + b"\5\1\0\3\x06a.test" + port.to_bytes(2, "big") + b"\0early")
+            said = await client.hear((4 if len(start) > 3 else 2) + 10 + 6)
+            assert said.endswith(b"\5\0\0\1" + bytes(6) + b"\0early")
+            client.close()
+            (record,) = await world.recorded()
+            assert record.tag == ("tag-1" if len(start) > 3 else "")
+
+    run(test())
+
+
+def test_a_plain_request() -> None:
+    async def test() -> None:
+        async with server(answer_http) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            target = f"a.test:{port}".encode()
+            await client.say(
+                b"POST http://%b/x HTTP/1.1\r\nHost: %b\r\nProxy-Authorization: Basic dGFnOng=\r\n"
+                b"Content-Length: 4\r\n\r\nbody" % (target, target)
+            )
+            said = await client.hear_all()
+            assert (
+                said.startswith(b"HTTP/1.1 200 ")
+                and b"POST /x HTTP/1.1\r\n" in said
+                and said.endswith(b"body")
+            )
+            assert b"Proxy-Authorization" not in said
+            (record,) = await world.recorded()
+            assert (record.face, record.tag, record.verdict) == ("http", "tag", "allow")
+
+    run(test())
+
+
+LEADS_TO = [
+    # where an allowed name leads, what else is allowed, and whether it is dialled
+    (["127.0.0.1"], [], [], False),
+    (["127.0.0.1"], [LOOPBACK], [], True),
+    (["127.0.0.1"], ["127.0.0.1:1"], [], False),
+    (["::ffff:127.0.0.1"], [], [], False),
+    (["169.254.169.254", "fd00:ec2::254"], [], [], False),
+    (["10.0.0.1"], ["*"], [], False),
+    (["0.0.0.0"], ["0.0.0.0/0"], [], False),
+    # one of two is fine, and is the one that is used
+    (["10.0.0.1", "127.0.0.1"], [LOOPBACK], [], True),
+    # an address on the deny list, whatever name leads there
+    (["127.0.0.1"], [LOOPBACK], ["127.0.0.1"], False),
+    ([], [LOOPBACK], [], False),
+]
+
+
+@pytest.mark.parametrize(("addresses", "allow", "deny", "is_dialled"), LEADS_TO)
+def test_where_a_name_leads(
+    addresses: list[str], allow: list[str], deny: list[str], is_dialled: bool
+) -> None:
+    async def test() -> None:
+        world = World("a.test", *allow, deny=deny, names={"a.test": addresses})
+        async with server(echo) as port, world.running():
+            way = await world.gate.open("a.test", port, "")
+            assert (way.refusal is None) is is_dialled
+            assert way.refusal is None or way.refusal.rule == "".join(deny)
+            if way.refusal is None:
+                assert way.address == "127.0.0.1"
+                world.gate.drop(way)
+            assert len(world.records) == 1
+
+    run(test())
+
+
+def test_the_machines_own_address_needs_a_rule() -> None:
+    async def test() -> None:
+        world = World(access="all", names={"me.test": ["8.8.8.8"]}, own=["8.8.8.8"])
+        async with world.running():
+            for host in ("me.test", "8.8.8.8"):
+                way = await world.gate.open(host, 22, "")
+                assert way.refusal is not None and "local address" in way.refusal.message
+
+    run(test())
+
+
+def test_localhost_is_reached_by_a_rule_that_says_localhost() -> None:
+    async def test() -> None:
+        world = World("localhost", names={"localhost": ["127.0.0.1"]})
+        async with server(echo) as port, world.running():
+            way = await world.gate.open("localhost", port, "")
+            assert way.refusal is None
+            world.gate.drop(way)
+            assert (await world.gate.open("127.0.0.1", port, "")).refusal is not None
+
+    run(test())
+
+
+def test_the_second_address_is_tried_when_the_first_is_dead() -> None:
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names={"a.test": ["127.0.0.2", "127.0.0.1"]})
+        async with server(echo) as port, world.running():
+            way = await world.gate.open("a.test", port, "")
+            assert way.address == "127.0.0.1"
+            world.gate.drop(way)
+            nowhere = await world.gate.open("a.test", 1, "")
+            assert nowhere.refusal is not None and nowhere.refusal.why.status.startswith("502")
+
+    run(test())
+
+
+# Names must agree
+
+FIRST_WORDS = [
+    # through a tunnel to a.test, whether the server gets them
+    (real_hello("a.test"), True),
+    (real_hello("A.TEST"), True),
+    (real_hello("evil.test"), False),
+    (real_hello(None), False),
+    (made_hello((0, server_name(b"a.test")), (0xFE0D, bytes(100))), False),
+    (made_hello((0, server_name(b"a.test")), (0, server_name(b"evil.test"))), False),
+    (b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", True),
+    (b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", False),
+    (b"GET http://evil.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", False),
+    (b"get / http/1.1\nhost: evil.test\n\n", False),
+    (b"\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", False),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", False),
+    (b"SSH-2.0-OpenSSH_9.2\r\n", True),
+    (b"\0\0\0\x08\x04\xd2\x16\x2f", True),
+    (b"no line at all", True),
+]
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+@pytest.mark.parametrize(("data", "passes"), FIRST_WORDS)
+def test_names_must_agree(data: bytes, passes: bool, is_slow: bool) -> None:
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(65536):
+            heard.extend(piece)
+
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(pause=0.02, idle=0.5))
+        async with server(listen) as port, world.running():
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            with suppress(ConnectionError):
+                for piece in (data[:3], data[3:-1], data[-1:]) if is_slow else (data,):
+                    await client.say(piece)
+                    if is_slow:
+                        await asyncio.sleep(0.04)
+                client.writer.write_eof()
+            (record,) = await world.recorded()
+            if passes and not (is_slow and b"HTTP/" in data):
+                assert bytes(heard).lower() == data.lower()
+                assert record.verdict == "allow"
+            else:
+                assert record.verdict == "deny" and record.message
+                assert b"evil" not in heard and b"\n" not in heard.lstrip()
+
+    run(test())
+
+
+def test_an_address_needs_no_server_name() -> None:
+    async def test() -> None:
+        async with server(echo) as port, World(LOOPBACK).running() as world:
+            client = await world.connect()
+            await client.tunnel("127.0.0.1", port)
+            hello = real_hello(None)
+            await client.say(hello)
+            assert await client.hear(len(hello)) == hello
+            client.close()
+
+    run(test())
+
+
+def test_a_server_that_speaks_first_is_heard() -> None:
+    async def banner(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-test\r\n")
+        await writer.drain()
+        writer.write(await reader.readexactly(4))
+        await writer.drain()
+        await reader.read()
+
+    async def test() -> None:
+        async with server(banner) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            assert await client.hear(14) == b"SSH-2.0-test\r\n"
+            await client.say(b"SSH\n")
+            assert await client.hear(4) == b"SSH\n"
+            client.close()
+
+    run(test())
+
+
+def test_a_server_that_breaks_off_ends_a_client_that_waits() -> None:
+    async def rude(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+
+    async def test() -> None:
+        async with server(rude) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            assert await client.hear_all() == b""
+            await world.recorded()
+
+    run(test())
+
+
+def test_a_half_closed_client_still_gets_its_answer() -> None:
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        data = await reader.read()
+        writer.write(data[::-1])
+        await writer.drain()
+
+    async def test() -> None:
+        async with server(late) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            await client.say(b"\0" + b"x" * 200_000)
+            client.writer.write_eof()
+            assert await client.hear_all() == b"x" * 200_000 + b"\0"
+
+    run(test())
+
+
+# Asking
+
+
+def test_an_undecided_host_waits_for_one_answer() -> None:
+    async def test() -> None:
+        world = World(LOOPBACK, access="ask", names=NAMES)
+        go = asyncio.Event()
+
+        async def answer(host: str, _: int) -> Ruling:
+            await go.wait()
+            return YES if host == "a.test" else Ruling(Verdict.DENY, f"nobody wants {host}")
+
+        world.answer = answer
+        async with server(echo) as port, world.running():
+            clients = [await world.connect() for _ in range(6)]
+            hosts = ["a.test"] * 3 + ["b.test"] * 3
+            waiting = [
+                asyncio.create_task(client.tunnel(host, port))
+                for client, host in zip(clients, hosts, strict=True)
+            ]
+            await asyncio.sleep(0.1)
+            assert not any(task.done() for task in waiting)
+            assert sorted(world.asked) == [("a.test", port, ""), ("b.test", port, "")]
+            assert world.looked_up == []
+            go.set()
+            said = await asyncio.gather(*waiting)
+            assert [head.split()[1] for head in said] == [b"200"] * 3 + [b"403"] * 3
+            assert b"nobody wants b.test" in await clients[-1].hear_all()
+            assert len(world.asked) == 2
+            for client in clients:
+                client.close()
+
+    run(test())
+
+
+def test_nobody_to_ask_means_no() -> None:
+    async def test() -> None:
+        world = World(access="ask", names=NAMES, limits=Limits(answer=0.1))
+
+        async def late(host: str, port: int) -> Ruling:
+            await asyncio.sleep(5)
+            return YES
+
+        async def unsure(host: str, port: int) -> Ruling:
+            return Ruling(Verdict.ASK)
+
+        async with world.running():
+            for way_to_answer in (world.answer, late, unsure):
+                world.answer = way_to_answer
+                client = await world.connect()
+                assert b" 403 " in await client.tunnel("a.test", 443)
+            assert world.looked_up == []
+
+    run(test())
+
+
+def test_another_port_is_another_question() -> None:
+    async def test() -> None:
+        world = World(LOOPBACK, access="ask", names=NAMES)
+
+        async def answer(_: str, port: int) -> Ruling:
+            await asyncio.sleep(0.05)
+            return YES if port != 22 else Ruling(Verdict.DENY, "not this port")
+
+        world.answer = answer
+        async with server(echo) as port, world.running():
+            one, other = await asyncio.gather(
+                world.gate.open("a.test", port, ""), world.gate.open("a.test", 22, "")
+            )
+            assert one.refusal is None and other.refusal is not None
+            assert world.asked == [("a.test", port, ""), ("a.test", 22, "")]
+            world.gate.drop(one)
+
+    run(test())
+
+
+def test_a_question_nobody_waits_for_is_withdrawn() -> None:
+    async def test() -> None:
+        world = World(access="ask", names=NAMES)
+        withdrawn = asyncio.Event()
+
+        async def answer(host: str, port: int) -> Ruling:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                withdrawn.set()
+                raise
+            return YES
+
+        world.answer = answer
+        async with world.running():
+            client = await world.connect()
+            await client.say(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n")
+            await asyncio.sleep(0.1)
+            client.writer.transport.abort()
+            async with asyncio.timeout(5):
+                await withdrawn.wait()
+            (record,) = await world.recorded()
+            assert record.verdict == "deny"
+
+    run(test())
+
+
+def test_rules_that_fail_are_a_no() -> None:
+    async def test() -> None:
+        world = World("a.test", names=NAMES)
+
+        async def broken(host: str, port: int | None, tag: str) -> Ruling:
+            raise RuntimeError("no settings")
+
+        world.decide = broken  # type: ignore[method-assign]
+        async with world.running():
+            client = await world.connect()
+            assert b" 403 " in await client.tunnel("a.test", 443)
+            assert b"no settings" in await client.hear_all()
+            assert world.looked_up == []
+
+    run(test())
+
+
+# The proxy of the company
+
+
+def test_upstream() -> None:
+    async def corporate(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in head
+        if head.startswith(b"CONNECT closed.test:443 "):
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+            return
+        assert head.startswith(b"CONNECT a.test:443 ")
+        writer.write(b"HTTP/1.1 200 fine\r\n\r\nearly")
+        await echo(reader, writer)
+
+    async def test() -> None:
+        async with server(corporate) as port:
+            world = World("a.test", "closed.test", upstream=Upstream("127.0.0.1", port, "me", "secret"))
+            async with world.running():
+                client = await world.connect()
+                await client.tunnel("a.test", 443)
+                assert await client.hear(5) == b"early"
+                await client.say(b"\0x")
+                assert await client.hear(2) == b"\0x"
+                client.close()
+                client = await world.connect()
+                assert b" 502 " in await client.tunnel("closed.test", 443)
+                client = await world.connect()
+                assert b" 403 " in await client.tunnel("evil.test", 443)
+                assert world.looked_up == []
+
+    run(test())
+
+
+# Too much, too slow, too little
+
+
+def test_a_client_that_says_nothing_is_let_go() -> None:
+    async def test() -> None:
+        world = World(limits=Limits(greeting=0.1))
+        async with world.running():
+            for start in (b"", b"GET http://a.te", b"\5", b"\5\1\0\5"):
+                client = await world.connect()
+                await client.say(start)
+                await client.hear_all()
+
+    run(test())
+
+
+def test_a_slow_hello_is_let_go() -> None:
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(greeting=0.2))
+        async with server(echo) as port, world.running():
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            await client.say(real_hello("a.test")[:-1])
+            with pytest.raises(ConnectionResetError):
+                await client.hear_all()
+            (record,) = await world.recorded()
+            assert record.verdict == "deny"
+
+    run(test())
+
+
+def test_idle_connections_end() -> None:
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(idle=0.2))
+        async with server(echo) as port, server(answer_http) as http, world.running():
+            silent, opaque, plain = [await world.connect() for _ in range(3)]
+            await silent.tunnel("a.test", port)
+            await opaque.tunnel("a.test", port)
+            await opaque.say(b"\0\n")
+            await plain.tunnel("a.test", http)
+            await plain.say(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            for client in (silent, opaque, plain):
+                await client.hear_all()
+            assert all("seconds" in record.message for record in await world.recorded(3))
+
+    run(test())
+
+
+def test_ways_that_nobody_takes_count_too() -> None:
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(connections=2))
+        async with server(echo) as port, world.running():
+            first, second = [await world.gate.open("a.test", port, "") for _ in range(2)]
+            assert (await world.gate.open("a.test", port, "")).refusal is not None
+            world.gate.drop(first)
+            third = await world.gate.open("a.test", port, "")
+            assert third.refusal is None
+            for way in (second, third):
+                world.gate.drop(way)
+
+    run(test())
+
+
+def test_an_answer_before_the_end_of_the_request_arrives() -> None:
+    async def hasty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+
+    async def test() -> None:
+        async with server(hasty) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            target = f"a.test:{port}".encode()
+            await client.say(
+                b"POST http://%b/ HTTP/1.1\r\nHost: %b\r\nContent-Length: 9000000\r\n\r\n" % (target, target)
+            )
+            assert b" 413 " in await client.hear_head()
+
+    run(test())
+
+
+def test_too_many_connections_are_turned_away_and_others_live() -> None:
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(connections=3))
+        async with server(echo) as port, world.running():
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            others = [await world.connect() for _ in range(2)]
+            await asyncio.sleep(0.05)
+            with pytest.raises(ConnectionResetError):
+                await (await world.connect()).hear_all()
+            assert (await world.gate.open("a.test", port, "")).refusal is not None
+            await client.say(b"\0ping")
+            assert await client.hear(5) == b"\0ping"
+            for other in (client, *others):
+                other.close()
+
+    run(test())
+
+
+def test_a_client_that_does_not_read_holds_little() -> None:
+    async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(bytes(65536))
+            await writer.drain()
+
+    async def test() -> None:
+        from pinfold.network import relay
+
+        async with server(flood) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            clients = [await world.connect() for _ in range(20)]
+            for client in clients:
+                client.reader._limit = 1024  # type: ignore[attr-defined]
+                await client.tunnel("a.test", port)
+            await asyncio.sleep(0.5)
+            assert relay._kept <= relay.MOST_KEPT + 20 * relay.FAST
+            for client in clients:
+                client.writer.transport.abort()
+            await world.recorded(20)
+            assert relay._kept == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize("data", [b"\x16\3\1\2\0\1", b"\0" * 100_000, b"\xff\n\n", b"a" * 200_000])
+def test_garbage_at_the_proxys_face(data: bytes) -> None:
+    async def test() -> None:
+        async with World(limits=Limits(greeting=0.5)).running() as world:
+            client = await world.connect()
+            try:
+                await client.say(data)
+                said = await client.hear_all()
+            except ConnectionError:
+                return
+            assert not said or said.startswith(b"HTTP/1.1 400 ")
+
+    run(test())
+
+
+def test_closing_the_gate_breaks_everything_off() -> None:
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES)
+        async with server(echo) as port:
+            async with world.running():
+                client = await world.connect()
+                await client.tunnel("a.test", port)
+            with pytest.raises(ConnectionResetError):
+                await client.hear_all()
+            with pytest.raises(ConnectionRefusedError):
+                await world.connect()
+            assert [record.message for record in world.records] == ["the gate was closed"]
+
+    run(test())
+
+
+# Carried connections
+
+
+def test_a_carried_connection_goes_to_the_name_its_address_stands_for() -> None:
+    async def test() -> None:
+        async with server(echo) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            address = world.gate.stand_ins.address_of("a.test", 0)
+            assert address is not None
+            way = await world.gate.open(address, port, "tag")
+            assert (way.host, way.refusal) == ("a.test", None)
+            ours, theirs = socket.socketpair()
+            world.gate.join(way, theirs)
+            reader, writer = await asyncio.open_connection(sock=ours)
+            writer.write(b"\0ping")
+            assert await reader.readexactly(5) == b"\0ping"
+            writer.close()
+            (record,) = await world.recorded()
+            assert (record.face, record.host, record.tag) == ("carried", "a.test", "tag")
+            unknown = await world.gate.open("198.19.0.1", port, "")
+            assert unknown.refusal is not None
+
+    run(test())

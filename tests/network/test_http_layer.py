@@ -1,0 +1,285 @@
+"""Requests through a proxy: bytes in, commands out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pinfold.network.http_layer import (
+    LONGEST_HEAD,
+    Close,
+    Command,
+    HttpLayer,
+    Open,
+    Switched,
+    Target,
+    ToClient,
+    ToServer,
+    refusal_page,
+)
+from pinfold.network.refusal import Why
+from tests.network.pieces import PLACES, cut
+
+HOST = Target("a.example", 80)
+GET = b"GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\n\r\n"
+INNER = b"GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+def merged(commands: list[Command]) -> list[Command]:
+    """Bytes for the same side, one after the other, are the same as all at once."""
+    found: list[Command] = []
+    for command in commands:
+        if isinstance(command, ToServer) and found and isinstance(found[-1], ToServer):
+            found[-1] = ToServer(found[-1].data + command.data)
+        elif isinstance(command, ToClient) and found and isinstance(found[-1], ToClient):
+            found[-1] = ToClient(found[-1].data + command.data)
+        else:
+            found.append(command)
+    return found
+
+
+def fed(layer: HttpLayer, data: bytes, places: list[int] | None = None) -> list[Command]:
+    return merged([command for piece in cut(data, places or []) for command in layer.from_client(piece)])
+
+
+TARGETS = [
+    (GET, Open(HOST, "", False)),
+    (GET.replace(b"a.example", b"A.Example."), Open(HOST, "", False)),
+    (
+        b"GET http://a.example:8080 HTTP/1.1\r\nHost: a.example:8080\r\n\r\n",
+        Open(Target("a.example", 8080), "", False),
+    ),
+    (b"GET http://[::1]:8/ HTTP/1.1\r\nHost: [0::1]:8\r\n\r\n", Open(Target("::1", 8), "", False)),
+    (b"GET http://127.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", Open(Target("127.0.0.1", 80), "", False)),
+    (b"GET http://a.example/ HTTP/1.0\r\n\r\n", Open(HOST, "", False)),
+    (
+        GET.replace(b"\r\n\r\n", b"\r\nProxy-Authorization: Basic dGFnLTE6eA==\r\n\r\n"),
+        Open(HOST, "tag-1", False),
+    ),
+    (
+        b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n\x16\3",
+        Open(Target("a.example", 443), "", True, b"\x16\3"),
+    ),
+    (b"CONNECT [::1]:22 HTTP/1.0\r\n\r\n", Open(Target("::1", 22), "", True)),
+]
+
+
+@pytest.mark.parametrize(("data", "wanted"), TARGETS)
+def test_targets(data: bytes, wanted: Open) -> None:
+    assert HttpLayer().from_client(data) == [wanted]
+
+
+REFUSED = [
+    # the host in two ways
+    b"GET http://a.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    b"GET http://a.example:8080/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n",
+    b"CONNECT a.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
+    b"GET http://me:secret@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET http://evil.example#@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET http://evil.example\\@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    # no host at all
+    b"GET http://a.example/ HTTP/1.1\r\n\r\n",
+    b"GET http:///evil.example HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET http:evil.example HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET //evil.example HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET file:///etc/passwd HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"GET https://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    # hosts that are none
+    b"CONNECT evil.test\0.ok.test:443 HTTP/1.1\r\n\r\n",
+    b"CONNECT evil.test%00.ok.test:443 HTTP/1.1\r\n\r\n",
+    b"CONNECT  a.example :443 HTTP/1.1\r\n\r\n",
+    b"CONNECT evil.test\t.ok.test:443 HTTP/1.1\r\n\r\n",
+    b"CONNECT evil.test\\.ok.test:443 HTTP/1.1\r\n\r\n",
+    b"CONNECT bad.ok.test..:443 HTTP/1.1\r\n\r\n",
+    b"CONNECT ::1:443 HTTP/1.1\r\n\r\n",
+    b"CONNECT [fe80::1%25eth0]:80 HTTP/1.1\r\n\r\n",
+    b"CONNECT a.example HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    b"CONNECT a.example:0 HTTP/1.1\r\nHost: a.example:0\r\n\r\n",
+    b"CONNECT a.example:99999 HTTP/1.1\r\nHost: a.example:99999\r\n\r\n",
+    "CONNECT \uff11\uff12\uff17.0.0.1:80 HTTP/1.1\r\n\r\n".encode(),
+    b"CONNECT " + b"a" * 64 + b".ok.test:443 HTTP/1.1\r\n\r\n",
+    # what two readers could read in two ways
+    b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\nTransfer-Encoding:chunked\r\n\r\n",
+    b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+    b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
+    b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nContent-Length: 3\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\nHost: a.example\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\n evil\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n folded\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nX: \r b\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost : a.example\r\n\r\n",
+    # garbage
+    b"\r\n\r\n",
+    b"hello\r\n\r\n",
+    b"\x16\3\1\0\1\1\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nX: " + b"a" * LONGEST_HEAD + b"\r\n\r\n",
+    b"a" * (LONGEST_HEAD + 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", REFUSED)
+@given(places=PLACES)
+def test_refused_in_any_pieces(data: bytes, places: list[int]) -> None:
+    answer, end = fed(HttpLayer(), data, places)
+    assert isinstance(answer, ToClient) and answer.data.startswith(b"HTTP/1.1 400 ")
+    assert isinstance(end, Close) and end.message and end.why is Why.MALFORMED
+
+
+@given(PLACES, PLACES)
+def test_one_request_for_each_connection_to_a_proxy(places: list[int], others: list[int]) -> None:
+    layer = HttpLayer()
+    assert fed(layer, GET + GET.replace(b"a.example", b"evil.example"), places)[0] == Open(HOST, "", False)
+    assert layer.opened() == [
+        ToServer(b"GET /x?y HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"),
+    ]
+    said = merged([command for piece in cut(ANSWER, others) for command in layer.from_server(piece)])
+    assert said == [
+        ToClient(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"),
+        Close(),
+    ]
+    assert not layer.wants_client
+    assert layer.from_client(GET) == []
+
+
+def test_what_is_between_client_and_proxy_stays_there() -> None:
+    layer = HttpLayer()
+    head = GET[:-2] + b"Proxy-Authorization: Basic dGFnOng=\r\nProxy-Connection: keep-alive\r\n"
+    layer.from_client(
+        head + b"Upgrade: h2c\r\nHTTP2-Settings: x\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n"
+    )
+    (sent,) = layer.opened()
+    assert sent == ToServer(b"GET /x?y HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+
+
+@given(PLACES)
+def test_bodies_are_framed_anew(places: list[int]) -> None:
+    layer = HttpLayer()
+    head = b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert layer.from_client(head) == [Open(HOST, "", False)]
+    assert not layer.wants_client
+    (start,) = layer.opened()
+    assert layer.wants_client
+    sent = fed(layer, b"3;x=y\r\nabc\r\n0\r\nHost: evil.example\r\n\r\n", places)
+    (data,) = sent
+    assert isinstance(start, ToServer) and isinstance(data, ToServer)
+    assert start.data.endswith(b"\r\n\r\n") and data.data.endswith(b"0\r\n\r\n")
+    assert b"evil" not in data.data
+
+
+def test_requests_through_a_tunnel_go_on_with_the_same_host() -> None:
+    layer = HttpLayer(HOST)
+    assert layer.from_client(INNER) == [ToServer(INNER)]
+    assert not layer.wants_client
+    assert merged(layer.from_server(ANSWER)) == [ToClient(ANSWER)]
+    assert layer.wants_client
+    assert layer.from_client(INNER) == [ToServer(INNER)]
+    assert merged(layer.from_server(ANSWER)) == [ToClient(ANSWER)]
+    answer, end = layer.from_client(INNER.replace(b"a.example", b"evil.example"))
+    assert isinstance(answer, ToClient) and answer.data.startswith(b"HTTP/1.1 400 ")
+    assert isinstance(end, Close)
+
+
+@given(PLACES)
+def test_a_request_behind_another_waits_and_is_judged_too(places: list[int]) -> None:
+    layer = HttpLayer(HOST)
+    evil = INNER.replace(b"a.example", b"evil.example")
+    assert fed(layer, INNER + evil, places) == [ToServer(INNER)]
+    refused, end = layer.from_server(ANSWER)[-2:]
+    assert isinstance(refused, ToClient) and refused.data.startswith(b"HTTP/1.1 400 ")
+    assert isinstance(end, Close)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        INNER.replace(b"a.example", b"evil.example"),
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"CONNECT a.example:80 HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: a.example:81\r\n\r\n",
+        b"GET /x HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_another_host_within_a_tunnel(data: bytes) -> None:
+    _, end = HttpLayer(HOST).from_client(data)
+    assert isinstance(end, Close) and end.message
+
+
+def test_a_web_socket() -> None:
+    layer = HttpLayer()
+    wish = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    layer.from_client(GET[:-2] + wish)
+    (sent,) = layer.opened()
+    assert isinstance(sent, ToServer) and sent.data.endswith(wish)
+    assert not layer.wants_client
+    yes = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    assert layer.from_server(yes + b"early") == [ToClient(yes), ToClient(b"early"), Switched()]
+    assert layer.from_client(b"raw") == [ToServer(b"raw")]
+    assert layer.from_server(b"raw") == [ToClient(b"raw")]
+
+
+def test_a_wish_to_switch_that_is_not_granted_frees_nobody() -> None:
+    layer = HttpLayer(HOST)
+    evil = INNER.replace(b"a.example", b"evil.example")
+    layer.from_client(INNER[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + evil)
+    *_, end = layer.from_server(ANSWER)
+    assert isinstance(end, Close) and end.message
+
+
+ANSWERS = [
+    # answers of servers, and whether the client gets a whole one
+    (b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 204 "),
+    (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", b"HTTP/1.1 200 "),
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", b"HTTP/1.1 200 "),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 502 "),
+    (b"", b"HTTP/1.1 502 "),
+    (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", b"HTTP/1.1 502 "),
+]
+
+
+@pytest.mark.parametrize(("data", "start"), ANSWERS)
+def test_answers(data: bytes, start: bytes) -> None:
+    layer = HttpLayer()
+    layer.from_client(GET)
+    layer.opened()
+    commands = (
+        merged([*layer.from_server(data), *layer.from_server(b"")])
+        if data
+        else merged(layer.from_server(b""))
+    )
+    assert isinstance(commands[0], ToClient) and commands[0].data.startswith(start)
+    assert isinstance(commands[-1], Close)
+
+
+def test_the_reason_is_in_the_answer() -> None:
+    page = refusal_page(Why.DENIED, 'no rule speaks of a.example; add "a.example" to `network.allow`')
+    assert page.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert page.endswith(
+        b'\r\n\r\npinfold: no rule speaks of a.example; add "a.example" to `network.allow`\n'
+    )
+
+
+PIECES = st.one_of(
+    st.binary(max_size=60),
+    st.sampled_from([
+        GET, INNER, ANSWER, b"\r\n", b"\r\n\r\n", b"0\r\n\r\n", b"Host: a.example\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+    ]),
+)  # fmt: skip
+
+
+@given(st.booleans(), st.lists(st.tuples(st.sampled_from("cso"), PIECES), max_size=12))
+def test_garbage_is_answered_or_closed(is_tunnel: bool, script: list[tuple[str, bytes]]) -> None:
+    layer = HttpLayer(HOST if is_tunnel else None)
+    is_asked, is_opened = False, is_tunnel
+    for side, data in script:
+        if side == "c":
+            is_asked = any(isinstance(command, Open) for command in layer.from_client(data)) or is_asked
+        elif side == "s" and is_opened:
+            layer.from_server(data)
+        elif side == "o" and is_asked and not is_opened:
+            layer.opened()
+            is_opened = True

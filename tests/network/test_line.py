@@ -1,0 +1,280 @@
+"""The gate in its own process, and the line between it and a session."""
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from errno import ECONNREFUSED
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.carrying import DROP, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.model.decision import Verdict
+from pinfold.network.line import Line
+from pinfold.network.messages import RESOLVER
+from pinfold.network.ruling import Outcome, Ruling
+from tests.network.test_dns import EXAMPLE, query
+
+NAMED = Ruling(Verdict.ALLOW, "it is on the list", "localhost")
+NO = Ruling(Verdict.DENY, "no rule speaks of it")
+Decide = Callable[[str, int | None, str], Ruling]
+Ask = Callable[[str, int, str, Ruling, threading.Event], Ruling]
+
+
+class Session:
+    """A session with a gate of its own."""
+
+    def __init__(
+        self, line: Line, process: "subprocess.Popen[bytes]", warden: socket.socket, names: int
+    ) -> None:
+        self.line, self.process, self.warden, self.names = line, process, warden, names
+        self.records: list[Outcome] = []
+        self.ended = threading.Event()
+        self.recorded = threading.Semaphore(0)
+
+    def connect(self) -> socket.socket:
+        """To the proxy, as a warden leads a program there."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self.say(Wish(PROXY, tag=1), theirs)
+            except OSError:
+                ours.close()
+                raise
+        ours.settimeout(10)
+        return ours
+
+    def say(self, wish: Wish, *sockets: socket.socket) -> None:
+        socket.send_fds(self.warden, [wish.encoded()], [sock.fileno() for sock in sockets])
+
+    def open(self, number: int, host: str, port: int) -> Answer:
+        self.say(Wish(OPEN, number, 1, port, host))
+        return parse_answer(self.warden.recv(LONGEST))
+
+    def tunnel(self, host: str, port: int) -> socket.socket:
+        sock = self.connect()
+        sock.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        return sock
+
+
+def only_localhost(host: str, _: int | None, __: str) -> Ruling:
+    return NAMED if host == "localhost" else NO
+
+
+def nobody(*_: object) -> Ruling:
+    raise LookupError("there is nobody to ask")
+
+
+@contextmanager
+def session(decide: Decide = only_localhost, ask: Ask = nobody) -> Iterator[Session]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "pinfold.network", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+        )
+    warden, pen = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    warden.settimeout(10)
+    names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    names.bind(("127.0.0.1", 0))
+    found: list[Session] = []
+
+    def record(outcome: Outcome) -> None:
+        found[0].records.append(outcome)
+        found[0].recorded.release()
+
+    line = Line(ours, decide, ask, record, lambda: found[0].ended.set())
+    found.append(Session(line, process, warden, names.getsockname()[1]))
+    line.start()
+    with pen, names:
+        line.add(RESOLVER, names)
+        line.add("7", pen)
+    try:
+        yield found[0]
+    finally:
+        line.close()
+        assert process.wait(10) in (0, -9)
+        assert found[0].ended.wait(5)
+        ours.close()
+        warden.close()
+
+
+@contextmanager
+def echo() -> Iterator[int]:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            with sock, suppress(ConnectionError):
+                while data := sock.recv(65536):
+                    sock.sendall(data)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+def test_through_a_gate_of_another_process() -> None:
+    with echo() as port, session() as world:
+        with world.tunnel("localhost", port) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+            client.sendall(b"\0ping")
+            assert client.recv(5) == b"\0ping"
+        with world.tunnel("evil.test", 443) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+        assert world.recorded.acquire(timeout=5) and world.recorded.acquire(timeout=5)
+        said = {record.host: (record.verdict, record.received) for record in world.records}
+        assert said == {"localhost": (Verdict.ALLOW, 5), "evil.test": (Verdict.DENY, 0)}
+
+
+def test_a_carried_connection() -> None:
+    with echo() as port, session() as world:
+        assert world.open(1, "localhost", port).errno == 0
+        ours, theirs = socket.socketpair()
+        world.say(Wish(JOIN, 1), theirs)
+        theirs.close()
+        with ours:
+            ours.sendall(b"\0ping")
+            assert ours.recv(5) == b"\0ping"
+        refused = world.open(2, "evil.test", 443)
+        assert refused == Answer(2, ECONNREFUSED, "evil.test", "", NO.message)
+
+
+def test_who_asks_is_known_to_the_rules() -> None:
+    asked: list[str] = []
+
+    def decide(host: str, _: int | None, tag: str) -> Ruling:
+        asked.append(tag)
+        return only_localhost(host, _, tag)
+
+    with session(decide) as world:
+        world.open(1, "evil.test", 443)
+        credentials = b"Proxy-Authorization: Basic OC5iOng=\r\n"  # 8.b, another pen's
+        with world.connect() as client:
+            client.sendall(
+                b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n" + credentials + b"\r\n"
+            )
+            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+    assert asked == ["7.1", "7.1"]
+
+
+def test_a_way_that_nobody_waits_for_is_dropped() -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def ask(_: str, __: int, ___: str, ____: Ruling, withdrawn: threading.Event) -> Ruling:
+        asked.set()
+        if withdrawn.wait(10):
+            gone.set()
+        return NO
+
+    with session(lambda *_: Ruling(Verdict.ASK), ask) as world:
+        world.say(Wish(OPEN, 1, 1, 443, "a.test"))
+        assert asked.wait(5)
+        world.say(Wish(DROP, 1))
+        assert gone.wait(5)
+        assert world.recorded.acquire(timeout=5) and "not wait" in world.records[0].message
+
+
+def test_the_resolver() -> None:
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with client, session(lambda host, *_: NAMED if host == "a.example" else NO) as world:
+        client.settimeout(5)
+        client.sendto(query(EXAMPLE), ("127.0.0.1", world.names))
+        assert client.recv(512).endswith(bytes((198, 18, 1, 0)))
+
+
+def test_a_person_is_asked_without_holding_the_others() -> None:
+    go = threading.Event()
+    asked: list[tuple[str, int, str]] = []
+
+    def decide(host: str, _: int | None, __: str) -> Ruling:
+        return (
+            NAMED
+            if host == "localhost"
+            else Ruling(Verdict.ASK, "who knows")
+            if host == "b.localhost"
+            else NO
+        )
+
+    def ask(host: str, port: int, tag: str, _: Ruling, __: threading.Event) -> Ruling:
+        asked.append((host, port, tag))
+        go.wait(10)
+        return Ruling(Verdict.ALLOW)
+
+    with echo() as port, session(decide, ask) as world, world.tunnel("b.localhost", port) as waiting:
+        with world.tunnel("localhost", port) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert asked == [("b.localhost", port, "7.1")]
+        go.set()
+        assert waiting.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_question_is_withdrawn_when_the_program_is_gone() -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def ask(_: str, __: int, ___: str, ____: Ruling, withdrawn: threading.Event) -> Ruling:
+        asked.set()
+        if withdrawn.wait(10):
+            gone.set()
+        return NO
+
+    with session(lambda *_: Ruling(Verdict.ASK), ask) as world:
+        with world.tunnel("a.test", 443):
+            assert asked.wait(5)
+        assert gone.wait(5)
+
+
+@pytest.mark.parametrize("fault", ["raises", "nonsense"])
+def test_a_session_that_fails_to_answer_is_a_no(fault: str) -> None:
+    def decide(host: str, _: int | None, __: str) -> Ruling:
+        if fault == "raises":
+            raise RuntimeError("no settings")
+        return Ruling("perhaps")  # type: ignore[arg-type]
+
+    with session(decide) as world, world.tunnel("localhost", 443) as client:
+        assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+
+
+def test_gate_death_closes() -> None:
+    """Killed, the gate takes every way with it; nothing opens instead."""
+    with echo() as port, session() as world, world.tunnel("localhost", port) as client:
+        client.recv(4096)
+        world.process.kill()
+        assert world.process.wait(5) == -9
+        assert world.ended.wait(5)
+        with pytest.raises(ConnectionError):
+            client.sendall(b"\0")
+            if not client.recv(1):
+                raise ConnectionResetError
+        with pytest.raises(BrokenPipeError):
+            world.connect()
+
+
+def test_a_gate_without_its_session_ends() -> None:
+    with echo() as port, session() as world, world.tunnel("localhost", port) as client:
+        client.recv(4096)
+        world.line.close()
+        assert world.process.wait(5) == 0
+        with pytest.raises(ConnectionError):
+            if not client.recv(1):
+                raise ConnectionResetError
+
+
+def test_it_raises_its_own_limit_of_descriptors() -> None:
+    with session() as world, world.tunnel("evil.test", 1) as client:
+        client.recv(10)
+        lines = Path(f"/proc/{world.process.pid}/limits").read_text().splitlines()
+        (limits,) = [line.split() for line in lines if line.startswith("Max open files")]
+        assert limits[3] == limits[4]

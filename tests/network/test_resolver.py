@@ -1,0 +1,128 @@
+"""The resolver: stand-ins for names, and nobody outside is asked."""
+
+import asyncio
+import socket
+import struct
+
+import pytest
+
+from pinfold.network import dns
+from pinfold.network.resolver import Resolver
+from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.stand_ins import StandIns
+from tests.network.test_dns import query
+from tests.network.world import World, run
+
+FIRST = bytes((198, 18, 1, 0))
+
+
+def name(text: str) -> bytes:
+    return dns.encode_name(text)
+
+
+def resolver(*allow: str, access: str = "rules", records: list[Outcome] | None = None) -> Resolver:
+    world = World(*allow, access=access, deny=["evil.test"])
+    local = {"box.test": ("10.1.2.3",)}
+    return Resolver(world.decide, (records if records is not None else []).append, StandIns(), local)
+
+
+ANSWERS = [
+    # settings, question, kind: code, values
+    (("a.test",), "rules", "a.test", dns.A, dns.Code.FINE, [FIRST]),
+    (("a.test",), "rules", "A.Test", dns.A, dns.Code.FINE, [FIRST]),
+    (("a.test",), "rules", "a.test", dns.AAAA, dns.Code.FINE, []),
+    (("a.test",), "rules", "a.test", 16, dns.Code.FINE, []),  # TXT
+    (("a.test",), "rules", "a.test", 65, dns.Code.FINE, []),  # HTTPS, which would carry ECH keys
+    (("a.test:22",), "rules", "a.test", dns.A, dns.Code.FINE, [FIRST]),
+    (("a.test",), "rules", "b.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+    (("a.test",), "rules", "secret.a.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+    (("*.a.test",), "rules", "x.a.test", dns.A, dns.Code.FINE, [FIRST]),
+    ((), "ask", "b.test", dns.A, dns.Code.FINE, [FIRST]),
+    ((), "ask", "evil.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+    ((), "none", "b.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+    # what this machine knows by itself
+    ((), "rules", "localhost", dns.A, dns.Code.FINE, [bytes((127, 0, 0, 1))]),
+    ((), "rules", "localhost", dns.AAAA, dns.Code.FINE, [bytes(15) + b"\1"]),
+    ((), "rules", "box.test", dns.A, dns.Code.FINE, [bytes((10, 1, 2, 3))]),
+    # no name at all
+    ((), "all", "1.2.3.4", dns.A, dns.Code.NO_SUCH_NAME, []),
+    ((), "all", "-a.test", dns.A, dns.Code.NO_SUCH_NAME, []),
+]
+
+
+@pytest.mark.parametrize(("allow", "access", "asked", "kind", "code", "values"), ANSWERS)
+def test_answers(
+    allow: tuple[str, ...], access: str, asked: str, kind: int, code: dns.Code, values: list[bytes]
+) -> None:
+    async def test() -> None:
+        question = query(name(asked), kind)
+        said = await resolver(*allow, access=access).reply(question, 0)
+        assert said == dns.answer(dns.parse_query(question), code, values, 60)
+
+    run(test())
+
+
+def test_a_denied_name_is_recorded() -> None:
+    async def test() -> None:
+        records: list[Outcome] = []
+        await resolver(access="ask", records=records).reply(query(name("evil.test")), 0)
+        assert [(record.face, record.host, record.rule) for record in records] == [
+            ("resolver", "evil.test", "evil.test")
+        ]
+
+    run(test())
+
+
+def test_other_questions() -> None:
+    async def test() -> None:
+        asked = resolver("a.test")
+        chaos = await asked.reply(query(name("version.bind"), 16, klass=3), 0)
+        assert chaos is not None and chaos[3] & 15 == dns.Code.REFUSED
+        update = await asked.reply(query(name("a.test"), flags=5 << 11), 0)
+        assert update is not None and update[3] & 15 == dns.Code.NOT_KNOWN
+        assert await asked.reply(b"\0", 0) is None
+        await asked.reply(query(name("a.test")), 0)
+        back = await asked.reply(query(name("0.1.18.198.in-addr.arpa"), dns.PTR), 0)
+        assert back is not None and back.endswith(name("a.test"))
+        nobody = await asked.reply(query(name("8.8.8.8.in-addr.arpa"), dns.PTR), 0)
+        assert nobody is not None and nobody[3] & 15 == dns.Code.NO_SUCH_NAME
+
+    run(test())
+
+
+def test_on_a_socket() -> None:
+    async def test() -> None:
+        async with World("a.test").running() as world:
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind(("127.0.0.1", 0))
+            where = sock.getsockname()
+            world.gate.serve_resolver(sock)
+            loop = asyncio.get_running_loop()
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.setblocking(False)
+                client.connect(where)
+                for _ in range(50):
+                    client.send(b"garbage")
+                    client.send(struct.pack("!HHHHHH", 1, 0, 1, 0, 0, 0) + b"\xc0\x0c\0\1\0\1")
+                client.send(query(name("a.test")))
+                async with asyncio.timeout(5):
+                    while not (said := await loop.sock_recv(client, 4096)).endswith(FIRST):
+                        assert said[3] & 15 == dns.Code.MALFORMED
+            assert world.looked_up == []
+
+    run(test())
+
+
+def test_rules_that_fail_are_a_no() -> None:
+    async def test() -> None:
+        world = World("a.test")
+
+        async def broken(host: str, port: int | None, tag: str) -> Ruling:
+            raise RuntimeError("no settings")
+
+        world.decide = broken  # type: ignore[method-assign]
+        async with world.running():
+            said = await world.gate.resolver.reply(query(name("a.test")), 0)
+            assert said is not None and said[3] & 15 == dns.Code.NO_SUCH_NAME
+
+    run(test())

@@ -1,0 +1,78 @@
+"""SOCKS clients: bytes in, replies and wishes out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pinfold.network.refusal import Malformed, Why
+from pinfold.network.socks import LONGEST, Asked, Ended, Event, Reply, SocksGreeting
+from tests.network.pieces import PLACES, cut, outcome
+
+OPEN, NAMED = b"\5\1\0", b"\5\2\0\2"
+BY_NAME = b"\5\1\0\3\x09a.example\1\xbb"
+CREDENTIALS = b"\1\5tag-1\1x"
+
+TALKS: list[tuple[bytes, list[Event], bytes]] = [
+    # what the client sends, what comes of it, what is left over
+    (OPEN + BY_NAME, [Reply(b"\5\0"), Asked("a.example", 443, "")], b""),
+    (NAMED + CREDENTIALS + BY_NAME, [Reply(b"\5\2"), Reply(b"\1\0"), Asked("a.example", 443, "tag-1")], b""),
+    (OPEN + BY_NAME + b"\x16\3", [Reply(b"\5\0"), Asked("a.example", 443, "")], b"\x16\3"),
+    (OPEN + b"\5\1\0\1\xcb\0\x71\x09\1\xbb", [Reply(b"\5\0"), Asked("203.0.113.9", 443, "")], b""),
+    (OPEN + b"\5\1\0\4" + bytes(15) + b"\1\0\x16", [Reply(b"\5\0"), Asked("::1", 22, "")], b""),
+    (OPEN + b"\5\1\0\3\x09127.0.0.1\0\x50", [Reply(b"\5\0"), Asked("127.0.0.1", 80, "")], b""),
+    # what is not offered here
+    (b"\5\1\1", [Ended(b"\5\xff", "the SOCKS client offers no method that is known here")], b""),
+    (
+        OPEN + b"\5\3\0\1" + bytes(6),  # UDP ASSOCIATE
+        [Reply(b"\5\0"), Ended(b"\5\7\0\1" + bytes(6), "SOCKS is for connecting here, and no more")],
+        b"\5\3\0\1" + bytes(6),
+    ),
+    (
+        OPEN + b"\5\1\0\2" + bytes(6),
+        [Reply(b"\5\0"), Ended(b"\5\x08\0\1" + bytes(6), "the SOCKS request has an unknown kind of address")],
+        b"\5\1\0\2" + bytes(6),
+    ),
+    # SOCKS 4 and 4a
+    (b"\4\1\0\x50\xcb\0\x71\x09me\0", [Asked("203.0.113.9", 80, "me")], b""),
+    (b"\4\1\1\xbb\0\0\0\1me\0a.example\0rest", [Asked("a.example", 443, "me")], b"rest"),
+    (
+        b"\4\2\1\xbb\0\0\0\1\0a.example\0",
+        [Ended(b"\0\x5b" + bytes(6), "SOCKS is for connecting here, and no more")],
+        b"",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "events", "rest"), TALKS)
+@given(places=PLACES)
+def test_talks_in_any_pieces(data: bytes, events: list[Event], rest: bytes, places: list[int]) -> None:
+    greeting = SocksGreeting()
+    assert [event for piece in cut(data, places) for event in greeting.feed(piece)] == events
+    assert greeting.rest == rest
+
+
+@pytest.mark.parametrize(
+    "data", [b"GET", b"\6\1\0", OPEN + b"\4\1\0\3\1", NAMED + b"\2", b"\4" + b"x" * LONGEST]
+)
+def test_broken(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        SocksGreeting().feed(data)
+
+
+def test_answers() -> None:
+    greeting = SocksGreeting()
+    greeting.feed(OPEN + BY_NAME)
+    assert greeting.granted() == b"\5\0\0\1" + bytes(6)
+    assert greeting.refused(Why.DENIED) == b"\5\2\0\1" + bytes(6)
+    assert greeting.refused(Why.REFUSED_THERE) == b"\5\5\0\1" + bytes(6)
+    old = SocksGreeting()
+    old.feed(b"\4\1\0\x50\xcb\0\x71\x09me\0")
+    assert old.granted() == b"\0\x5a" + bytes(6)
+    assert old.refused(Why.DENIED) == b"\0\x5b" + bytes(6)
+
+
+@given(
+    st.binary(max_size=2 * LONGEST), st.sampled_from([b"", OPEN, NAMED, b"\4\1", NAMED + CREDENTIALS]), PLACES
+)
+def test_garbage_is_understood_or_malformed(data: bytes, start: bytes, places: list[int]) -> None:
+    outcome(SocksGreeting().feed, cut(start + data, places))

@@ -1,0 +1,466 @@
+"""What holds of programs in a pen and the hosts outside: each function runs in a child, as root and another.
+
+Run one by hand: `python -m tests.session.outside NAME`, in a directory of your own whose parent has a `home`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pinfold
+from pinfold.audit.journal import Entry
+from pinfold.model.policy import SandboxPolicy
+from tests.network.probes import SkipError, pages, program
+from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
+from tests.session.runs import Says, journal, wait_until
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+PLAIN = f"env -u NODE_USE_ENV_PROXY {' '.join(f'-u {name}' for name in PROXIES)} "
+"""For programs that are not to know of the proxy."""
+
+
+def opened(access: str = "rules", allow: tuple[str, ...] = ALLOWED, **given: Any) -> pinfold.Session:
+    settings = {"network": {"access": access, "allow": list(allow)}}
+    return pinfold.Session([os.getcwd()], settings=settings, **given)
+
+
+def fine(session: pinfold.Session, line: str) -> str:
+    result = session.run(line)
+    assert result.exit_code == 0, (line, result.exit_code, result.stdout, result.stderr, result.violations)
+    return result.stdout
+
+
+def python(code: str, *arguments: object) -> str:
+    """A line that runs this program."""
+    name = f"/tmp/p{abs(hash(code))}.py"
+    text = textwrap.dedent(code)
+    words = " ".join(str(argument) for argument in arguments)
+    return f"cat > {name} <<'END'\n{text}\nEND\n{PLAIN} {sys.executable} {name} {words}"
+
+
+def connections() -> list[Entry]:
+    return [entry for entry in journal() if entry.kind == "connect"]
+
+
+def gate_of(session: pinfold.Session) -> int:
+    """The gate's process."""
+    outside = session.fences._outside
+    house = outside._gatehouse  # type: ignore[attr-defined]
+    assert house is not None
+    return int(house.pid)
+
+
+# What works
+
+
+def curl(machine: Machine) -> None:
+    by = f"{program('curl')} -sS -m 20 --cacert {os.getcwd()}/ca.pem"
+    with pages(True) as secure, pages(False) as plain, opened() as session:
+        for way in ("", PLAIN):
+            for url, port in ((f"https://a.test:{secure}/", secure), (f"http://a.test:{plain}/", plain)):
+                assert fine(session, f"{way}{by} {url}") == f"hello from a.test:{port}"
+            body = fine(session, f"head -c 3000000 /dev/zero | tr '\\0' y > /tmp/large; {way}{by} "
+                        f"--data-binary @/tmp/large http://a.test:{plain}/")  # fmt: skip
+            assert body == "y" * 3_000_000
+        socks = f"{by} -x socks5h://198.18.0.1:3128 https://a.test:{secure}/"
+        assert fine(session, socks) == f"hello from a.test:{secure}"
+        # a denied name: told why with a proxy, not found without one
+        result = session.run(f"{by} http://evil.test:{plain}/; sleep 0.2")
+        assert 'add "evil.test" to `network.allow`' in result.stdout, result.stdout
+        (violation,) = result.violations
+        assert (violation.operation, violation.path) == ("connect", f"evil.test:{plain}")
+        assert session.run(f"{PLAIN}{by} https://evil.test:{secure}/").exit_code == 6
+        # another name in the hello than was connected to
+        to = f"--connect-to evil.test:{secure}:a.test:{secure}"
+        assert session.run(f"{PLAIN}{by} {to} https://evil.test:{secure}/").exit_code == 35
+    assert {"a.test"} == set(machine.looked_up)
+    told = {(entry.data["host"], entry.data["face"], entry.data["verdict"]) for entry in connections()}
+    faces = ("connect", "http", "carried", "socks")
+    assert {("a.test", face, "allow") for face in faces} | {("evil.test", "http", "deny")} <= told, told
+    rules = {entry.data["rule"] for entry in connections() if entry.data["verdict"] == "allow"}
+    assert rules == {"a.test"}
+    commands = {entry.data["command"] for entry in connections() if entry.data["face"] != "resolver"}
+    assert commands and all("curl" in command for command in commands), commands
+    assert all(entry.about for entry in connections() if entry.data["face"] != "resolver")
+
+
+def plain_sockets(_: Machine) -> None:
+    """Programs that know no proxy: blocking, not blocking, IPv6 sockets, low ports and their own options."""
+    code = """
+        import asyncio, errno, socket, sys, select, urllib.request
+        port, web = int(sys.argv[1]), sys.argv[2]
+        with socket.create_connection(("a.test", port), None) as sock:
+            assert sock.recv(8) == b"WELCOME\\n"
+            host, at = sock.getpeername()
+            assert (host, at) == (socket.gethostbyname("a.test"), port), (host, at)
+            sock.sendall(b"x" * 100000)
+            sock.shutdown(socket.SHUT_WR)
+            got = b""
+            while data := sock.recv(65536): got += data
+            assert len(got) == 100000
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.connect(("::ffff:" + host, port))
+            assert sock.recv(8) == b"WELCOME\\n" and sock.getpeername()[1] == port
+        with socket.create_connection(("a.test", port), 10) as sock:
+            assert sock.recv(8) == b"WELCOME\\n"
+        with socket.socket() as sock:
+            sock.setblocking(False)
+            said = sock.connect_ex((host, port))
+            assert said == errno.EINPROGRESS, said
+            select.select([], [sock], [], 10)
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+            assert sock.connect_ex((host, port)) in (0, errno.EISCONN)
+            assert sock.connect_ex((host, port)) == errno.EISCONN
+            select.select([sock], [], [], 10)
+            assert sock.recv(8) == b"WELCOME\\n"
+        with socket.socket() as sock, socket.socket() as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(("0.0.0.0", port)); server.listen()
+            sock.connect((host, port))
+            assert sock.recv(8) == b"WELCOME\\n"
+        async def main():
+            async def one():
+                reader, writer = await asyncio.open_connection("a.test", port)
+                assert await reader.readline() == b"WELCOME\\n"
+                writer.write(b"ping"); assert await reader.readexactly(4) == b"ping"
+                writer.close()
+            await asyncio.gather(*(one() for _ in range(200)))
+        asyncio.run(main())
+        print(urllib.request.urlopen(web).read().decode())
+    """
+    with banner() as port, pages(False) as web, opened() as session:
+        assert "hello from a.test" in fine(session, python(code, port, f"http://a.test:{web}/"))
+
+
+def many_at_once(_: Machine) -> None:
+    code = """
+        import socket, sys, threading
+        port, wrong = int(sys.argv[1]), []
+        def one():
+            try:
+                with socket.create_connection(("a.test", port)) as sock:
+                    assert sock.recv(8) == b"WELCOME\\n"
+                    sock.sendall(b"ping"); assert sock.recv(4) == b"ping"
+            except Exception as error: wrong.append(repr(error))
+        threads = [threading.Thread(target=one) for _ in range(200)]
+        [thread.start() for thread in threads]; [thread.join() for thread in threads]
+        print(len(wrong), wrong[:1])
+    """
+    with banner() as port, opened() as session:
+        said = fine(session, python(code, port))
+        assert said == "0 []\n", said
+
+
+def node(_: Machine) -> None:
+    by = program("node")
+    code = "fetch(process.argv[1]).then(r => r.text()).then(console.log, e => console.log(e.cause.code))"
+    with pages(True) as secure, opened() as session:
+        told = f"NODE_EXTRA_CA_CERTS={os.getcwd()}/ca.pem {by} -e '{code}' "
+        assert "hello from a.test" in fine(session, f"{PLAIN}{told} https://a.test:{secure}/")
+        assert "ENOTFOUND" in fine(session, f"{PLAIN}{told} https://evil.test:{secure}/")
+
+
+def git(_: Machine) -> None:
+    by = program("git")
+    subprocess.run([by, "init", "-q", "--bare", "files/r.git"], check=True)
+    subprocess.run([by, "-C", "files/r.git", "config", "http.receivepack", "true"], check=True)
+    who = "-c user.name=n -c user.email=e"
+    with pages(True) as secure, opened() as session:
+        for number, way in enumerate(("", PLAIN)):
+            where = f"/tmp/clone{number}"
+            env = f"{way or 'env '}GIT_SSL_CAINFO={os.getcwd()}/ca.pem {by}"
+            fine(session, f"{env} clone -q https://git.test:{secure}/r.git {where}")
+            fine(session, f"cd {where} && {by} {who} commit -q --allow-empty -m one")
+            fine(session, f"cd {where} && {env} push -q origin HEAD:b{number} && {env} fetch -q")
+    faces = {entry.data["face"] for entry in connections() if entry.data["host"] == "git.test"}
+    assert faces == {"connect", "carried"}
+
+
+def an_address_by_rule(_: Machine) -> None:
+    """127.0.0.2 is the session's own loopback; an address outside is reached by a rule that names it."""
+    with banner("") as port, opened(allow=(ADDRESS,)) as session:
+        code = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2]))).recv(8)"
+        fine(session, python(code, ADDRESS, port))
+        result = session.run(python(code, "127.0.0.1", port))
+        assert "ConnectionRefusedError" in result.stderr and not result.violations
+        result = session.run(python(code, "203.0.113.8", port))
+        assert "ConnectionRefusedError" in result.stderr
+        (found,) = result.violations
+        assert (found.operation, found.path) == ("connect", f"203.0.113.8:{port}"), found
+        result = session.run(python(code, "2606:4700:4700::1111", port))
+        assert "ConnectionRefusedError" in result.stderr
+        assert result.violations[0].path == f"[2606:4700:4700::1111]:{port}", result.violations
+
+
+# What does not
+
+
+def no_name_no_packet(machine: Machine) -> None:
+    """Whatever a program tries: nothing appears on the machine's own network."""
+    code = """
+        import ctypes, socket, sys
+        def tried(name, action):
+            try: said = action()
+            except OSError as error: said = type(error).__name__
+            print(name, said)
+        def datagram(host, port, family=socket.AF_INET):
+            with socket.socket(family, socket.SOCK_DGRAM) as sock: sock.sendto(b"secret", (host, port))
+        def raw(*kind):
+            with socket.socket(*kind) as sock: sock.sendto(b"secret", ("203.0.113.9", 0))
+        def early():
+            with socket.socket() as sock: sock.sendto(b"secret", 0x20000000, ("203.0.113.9", 80))
+        for host in ("203.0.113.9", "127.0.0.1", "127.0.0.53", "10.0.0.1", "169.254.169.254", "224.0.0.251",
+                     "2606:4700::1"):
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            for port in (53, 80, 443, int(sys.argv[1])):
+                tried(("tcp", host, port), lambda: socket.create_connection((host, port), 2).recv(1))
+                if host != "127.0.0.1" and port == 53: continue
+                tried(("udp", host, port), lambda: datagram(host, port, family))
+        tried("raw", lambda: raw(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
+        tried("ping", lambda: raw(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP))
+        tried("packet", lambda: raw(socket.AF_PACKET, socket.SOCK_RAW, 3))
+        tried("early", early)
+        for name in ("evil.test", "secret.evil.test", "c2VjcmV0.a.test", "xn--a", "a" * 63 + ".test"):
+            tried(name, lambda: socket.getaddrinfo(name, 443))
+    """
+    with banner("") as port:
+        for access, allow in (("rules", ("a.test",)), ("none", ALLOWED), ("rules", ())):
+            with opened(access, allow) as session:
+                machine.packets()
+                said = fine(session, python(code, port))
+                assert machine.packets() == [], said
+                for line in said.splitlines():
+                    kind = line.split("'")[1] if "'" in line else line.split()[0]
+                    assert not line.endswith("None") or kind == "udp", line
+    assert machine.looked_up == []
+
+
+def without_network(_: Machine) -> None:
+    """A pen without network beside one that has it, in one session."""
+    code = """
+        import os, socket, sys
+        assert os.environ["PINFOLD_PEN_NETWORK"] == sys.argv[2]
+        for host, port in (("203.0.113.9", 80), ("198.18.0.1", 3128), ("198.18.1.0", int(sys.argv[1]))):
+            with socket.socket() as sock:
+                print(sock.connect_ex((host, port)))
+    """
+    with banner() as port, opened("all") as session:
+        line = python(code, port, 1)
+        assert fine(
+            session, f"{PLAIN} {sys.executable} -c 'import socket; print(socket.gethostbyname(\"a.test\"))'"
+        )
+        assert fine(session, line).split()[1:] == ["0", "0"]
+        request = pinfold.RunCommand(python(code, port, 0), policy=SandboxPolicy(network_access=False))
+        result = session.run(request)
+        assert result.stdout.split() == ["101", "111", "101"], (result.stdout, result.stderr)
+        assert "no network" in result.violations[0].why
+        assert (
+            "proxy"
+            not in session.run(
+                pinfold.RunCommand("env", policy=SandboxPolicy(network_access=False))
+            ).stdout.lower()
+        )
+        assert fine(session, line).split()[1:] == ["0", "0"]
+
+
+# Asking
+
+CONNECT = """
+    import socket, sys
+    host, port, *more = sys.argv[1:]
+    for _ in range(2):
+        try:
+            with socket.create_connection((host, int(port)), float(more[0]) if more else None) as sock:
+                print(sock.recv(8).decode().strip())
+        except OSError as error:
+            print(type(error).__name__)
+"""
+
+
+def asked_and_answered(_: Machine) -> None:
+    allow = ("127.0.0.0/8",)
+    for answer, said in ((pinfold.Answer.ONCE, "WELCOME"), (pinfold.Answer.NO, "ConnectionRefusedError")):
+        person = Says(answer)
+        with banner() as port, opened("ask", allow, approvers=[person]) as session:
+            result = session.run(python(CONNECT, "a.test", port))
+            assert result.stdout.split() == [said, said], (result.stdout, result.stderr, result.violations)
+            (question,) = person.asked
+            assert (question.capability, question.host, question.port) == ("connect", "a.test", port)
+            assert "a.test" in question.command
+            session.run(python(CONNECT, "a.test", port))
+            assert len(person.asked) == 2  # once is for one command
+    with banner() as port, opened("ask", allow) as session:
+        result = session.run(python(CONNECT, "a.test", port))
+        assert result.stdout.split() == ["ConnectionRefusedError"] * 2
+        assert "nobody to ask" in result.violations[0].why
+
+
+class Waits:
+    """An approver that takes its time."""
+
+    name = "a slow test"
+
+    def __init__(self, answer: pinfold.Answer) -> None:
+        self.answer, self.asked, self.go = answer, threading.Event(), threading.Event()
+
+    def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        self.asked.set()
+        self.go.wait(30)
+        return self.answer
+
+
+def a_question_holds_the_connection(_: Machine) -> None:
+    """A program that waits in connect waits on; one that does not block goes on, and is reset by a no."""
+    for answer, waits, goes_on in (
+        (pinfold.Answer.ONCE, "WELCOME", "WELCOME"),
+        (pinfold.Answer.NO, "ConnectionRefusedError", "ConnectionResetError"),
+    ):
+        for patience, said in ((), waits), ((20,), goes_on):
+            person = Waits(answer)
+            with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+                execution = session.start(python(CONNECT, "a.test", port, *patience))
+                assert person.asked.wait(20)
+                time.sleep(0.3)
+                person.go.set()
+                result = execution.wait()
+                assert result.stdout.split()[0] == said, (said, result.stdout, result.stderr)
+
+
+def a_command_that_waits_can_be_ended(_: Machine) -> None:
+    person = Waits(pinfold.Answer.ONCE)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        execution = session.start(python(CONNECT, "a.test", port))
+        assert person.asked.wait(20)
+        began = time.monotonic()
+        threading.Timer(0.1, execution.cancel).start()
+        assert execution.wait().cancelled and time.monotonic() - began < 5
+        wait_until(lambda: any("not wait" in entry.data["message"] for entry in connections()))
+        person.go.set()
+
+
+def a_signal_ends_the_wait(_: Machine) -> None:
+    code = """
+        import signal, socket, sys
+        def caught(*_): raise SystemExit(7)
+        signal.signal(signal.SIGINT, caught)
+        socket.create_connection((sys.argv[1], int(sys.argv[2])))
+    """
+    person = Waits(pinfold.Answer.ONCE)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        execution = session.start(
+            f"({python(code, 'a.test', port)}\n) & sleep 2; pkill -INT -f /tmp/p; wait $!"
+        )
+        assert person.asked.wait(20)
+        began = time.monotonic()
+        assert execution.wait().exit_code == 7 and time.monotonic() - began < 10
+        person.go.set()
+
+
+# Death
+
+
+def gate_death_closes(_: Machine) -> None:
+    code = """
+        import socket, sys
+        port = int(sys.argv[1])
+        with socket.create_connection(("a.test", port)) as sock:
+            assert sock.recv(8) == b"WELCOME\\n"
+            host = sock.getpeername()[0]
+            print(host, flush=True)
+            sys.stdin.readline()
+            try: print(repr(sock.recv(1)))
+            except ConnectionError as error: print(type(error).__name__)
+        for target in (host, port), ("198.18.0.1", 3128), ("203.0.113.9", 80):
+            with socket.socket() as sock: print(sock.connect_ex(target))
+        try: print(socket.gethostbyname("a.test"))
+        except OSError as error: print("no name")
+    """
+    with banner() as port:
+        with opened() as session:
+            reading, writing = os.pipe()
+            execution = session.start(python(code, port), stdin=reading)
+            said = b""
+            for event in execution.events():
+                if isinstance(event, pinfold.Output):
+                    said += event.data
+                    if said.count(b"\n") == 1:
+                        os.kill(gate_of(session), signal.SIGKILL)
+                        time.sleep(0.2)
+                        os.write(writing, b"go\n")
+            os.close(writing)
+            os.close(reading)
+            _host, broke, *refused, name = said.decode().split("\n")[:-1]
+            assert broke in ("b''", "ConnectionResetError"), said
+            assert refused == ["111", "111", "111"] and name == "no name", said
+            assert any("gate is gone" in violation.why for violation in execution.violations)
+            assert any("gate" in trouble for trouble in session.ledger.troubles)
+        with opened() as session:
+            assert "WELCOME" in fine(session, python(CONNECT, "a.test", port))
+
+
+def the_gate_ends_with_its_session(_: Machine) -> None:
+    with banner() as port:
+        with opened() as session:
+            fine(session, "true")
+            assert session.fences._outside._gatehouse is None  # type: ignore[attr-defined]
+            fine(session, python(CONNECT, "a.test", port))
+            gate = gate_of(session)
+            os.kill(gate, 0)
+        assert not Path(f"/proc/{gate}").exists()
+        # and with a host that is killed
+        code = (
+            "import os, time, tests.session.outside as o\n"
+            "session = o.opened()\n"
+            f"o.fine(session, o.python(o.CONNECT, 'a.test', {port}))\n"
+            "print(o.gate_of(session), flush=True)\n"
+            "time.sleep(60)\n"
+        )
+        host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert host.stdout is not None
+        gate = int(host.stdout.readline())
+        host.kill()
+        host.wait()
+        host.stdout.close()
+        wait_until(
+            lambda: not Path(f"/proc/{gate}").exists() or "Z" in Path(f"/proc/{gate}/stat").read_text()
+        )
+
+
+def is_ended(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    return not stat.exists() or ") Z " in stat.read_text()
+
+
+PROBES = {
+    probe.__name__: probe
+    for probe in (
+        curl, plain_sockets, many_at_once, node, git, an_address_by_rule, no_name_no_packet, without_network,
+        asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
+        a_signal_ends_the_wait,
+        gate_death_closes, the_gate_ends_with_its_session,
+    )
+}  # fmt: skip
+
+
+def main(name: str) -> int:
+    try:
+        machine = Machine()
+    except OSError as error:
+        print(f"this user may not make namespaces: {error}")
+        return 77
+    try:
+        PROBES[name](machine)
+    except SkipError as skip:
+        print(skip)
+        return 77
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
