@@ -196,7 +196,7 @@ def test_the_resolver() -> None:
 
 
 def test_a_person_is_asked_without_holding_the_others() -> None:
-    go = threading.Event()
+    came, go = threading.Event(), threading.Event()
     asked: list[tuple[str, int, str]] = []
 
     def decide(host: str, _: int | None, __: str) -> Ruling:
@@ -210,12 +210,14 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
 
     def ask(host: str, port: int, tag: str, _: Ruling, __: threading.Event) -> Ruling:
         asked.append((host, port, tag))
+        came.set()
         go.wait(10)
         return Ruling(Verdict.ALLOW)
 
     with echo() as port, session(decide, ask) as world, world.tunnel("b.localhost", port) as waiting:
         with world.tunnel("localhost", port) as client:
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert came.wait(10)
         assert asked == [("b.localhost", port, "7.1")]
         go.set()
         assert waiting.recv(4096).startswith(b"HTTP/1.1 200 ")
