@@ -319,7 +319,7 @@ def no_fence_no_run() -> None:
         assert session.counts == {"refused": 1, "unavailable: refuse": 1}
     with opened({"sandbox": {"if_unavailable": "ask"}}) as session:
         assert not session.run("touch made").ran
-        session.approvers = (Says(pinfold.Answer.ONCE),)
+        session.desk.approvers = (Says(pinfold.Answer.ONCE),)
         assert session.run("touch asked").ran
         assert session.counts["unavailable: ask"] == 2
     with opened({"sandbox": {"if_unavailable": "run"}, "commands": {"allow": ["touch"]}}) as session:

@@ -12,6 +12,12 @@ class Answer(StrEnum):
 
     NO = "no"
     ONCE = "once"
+    SESSION = "session"
+    """For this, whenever it comes again in this session."""
+    ALWAYS = "always"
+    """In later sessions too, until it is revoked."""
+    RULE = "rule"
+    """Always, as a line in the user's own settings."""
 
 
 class Capability(StrEnum):
@@ -25,6 +31,8 @@ class Capability(StrEnum):
     """To run it without the fence."""
     CONNECT = "connect"
     """To let it reach a host; the call waits for the answer."""
+    WRITE = "write"
+    """To let one call through that changes a file; the call waits for the answer."""
 
 
 class PermissionNeeded(Struct, frozen=True):
@@ -39,10 +47,16 @@ class PermissionNeeded(Struct, frozen=True):
     description: str = ""
     """What the agent says the command is for. Shown, never believed."""
     tool_call_id: str = ""
-    choices: tuple[Answer, ...] = tuple(Answer)
+    choices: tuple[Answer, ...] = (Answer.NO, Answer.ONCE)
     host: str = ""
     """Whom the command wants to connect to, where that is what is asked."""
     port: int = 0
+    operation: str = ""
+    """The system call that waits, where that is what is asked, such as `openat` or `rename`."""
+    path: str = ""
+    """What it would change."""
+    program: str = ""
+    """What the process that made the call is called."""
 
 
 class Settlement(Struct, frozen=True):

@@ -11,7 +11,7 @@ import select
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Verdict
@@ -24,7 +24,7 @@ from pinfold.sandbox.backend import Request
 from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
-    from pinfold.approval import Approver
+    from pinfold.approval import Desk
     from pinfold.network.line import Line
     from pinfold.network.ruling import Outcome, Ruling
     from pinfold.sandbox.gatehouse import Gatehouse
@@ -47,10 +47,10 @@ class Gateway:
         self,
         session: str,
         judge: "Callable[[], Judge]",
-        approvers: "Sequence[Approver]",
+        desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
     ) -> None:
-        self._session, self._judge, self._approvers, self._ledger = session, judge, approvers, ledger
+        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._lock = threading.Lock()
         self._asking = threading.Lock()
         self._pens: dict[str, SandboxPolicy] = {}
@@ -188,14 +188,12 @@ class Gateway:
         return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
 
     def _ask(self, host: str, port: int, tag: str, ruling: "Ruling", withdrawn: threading.Event) -> "Ruling":
-        from pinfold.approval import settle
-
         request = self._commands.get(tag)
         decision = self._judge().check_host(host, port, self._pens[tag.partition(".")[0]])
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
-            settlement = settle(
+            settlement = self._desk().ask(
                 PermissionNeeded(
                     request_id=os.urandom(8).hex(),
                     session=self._session,
@@ -205,8 +203,7 @@ class Gateway:
                     decision=decision,
                     host=host,
                     port=port,
-                ),
-                self._approvers,
+                )
             )
         if settlement.answer is Answer.NO:
             said = f"{host}:{port} was asked for, and the answer is no ({settlement.by}); {ruling.message}"

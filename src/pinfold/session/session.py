@@ -25,7 +25,7 @@ from pinfold.session.requests import as_command, line_of, require_texts
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
-    from pinfold.approval import Approver
+    from pinfold.approval import Approver, Desk
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
     from pinfold.session.execution import End, Execution
@@ -59,7 +59,7 @@ class Session:
             raise TypeError("projects is a list of directories, not one string")
         self.id = os.urandom(8).hex()
         self.environ = os.environ if environ is None else environ
-        self.approvers = tuple(approvers)
+        self._approvers = tuple(approvers)
         self.counts: Counter[str] = Counter()
         """What was run, refused and asked, and what was done where there was no fence."""
         roots = tuple(directory(project) for project in projects)
@@ -72,6 +72,7 @@ class Session:
         self._is_closed = False
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
+        self._desk: Desk | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -255,9 +256,7 @@ class Session:
         return decision, Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
     def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
-        from pinfold.approval import settle
-
-        return settle(
+        return self.desk.ask(
             PermissionNeeded(
                 request_id=os.urandom(8).hex(),
                 session=self.id,
@@ -266,9 +265,18 @@ class Session:
                 cwd=self._judge.start_of(command),
                 decision=decision,
                 description=command.description,
-            ),
-            self.approvers,
+            )
         )
+
+    @property
+    def desk(self) -> "Desk":
+        """Where the session's questions are put."""
+        with self._lock:
+            if self._desk is None:
+                from pinfold.approval import Desk
+
+                self._desk = Desk(self._approvers)
+            return self._desk
 
     def _approved(self, decision: Decision) -> SandboxPolicy:
         if not decision.widening:
@@ -306,7 +314,7 @@ class Session:
                 from pinfold.session.fences import Fences
                 from pinfold.session.gateway import Gateway
 
-                gateway = Gateway(self.id, lambda: self._judge, self.approvers, lambda: self.ledger)
+                gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger)
                 self._fences = Fences(self.roots, self._judge.home, gateway)
             return self._fences
 
