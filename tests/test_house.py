@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "network": {"model", "kernel"},
     "approval": {"model"},
     "audit": {"model"},
-    "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "audit"},
+    "files": {"model", "kernel"},
+    "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session"},
 }
 # Who may start a process: the shell parser's own, the hook runner, the fence, and the attacks on it.

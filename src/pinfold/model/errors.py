@@ -38,5 +38,15 @@ class SandboxViolation(PinfoldError):  # noqa: N818
     """A command was not run; `Result.check` raises it for whoever prefers exceptions."""
 
 
+class FileRefused(PinfoldError):  # noqa: N818  (a refusal, as with commands)
+    """A file tool did nothing; which rule stood in the way, and what would change that."""
+
+    def __init__(self, rule: str, path: str, message: str, remedy: str, decision: object = None) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.rule, self.path, self.message, self.remedy = rule, path, message, remedy
+        self.decision = decision
+        """The decision, where it was one."""
+
+
 class InternalError(PinfoldError):
     """The fault is ours; please report it."""

@@ -32,7 +32,9 @@ class Capability(StrEnum):
     CONNECT = "connect"
     """To let it reach a host; the call waits for the answer."""
     WRITE = "write"
-    """To let one call through that changes a file; the call waits for the answer."""
+    """To let one call through that changes a file; the call waits for the answer. Or a file tool's use."""
+    READ = "read"
+    """To let a file tool read a file."""
 
 
 class PermissionNeeded(Struct, frozen=True):

@@ -57,6 +57,24 @@ class Ledger:
             data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
         return self.journal.append(self.session, "run" if allowed else "refused", data)
 
+    def file(
+        self, tool: str, path: str, decision: Decision, settlement: Settlement | None, allowed: bool
+    ) -> int:
+        """The row of a file tool's use that is about to be made, or was refused."""
+        reason = decision.reasons[0]
+        data: dict[str, object] = {
+            "tool": tool,
+            "path": path,
+            "decision": decision.verdict,
+            "step": reason.step,
+        }
+        if reason.rule:
+            data["rule"] = reason.rule
+        if settlement:
+            data["answer"] = settlement.answer
+            data["by"] = settlement.by
+        return self.journal.append(self.session, "file" if allowed else "refused", data)
+
     def after(self, entry: int, end: End) -> None:
         told = end._asdict()
         if not end.violations:

@@ -26,10 +26,12 @@ from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver, Desk
+    from pinfold.files import FileTools
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
     from pinfold.session.execution import End, Execution
     from pinfold.session.fences import Fences
+    from pinfold.session.files import SessionFiles
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
 
@@ -73,6 +75,7 @@ class Session:
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
         self._desk: Desk | None = None
+        self._files: SessionFiles | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -125,6 +128,19 @@ class Session:
     def check_path(self, path: str, *, write: bool = False) -> Decision:
         """What would be done about reading a file, or writing it."""
         return self.check(WriteFile(path) if write else ReadFile(path))
+
+    @property
+    def files(self) -> "FileTools":
+        """The file tools: read, write, replace and so on, over the session's projects."""
+        self._require_open()
+        with self._lock:
+            if self._files is None:
+                from pinfold.session.files import SessionFiles
+
+                self._files = SessionFiles(
+                    self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger
+                )
+        return self._files.tools()
 
     def run(
         self,
@@ -205,10 +221,12 @@ class Session:
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
         with self._lock:
-            fences, ledger = self._fences, self._ledger
-            self._fences = self._ledger = None
+            fences, ledger, files = self._fences, self._ledger, self._files
+            self._fences = self._ledger = self._files = None
             self._is_closed = True
         self._judge.close()
+        if files is not None:
+            files.close()
         if fences is not None:
             fences.close()
         if ledger is not None:

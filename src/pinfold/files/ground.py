@@ -1,0 +1,187 @@
+"""What a path means, inside directories that are held open.
+
+Two steps, and only the second one counts:
+1. The links of a path are followed by name, to know which held directory it ends up in. Anybody may swap
+   something meanwhile.
+2. The place found is walked once more from that directory's descriptor, by openat2 with RESOLVE_BENEATH and
+   RESOLVE_NO_SYMLINKS: a link that was put in the way since is an error. What the walk ends at is held by
+   a descriptor, is what is judged, and is what is read or changed.
+
+INVARIANT: nothing is opened, made, renamed or removed but by a name in a directory that such a walk found.
+
+Facts (openat2(2), proc(5), open(2)):
+- The links of /proc lead to inodes, not to paths: they are refused, and so are devices' names.
+- O_PATH opens anything without doing anything to it: a FIFO does not wait, a device does not notice.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from pinfold.kernel.files import RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, openat2, reopen
+from pinfold.model.errors import FileRefused
+
+STRICT = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
+DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+MOST_LINKS = 40
+MAGIC = ("/proc", "/dev", "/sys")
+SWAPPED = (errno.ELOOP, errno.EXDEV, errno.EAGAIN)
+
+
+class Spot(NamedTuple):
+    """A name in a directory that is held."""
+
+    directory: int
+    name: str
+    path: str
+    """Where that is: no link is in it."""
+
+    def status(self) -> os.stat_result | None:
+        """What is there now, itself and not where it leads; None if nothing is."""
+        try:
+            return os.stat(self.name or ".", dir_fd=self.directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+
+class Ground:
+    """Directories, and single files, that tools may work in."""
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self._held: dict[str, int] = {}
+        for place in places:
+            if place not in self._held:
+                try:
+                    self._held[place] = os.open(place, DIRECTORY)
+                except OSError:
+                    continue  # not there, or no directory: then nothing is in it
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return tuple(self._held)
+
+    def close(self) -> None:
+        for descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
+
+    def place(self, path: str, start: str) -> str:
+        """Where a path leads by the names of now, links at its end followed. It is in a held directory."""
+        led = follow(path, start)
+        self._root_of(led, path)
+        return led
+
+    @contextmanager
+    def spot(self, place: str, *, make: bool = False) -> Iterator[Spot]:
+        """A place, walked to without any link; its last part may be absent, and with `make` the others."""
+        root = self._root_of(place, place)
+        *above, name = [""] if place == root else os.path.relpath(place, root).split("/")
+        try:
+            directory = self._walk(self._held[root], above, make)
+        except OSError as error:
+            raise _refusal(error, place) from None
+        try:
+            yield Spot(directory, name, place)
+        finally:
+            os.close(directory)
+
+    def _walk(self, root: int, parts: list[str], make: bool) -> int:
+        try:
+            return openat2(root, "/".join(parts) or ".", DIRECTORY, resolve=STRICT)
+        except FileNotFoundError:
+            if not make:
+                raise
+        above = self._walk(root, parts[:-1], make)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(parts[-1], dir_fd=above)
+            return openat2(above, parts[-1], DIRECTORY, resolve=STRICT)
+        finally:
+            os.close(above)
+
+    def _root_of(self, led: str, path: str) -> str:
+        """The innermost one, for a place that is held may lie in another."""
+        found = [root for root in self._held if led == root or led.startswith(root.rstrip("/") + "/")]
+        if not found:
+            where = "" if led == path else f", which is {led},"
+            said = f"{path}{where} is outside of the workspace"
+            raise FileRefused("outside", path, said, "work inside the projects, or add one to the session")
+        return max(found, key=len)
+
+
+@contextmanager
+def opened(spot: Spot, flags: int, path: str) -> Iterator[int]:
+    """The regular file at a spot, opened; nothing else is."""
+    try:
+        held = openat2(spot.directory, spot.name or ".", os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
+    except OSError as error:
+        raise _refusal(error, path) from None
+    try:
+        require_file(os.fstat(held), path)
+        try:
+            descriptor = reopen(held, flags | os.O_NOCTTY)
+        except OSError as error:
+            raise _refusal(error, path) from None
+    finally:
+        os.close(held)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def require_file(status: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
+    kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+    raise FileRefused("not_a_file", path, f"{path} is {kind}, not a file", "name a file")
+
+
+KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def follow(path: str, start: str) -> str:
+    """Where a path leads, by the names of now, with every link followed; the end may be absent."""
+    if not path or "\0" in path:
+        what = "contains a NUL character" if path else "is empty"
+        raise FileRefused("malformed_path", path, f"the path {what}", "send a path")
+    whole = os.path.join(start, path)
+    left = whole.split("/")[::-1]
+    led, links = "", 0
+    while left:
+        part = left.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            led = os.path.dirname(led).rstrip("/")
+            continue
+        led = f"{led}/{part}"
+        if f"{led}/".startswith(tuple(f"{magic}/" for magic in MAGIC)):
+            raise FileRefused("magic_path", path, f"{path} leads into {led}", "name the file itself")
+        try:
+            target = os.readlink(led)
+        except OSError:
+            continue  # no link, or not there
+        links += 1
+        if links > MOST_LINKS:
+            raise FileRefused("too_many_links", path, f"{path} is a chain of links without an end", "")
+        led = "" if target.startswith("/") else os.path.dirname(led).rstrip("/")
+        left += target.split("/")[::-1]
+    return led or "/"
+
+
+def _refusal(error: OSError, path: str) -> FileRefused:
+    if error.errno in SWAPPED:
+        return FileRefused("swapped", path, f"{path} changed while it was looked at", "try again")
+    said = os.strerror(error.errno or errno.EIO)
+    return FileRefused("unreachable", path, f"{path}: {said}", "")

@@ -1,0 +1,361 @@
+"""The tools: read, write, replace, append, delete, move, list, glob, search.
+
+Each asks `permit` about the place that a path really is, before it does anything there, and does it through
+the descriptors that place was found by.
+
+Facts that shape writing:
+- A file is replaced by renaming a new one over it, so that nobody ever reads half of it. The new one has the
+  old one's mode and owner; it has a name of its own for the moment between link and rename.
+- A file with other names (hard links) would lose them by that, or would be changed under all of them, some
+  of which may lie outside: it is refused.
+- An O_TMPFILE gets its name by /proc/self/fd/N and AT_SYMLINK_FOLLOW, without any power.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import NamedTuple
+
+from pinfold.files.editing import replaced
+from pinfold.files.finding import matches, walk
+from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
+from pinfold.files.text import Text, decode
+from pinfold.kernel.files import AT_FDCWD, RENAME_NOREPLACE, linkat, renameat2
+from pinfold.model.errors import FileRefused
+
+LARGEST = 16 << 20
+MOST_FOUND = 10_000
+LONGEST_LINE = 2_000
+AT_SYMLINK_FOLLOW = 0x400
+
+
+class Access(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    LOOK = "look"
+    """To tell that something is there, in a list of what is."""
+
+
+TOOLS = {
+    "read": Access.READ,
+    "list": Access.READ,
+    "glob": Access.READ,
+    "search": Access.READ,
+    "write": Access.WRITE,
+    "replace": Access.WRITE,
+    "append": Access.WRITE,
+    "delete": Access.DELETE,
+    "move": Access.DELETE,
+}
+"""What each tool needs, at the most."""
+
+Permit = Callable[[str, Access, str], None]
+"""Given the tool, the access and the place: returns if it may be, raises FileRefused if not."""
+
+
+class FileText(NamedTuple):
+    text: str
+    encoding: str
+    newline: str
+    first_line: int
+    lines: int
+    """How many the whole file has."""
+
+
+class Written(NamedTuple):
+    path: str
+    created: bool
+
+
+class Entry(NamedTuple):
+    path: str
+    kind: str
+    """`a file`, `a directory`, `a link` ..."""
+    size: int
+
+
+class Hit(NamedTuple):
+    path: str
+    line: int
+    text: str
+
+
+class FileTools:
+    """`start` is what relative paths start from."""
+
+    def __init__(self, ground: Ground, permit: Permit, start: Callable[[], str]) -> None:
+        self._ground, self._permit, self._start = ground, permit, start
+
+    # Reading
+
+    def read(self, path: str, *, first_line: int = 1, lines: int | None = None) -> FileText:
+        """The text of a file, or some lines of it."""
+        with self._spot("read", path, Access.READ) as spot:
+            found = self._text(spot, path)
+        all_lines = found.text.splitlines(keepends=True)
+        first = max(1, first_line)
+        chosen = all_lines[first - 1 :] if lines is None else all_lines[first - 1 : first - 1 + max(0, lines)]
+        return FileText("".join(chosen), found.encoding, found.newline, first, len(all_lines))
+
+    def entries(self, path: str = ".") -> list[Entry]:
+        """What is in a directory, but what is hidden."""
+        with self._directory("list", path) as (descriptor, place):
+            found = []
+            for name in sorted(os.listdir(descriptor)):
+                try:
+                    status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                except OSError:
+                    continue
+                if self._may_see(f"{place}/{name}"):
+                    found.append(Entry(name, _kind(status), status.st_size))
+            return found
+
+    def glob(self, pattern: str, path: str = ".") -> list[str]:
+        """The paths below a directory that a pattern matches, `**` for any depth; relative to it."""
+        with self._directory("glob", path) as (descriptor, place):
+            found = []
+            for below, _, _, status in walk(descriptor):
+                if matches(pattern, below) and self._may_see(f"{place}/{below}"):
+                    found.append(below + ("/" if stat.S_ISDIR(status.st_mode) else ""))
+                    if len(found) == MOST_FOUND:
+                        break
+            return found
+
+    def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[Hit]:
+        """The lines that a regular expression (RE2's) finds in the files below a directory, or in a file."""
+        expression = _expression(pattern)
+        return [
+            Hit(below, number, line[:LONGEST_LINE])
+            for below, text in self._texts(path, only)
+            for number, line in enumerate(text.splitlines(), 1)
+            if expression(line)
+        ][:MOST_FOUND]
+
+    def _texts(self, path: str, only: str) -> Iterator[tuple[str, str]]:
+        with self._spot("search", path, Access.READ) as spot:
+            status = spot.status()
+            if status is not None and stat.S_ISREG(status.st_mode):
+                yield path, self._text(spot, path).text
+                return
+        with self._directory("search", path) as (descriptor, place):
+            for below, directory, name, status in walk(descriptor):
+                if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST or not matches(only, below):
+                    continue
+                if not self._may_see(f"{place}/{below}"):
+                    continue
+                try:
+                    with opened(Spot(directory, name, ""), os.O_RDONLY, below) as file:
+                        found = decode(_all(file))
+                except (FileRefused, OSError):
+                    continue  # it has changed, or is nobody's to read
+                if found:
+                    yield below, found.text
+
+    # Changing
+
+    def write(self, path: str, text: str) -> Written:
+        """Makes a file, or replaces what is in it; its encoding, line ends and mode stay."""
+        with self._spot("write", path, Access.WRITE) as spot:
+            if spot.status() is None:
+                self._put(spot, path, text.encode(), None)
+                return Written(spot.path, True)
+            as_it_was = self._text(spot, path)
+            self._put(spot, path, _encoded(as_it_was, text, path), spot.status())
+            return Written(spot.path, False)
+
+    def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> Written:
+        """Search-and-replace: every block is found exactly once and replaced, or nothing is."""
+        with self._spot("replace", path, Access.WRITE) as spot:
+            found = self._text(spot, path)
+            self._put(spot, path, _encoded(found, replaced(found.text, blocks, path), path), spot.status())
+            return Written(spot.path, False)
+
+    def append(self, path: str, text: str) -> Written:
+        """Adds to the end of a file; one that is not there is made."""
+        with self._spot("append", path, Access.WRITE) as spot:
+            if spot.status() is None:
+                self._put(spot, path, text.encode(), None)
+                return Written(spot.path, True)
+            found = self._text(spot, path)
+            self._put(spot, path, _encoded(found, found.text + text, path), spot.status())
+            return Written(spot.path, False)
+
+    def delete(self, path: str) -> None:
+        """Removes a file, a link or an empty directory."""
+        with self._spot("delete", path, Access.DELETE) as spot:
+            status = spot.status()
+            if status is None:
+                raise _absent(path)
+            try:
+                if stat.S_ISDIR(status.st_mode):
+                    os.rmdir(spot.name, dir_fd=spot.directory)
+                else:
+                    os.unlink(spot.name, dir_fd=spot.directory)
+            except OSError as error:
+                raise _failed(error, path) from None
+
+    def move(self, old: str, new: str) -> Written:
+        """Gives a file another name; what has that name already stays."""
+        with (
+            self._spot("move", old, Access.DELETE) as source,
+            self._spot("move", new, Access.WRITE) as spot,
+        ):
+            status = source.status()
+            if status is None:
+                raise _absent(old)
+            # A directory might take along what is hidden by where it is.
+            require_file(status, old)
+            _require_one_name(status, old)
+            try:
+                renameat2(source.directory, source.name, spot.directory, spot.name, RENAME_NOREPLACE)
+            except FileExistsError:
+                said = f"{new} is there already"
+                raise FileRefused("exists", new, said, "delete it first, or choose another name") from None
+            except OSError as error:
+                raise _failed(error, new) from None
+            return Written(spot.path, True)
+
+    # How
+
+    @contextmanager
+    def _spot(self, tool: str, path: str, access: Access) -> Iterator[Spot]:
+        """A place once it may be used: judged where it really is, then found there again, and held."""
+        place = self._ground.place(path, self._start())
+        if access is not Access.READ and place in self._ground.places:
+            said = f"{path} is a project's own directory"
+            raise FileRefused("root", path, said, "name something in it")
+        self._permit(tool, access, place)
+        with self._ground.spot(place, make=access is Access.WRITE) as spot:
+            yield spot
+
+    @contextmanager
+    def _directory(self, tool: str, path: str) -> Iterator[tuple[int, str]]:
+        """A directory, opened to be listed, and where it is."""
+        with self._spot(tool, path, Access.READ) as spot:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                descriptor = os.open(spot.name or ".", flags, dir_fd=spot.directory)
+            except OSError as error:
+                raise _failed(error, path) from None
+            try:
+                yield descriptor, spot.path
+            finally:
+                os.close(descriptor)
+
+    def _may_see(self, path: str) -> bool:
+        try:
+            self._permit("list", Access.LOOK, path)
+        except FileRefused:
+            return False
+        return True
+
+    def _text(self, spot: Spot, path: str) -> Text:
+        status = spot.status()
+        if status is None:
+            raise _absent(path)
+        require_file(status, path)
+        with opened(spot, os.O_RDONLY, path) as file:
+            if os.fstat(file).st_size > LARGEST:
+                said = f"{path} has more than {LARGEST >> 20} MB"
+                raise FileRefused("too_large", path, said, "use a command for a part of it")
+            found = decode(_all(file))
+        if found is None:
+            raise FileRefused("not_text", path, f"{path} is not text", "use a command for it")
+        return found
+
+    def _put(self, spot: Spot, path: str, data: bytes, before: os.stat_result | None) -> None:
+        if before is not None:
+            require_file(before, path)
+            _require_one_name(before, path)
+        try:
+            _replace(spot, data, before)
+        except OSError as error:
+            raise _failed(error, path) from None
+
+
+def _replace(spot: Spot, data: bytes, before: os.stat_result | None) -> None:
+    """Puts a new file at a spot, in place of the one that was looked at, or of none."""
+    made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=spot.directory)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(made, view) :]
+        if before is not None:
+            _keep(made, before)
+        os.fsync(made)
+        if before is None:
+            _name(made, spot.directory, spot.name)  # fails if somebody else has made one meanwhile
+            return
+        passing = f".{spot.name[:200]}.{os.urandom(6).hex()}"
+        _name(made, spot.directory, passing)
+        try:
+            now = spot.status()
+            if now is None or (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
+                raise OSError(errno.EAGAIN, "it was replaced by somebody else meanwhile")
+            os.rename(passing, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+        except OSError:
+            os.unlink(passing, dir_fd=spot.directory)
+            raise
+    finally:
+        os.close(made)
+
+
+def _keep(made: int, before: os.stat_result) -> None:
+    mine = os.fstat(made)
+    if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
+        os.fchown(made, before.st_uid, before.st_gid)
+    os.fchmod(made, stat.S_IMODE(before.st_mode))
+
+
+def _name(made: int, directory: int, name: str) -> None:
+    linkat(AT_FDCWD, f"/proc/self/fd/{made}", directory, name, AT_SYMLINK_FOLLOW)
+
+
+def _require_one_name(status: os.stat_result, path: str) -> None:
+    if status.st_nlink > 1:
+        said = f"{path} has {status.st_nlink - 1} other names (hard links), which it would not keep"
+        raise FileRefused("hard_link", path, said, "copy it, or use a command")
+
+
+def _expression(pattern: str) -> Callable[[str], object]:
+    import re2  # type: ignore[import-untyped]
+
+    try:
+        found: Callable[[str], object] = re2.compile(pattern).search
+    except re2.error as error:
+        said = f"`{pattern}` is no regular expression of RE2: {error}"
+        raise FileRefused("bad_pattern", "", said, "RE2 has no look-around and no back-references") from None
+    return found
+
+
+def _encoded(as_it_was: Text, text: str, path: str) -> bytes:
+    try:
+        return as_it_was.encoded(text)
+    except UnicodeEncodeError as error:
+        said = f"{path} is {as_it_was.encoding}, which has no {error.object[error.start]!r}"
+        raise FileRefused("encoding", path, said, "leave that character out, or convert the file") from None
+
+
+def _all(file: int) -> bytes:
+    pieces = []
+    while piece := os.read(file, 1 << 20):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _kind(status: os.stat_result) -> str:
+    return KINDS.get(stat.S_IFMT(status.st_mode), "a file")
+
+
+def _absent(path: str) -> FileRefused:
+    return FileRefused("absent", path, f"{path} is not there", "list the directory")
+
+
+def _failed(error: OSError, path: str) -> FileRefused:
+    if error.errno == errno.EAGAIN:
+        return FileRefused("swapped", path, f"{path} changed while it was written", "read it again")
+    return FileRefused("failed", path, f"{path}: {error.strerror}", "")

@@ -1,0 +1,96 @@
+"""A session's file tools: the same decision, questions and journal as its commands have.
+
+Every use is judged where it really is, asked about if need be, and written down before it is done. Looking
+over a directory is one use, whatever is in it; what is hidden there is passed over.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pinfold.files import Access, FileTools, Ground
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.errors import FileRefused
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.request import ReadFile, WriteFile
+from pinfold.session.judge import Judge
+from pinfold.session.result import is_allowed, refusal_of
+
+if TYPE_CHECKING:
+    from pinfold.approval import Desk
+    from pinfold.session.ledger import Ledger
+
+CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)
+
+
+class SessionFiles:
+    """Makes the tools anew when there is another project to work in."""
+
+    def __init__(
+        self,
+        session: str,
+        judge: Callable[[], Judge],
+        desk: "Callable[[], Desk]",
+        ledger: "Callable[[], Ledger]",
+    ) -> None:
+        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
+        self._places: tuple[str, ...] = ()
+        self._ground = Ground(())
+        self._tools = FileTools(self._ground, self._permit, self._start)
+
+    def tools(self) -> FileTools:
+        """Over the projects of now, and what the policy adds to them."""
+        policy = self._judge().policy
+        added = (*policy.additional_readwrite_paths, *policy.additional_readonly_paths)
+        places = (*self._judge().roots, *added)
+        if places != self._places:
+            self._ground.close()
+            self._places, self._ground = places, Ground(places)
+            self._tools = FileTools(self._ground, self._permit, self._start)
+        return self._tools
+
+    def close(self) -> None:
+        self._ground.close()
+
+    def _start(self) -> str:
+        return self._judge().cwd
+
+    def _permit(self, tool: str, access: Access, path: str) -> None:
+        request = (
+            ReadFile(path)
+            if access in (Access.READ, Access.LOOK)
+            else WriteFile(path, access is Access.DELETE)
+        )
+        decision = self._judge().check(request)
+        if access is Access.LOOK:
+            if decision.verdict is Verdict.DENY:
+                raise _refused(path, decision, None)
+            return
+        settlement = None
+        if decision.verdict is Verdict.ASK:
+            settlement = self._desk().ask(self._question(tool, access, path, decision))
+            # A person takes their time: what is denied by now is denied.
+            now = self._judge().check(request)
+            decision = now if now.verdict is Verdict.DENY else decision
+        allowed = is_allowed(decision, settlement)
+        self._ledger().file(tool, path, decision, settlement, allowed)
+        if not allowed:
+            raise _refused(path, decision, settlement)
+
+    def _question(self, tool: str, access: Access, path: str, decision: Decision) -> PermissionNeeded:
+        return PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self._session,
+            capability=Capability.READ if access is Access.READ else Capability.WRITE,
+            command=f"{tool} {path}",
+            cwd=self._judge().cwd,
+            decision=decision,
+            choices=CHOICES,
+            operation=tool,
+            path=path,
+        )
+
+
+def _refused(path: str, decision: Decision, settlement: Settlement | None) -> FileRefused:
+    reason = decision.reasons[0]
+    return FileRefused(reason.step, path, refusal_of(decision, settlement), "", decision)

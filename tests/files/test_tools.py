@@ -1,0 +1,310 @@
+"""The file tools, through a session: what they do, and what they refuse."""
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import pinfold
+from pinfold.files import TOOLS, Access, FileTools
+from pinfold.model.errors import FileRefused
+from pinfold.model.permission import Answer, PermissionNeeded
+
+TURNS = 2_000
+
+
+class Says:
+    name = "test"
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[PermissionNeeded] = []
+
+    def __call__(self, question: PermissionNeeded) -> Answer:
+        self.asked.append(question)
+        return self.answer
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    directory = tmp_path / "outside"
+    directory.mkdir()
+    (directory / "secret").write_text("secret\n")
+    return directory
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def session(work: Path) -> Iterator[pinfold.Session]:
+    with pinfold.Session([str(work)], cwd=str(work)) as session:
+        yield session
+
+
+@pytest.fixture
+def files(session: pinfold.Session) -> FileTools:
+    return session.files
+
+
+def refusal(rule: str) -> "pytest.RaisesContext[FileRefused]":  # type: ignore[name-defined]
+    return pytest.raises(FileRefused, check=lambda error: error.rule == rule)
+
+
+def test_a_file_is_made_read_changed_moved_and_removed(work: Path) -> None:
+    yes = Says(Answer.ONCE)
+    with pinfold.Session([str(work)], cwd=str(work), approvers=[yes]) as session:
+        _use(session.files, work)
+    assert {question.operation for question in yes.asked} <= {"delete", "move"}
+
+
+def _use(files: FileTools, work: Path) -> None:
+    assert files.write("a.txt", "one\ntwo\n").created
+    assert files.write("new/and/deeper/b", "x").created
+    files.delete("new/and/deeper/b")
+    for directory in ("new/and/deeper", "new/and", "new"):
+        files.delete(directory)
+    assert not files.write("a.txt", "one\ntwo\nthree\n").created
+    files.replace("a.txt", [("two", "2"), ("three", "3")])
+    files.append("a.txt", "four\n")
+    assert files.read("a.txt").text == "one\n2\n3\nfour\n"
+    assert files.read("a.txt", first_line=2, lines=1).text == "2\n"
+    assert files.read(str(work / "a.txt")).lines == 4
+    files.move("a.txt", "b.txt")
+    assert os.listdir(work) == ["b.txt"]
+
+
+def test_blocks_are_all_or_nothing(files: FileTools, work: Path) -> None:
+    files.write("a", "x y y")
+    for blocks in ([("x", "1"), ("z", "2")], [("x", "1"), ("y", "2")], [("", "1")]):
+        with refusal("no_single_match"):
+            files.replace("a", blocks)
+    assert (work / "a").read_text() == "x y y"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "a\r\nä\r\n".encode("utf-16"),
+        "a\nä\n".encode("latin-1"),
+        b"\xef\xbb\xbfa\r\n\xc3\xa4\r\n",
+        "a\nä\n".encode(),
+    ],
+)
+def test_encoding_mark_line_ends_and_mode_stay(files: FileTools, work: Path, data: bytes) -> None:
+    path = work / "f"
+    path.write_bytes(data)
+    path.chmod(0o751)
+    files.replace("f", [("a\nä", "a\nä")])
+    assert path.read_bytes() == data
+    files.write("f", files.read("f").text)
+    assert path.read_bytes() == data
+    assert path.stat().st_mode & 0o777 == 0o751
+    assert os.listdir(work) == ["f"]
+
+
+def test_what_an_encoding_cannot_say_is_refused(files: FileTools, work: Path) -> None:
+    (work / "f").write_bytes(b"\xe4\n")
+    with refusal("encoding"):
+        files.append("f", "€")
+    assert (work / "f").read_bytes() == b"\xe4\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../outside/secret", "{outside}/secret", "link", "way/secret", "/etc/passwd", "..", "sub/../../x"],
+)
+def test_file_tools_stay_inside(files: FileTools, work: Path, outside: Path, path: str) -> None:
+    (work / "sub").mkdir()
+    (work / "link").symlink_to(outside / "secret")
+    (work / "way").symlink_to(outside)
+    path = path.format(outside=outside)
+    for use in (
+        lambda: files.read(path),
+        lambda: files.write(path, "x"),
+        lambda: files.append(path, "x"),
+        lambda: files.delete(path),
+        lambda: files.entries(path),
+        lambda: files.search("x", path),
+    ):
+        with refusal("outside"):
+            use()
+    assert (outside / "secret").read_text() == "secret\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc/self/root/etc/shadow", "/proc/self/fd/0", "/dev/fd/0", "magic", "/dev/null"]
+)
+def test_magic_links_and_devices_are_refused(files: FileTools, work: Path, path: str) -> None:
+    (work / "magic").symlink_to("/proc/self/cwd")
+    with refusal("magic_path"):
+        files.read(path)
+
+
+def test_what_is_no_file_is_refused_at_once(files: FileTools, work: Path) -> None:
+    os.mkfifo(work / "fifo")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(work / "socket"))
+        for name in ("fifo", "socket", "."):
+            with refusal("not_a_file"):
+                files.read(name)
+        with refusal("not_a_file"):
+            files.write("fifo", "x")
+
+
+def test_other_names_of_a_file_do_not_change(files: FileTools, work: Path, outside: Path) -> None:
+    os.link(outside / "secret", work / "linked")
+    uses: list[Callable[[], object]] = [
+        lambda: files.write("linked", "x"),
+        lambda: files.append("linked", "x"),
+        lambda: files.move("linked", "x"),
+    ]
+    for use in uses:
+        with refusal("hard_link"):
+            use()
+    assert (outside / "secret").read_text() == "secret\n"
+
+
+def test_links_inside_are_followed(files: FileTools, work: Path) -> None:
+    (work / "real").mkdir()
+    (work / "there").symlink_to(work / "real")
+    (work / "file").symlink_to("real/f")
+    files.write("there/f", "1")
+    assert files.read("file").text == "1"
+    files.write("file", "2")
+    assert (work / "file").is_symlink() and (work / "real/f").read_text() == "2"
+
+
+def test_hidden_files_are_not_read_nor_listed_nor_found(work: Path) -> None:
+    (work / ".pinfoldignore").write_text("secrets/\n*.key\n")
+    (work / "secrets").mkdir()
+    (work / "secrets/a").write_text("word")
+    (work / "b.key").write_text("word")
+    (work / "c").write_text("word")
+    (work / "to").symlink_to("b.key")
+    with pinfold.Session([str(work)], cwd=str(work)) as session:
+        files = session.files
+        for path in ("secrets/a", "b.key", "to"):
+            with refusal("hidden"):
+                files.read(path)
+        with refusal("hidden"):
+            files.move("b.key", "open")
+        assert [hit.path for hit in files.search("word")] == ["c"]
+        assert "b.key" not in {entry.path for entry in files.entries()} and not files.entries("secrets")
+        assert not {"secrets/a", "b.key"} & set(files.glob("**"))
+
+
+def test_a_read_only_policy_refuses_every_writer(work: Path) -> None:
+    (work / "a").write_text("x")
+    with pinfold.Session(
+        [str(work)], cwd=str(work), overrides={"sandbox": {"policy": "read-only"}}
+    ) as session:
+        files = session.files
+        uses: dict[str, Callable[[], object]] = {
+            "write": lambda: files.write("a", "y"),
+            "replace": lambda: files.replace("a", [("x", "y")]),
+            "append": lambda: files.append("a", "y"),
+            "delete": lambda: files.delete("a"),
+            "move": lambda: files.move("a", "b"),
+        }
+        assert set(uses) == {tool for tool, access in TOOLS.items() if access is not Access.READ}
+        for use in uses.values():
+            with refusal("read_only"):
+                use()
+    assert (work / "a").read_text() == "x"
+
+
+def test_a_second_project_is_reached_once_it_is_added(session: pinfold.Session, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with refusal("outside"):
+        session.files.write(str(other / "f"), "x")
+    session.add_project(str(other))
+    session.files.write(str(other / "f"), "x")
+    assert (other / "f").read_text() == "x"
+
+
+def test_a_person_is_asked_as_for_commands(work: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    (work / ".gitignore").write_text("out\n")
+    no, yes = Says(Answer.NO), Says(Answer.ONCE)
+    with pinfold.Session([str(work)], cwd=str(work), approvers=[no]) as session:
+        with refusal("git_ignored"):
+            session.files.write("out", "x")
+        session.desk.approvers = (yes,)
+        session.files.write("out", "x")
+        kinds = [entry.kind for entry in session.ledger.journal.entries(session.id)]
+    assert (work / "out").read_text() == "x"
+    assert len(no.asked) == len(yes.asked) == 1 and yes.asked[0].path == str(work / "out")
+    assert kinds.count("file") == 1 and kinds.count("refused") == 1
+
+
+def test_agents_and_git_configuration_is_protected(files: FileTools, work: Path) -> None:
+    for path in (".git/hooks/pre-commit", ".git/config"):
+        with refusal("file_protection"):
+            files.write(path, "x")
+
+
+def test_a_bad_expression_is_told_and_a_costly_one_is_cheap(files: FileTools) -> None:
+    files.write("a", "a" * 100_000)
+    assert files.search("(a+)+$")
+    with refusal("bad_pattern"):
+        files.search("(?=a)")
+
+
+def test_globs() -> None:
+    from pinfold.files.finding import matches
+
+    assert matches("**", "a") and matches("**", "a/b") and matches("**/*.py", "a.py")
+    assert matches("**/*.py", "x/y/a.py") and matches("src/**/a", "src/a") and matches("src/**", "src/x/y")
+    assert not matches("*.py", "x/a.py") and not matches("src/*", "src/x/y") and not matches("a/**/b", "a/c")
+
+
+@pytest.mark.parametrize("what", ["file", "directory"])
+def test_file_races_gain_nothing(files: FileTools, work: Path, outside: Path, what: str) -> None:
+    """A link that is swapped in, again and again, while files are read and written by its name."""
+    inside = work / "inside"
+    inside.mkdir()
+    (inside / "secret").write_text("mine\n")
+    name = work / "name"
+    targets = (inside, outside) if what == "directory" else (inside / "secret", outside / "secret")
+    path = "name/secret" if what == "directory" else "name"
+    stop = threading.Event()
+
+    def swap() -> None:
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            fresh = work / f"new{turn % 2}"
+            fresh.symlink_to(targets[turn % 2])
+            fresh.rename(name)
+
+    name.symlink_to(targets[0])
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    got: set[str] = set()
+    try:
+        for turn in range(TURNS):
+            try:
+                if turn % 2:
+                    got.add(files.read(path).text)
+                else:
+                    files.write(path, "mine\n")
+            except FileRefused as error:
+                got.add(error.rule)
+    finally:
+        stop.set()
+        swapper.join()
+    assert "mine\n" in got and "secret\n" not in got
+    assert (outside / "secret").read_text() == "secret\n"
+    assert sorted(os.listdir(outside)) == ["secret"]
