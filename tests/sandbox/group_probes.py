@@ -24,8 +24,8 @@ class Grouping(Keeping):
 
     def ask(self, request: object) -> tuple[int, int, list[socket.socket]]:
         match request:
-            case ("pen", number, tuple(operations), names):
-                request = ("pen", number, (*operations, ("group", None, None)), names)
+            case ("pen", number, tuple(operations), *rest):
+                request = ("pen", number, (*operations, ("group", None, None)), *rest)
         return super().ask(request)
 
 
