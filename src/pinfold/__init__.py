@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pinfold.model.decision import Decision, Reason, Verdict
     from pinfold.model.errors import (
         ConfinementError,
+        FileRefused,
         InternalError,
         PinfoldError,
         PolicyError,
@@ -39,6 +40,7 @@ __all__ = [
     "Event",
     "Execution",
     "Exited",
+    "FileRefused",
     "InternalError",
     "JournalError",
     "Output",
@@ -64,7 +66,7 @@ __all__ = [
 _HOMES = {
     "model.decision": ("Decision", "Reason", "Verdict"),
     "model.errors": (
-        *("ConfinementError", "InternalError", "PinfoldError", "PolicyError"),
+        *("ConfinementError", "FileRefused", "InternalError", "PinfoldError", "PolicyError"),
         *("SandboxUnavailable", "SandboxViolation"),
     ),
     "audit.journal": ("JournalError",),
