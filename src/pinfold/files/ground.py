@@ -68,9 +68,9 @@ class Ground:
             os.close(descriptor)
         self._held.clear()
 
-    def place(self, path: str, start: str) -> str:
-        """Where a path leads by the names of now, links at its end followed. It is in a held directory."""
-        led = follow(path, start)
+    def place(self, path: str, start: str, *, itself: bool = False) -> str:
+        """Where a path leads by the names of now, in a held directory; a link at its end may mean itself."""
+        led = follow(path, start, itself=itself)
         self._root_of(led, path)
         return led
 
@@ -150,8 +150,11 @@ KINDS = {
 }
 
 
-def follow(path: str, start: str) -> str:
-    """Where a path leads, by the names of now, with every link followed; the end may be absent."""
+def follow(path: str, start: str, *, itself: bool = False) -> str:
+    """Where a path leads, by the names of now, with every link followed; the end may be absent.
+
+    With `itself`, a link at its end is what is meant.
+    """
     if not path or "\0" in path:
         what = "contains a NUL character" if path else "is empty"
         raise FileRefused("malformed_path", path, f"the path {what}", "send a path")
@@ -168,6 +171,8 @@ def follow(path: str, start: str) -> str:
         led = f"{led}/{part}"
         if f"{led}/".startswith(tuple(f"{magic}/" for magic in MAGIC)):
             raise FileRefused("magic_path", path, f"{path} leads into {led}", "name the file itself")
+        if itself and not any(left):
+            break
         try:
             target = os.readlink(led)
         except OSError:

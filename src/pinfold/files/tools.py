@@ -224,7 +224,7 @@ class FileTools:
     @contextmanager
     def _spot(self, tool: str, path: str, access: Access) -> Iterator[Spot]:
         """A place once it may be used: judged where it really is, then found there again, and held."""
-        place = self._ground.place(path, self._start())
+        place = self._ground.place(path, self._start(), itself=access is Access.DELETE)
         if access is not Access.READ and place in self._ground.places:
             said = f"{path} is a project's own directory"
             raise FileRefused("root", path, said, "name something in it")
@@ -279,7 +279,8 @@ class FileTools:
 
 def _replace(spot: Spot, data: bytes, before: os.stat_result | None) -> None:
     """Puts a new file at a spot, in place of the one that was looked at, or of none."""
-    made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=spot.directory)
+    passing = f".{spot.name[:60]}.{os.urandom(6).hex()}"
+    made, is_named = _new_file(spot.directory, passing)
     try:
         view = memoryview(data)
         while view:
@@ -287,21 +288,35 @@ def _replace(spot: Spot, data: bytes, before: os.stat_result | None) -> None:
         if before is not None:
             _keep(made, before)
         os.fsync(made)
-        if before is None:
-            _name(made, spot.directory, spot.name)  # fails if somebody else has made one meanwhile
-            return
-        passing = f".{spot.name[:200]}.{os.urandom(6).hex()}"
-        _name(made, spot.directory, passing)
-        try:
-            now = spot.status()
-            if now is None or (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
-                raise OSError(errno.EAGAIN, "it was replaced by somebody else meanwhile")
-            os.rename(passing, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
-        except OSError:
-            os.unlink(passing, dir_fd=spot.directory)
-            raise
+        if not is_named:
+            linkat(AT_FDCWD, f"/proc/self/fd/{made}", spot.directory, passing, AT_SYMLINK_FOLLOW)
+            is_named = True
+        if not _is_same(spot.status(), before):
+            raise OSError(errno.EAGAIN, "somebody else was there meanwhile")
+        flags = RENAME_NOREPLACE if before is None else 0
+        renameat2(spot.directory, passing, spot.directory, spot.name, flags)
+        is_named = False
     finally:
+        if is_named:
+            os.unlink(passing, dir_fd=spot.directory)
         os.close(made)
+
+
+def _new_file(directory: int, name: str) -> tuple[int, bool]:
+    """A new file, and whether it has its name already: not every file system has files without one."""
+    flags = os.O_WRONLY | os.O_CLOEXEC
+    try:
+        return os.open(".", flags | os.O_TMPFILE, 0o666, dir_fd=directory), False
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+    return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=directory), True
+
+
+def _is_same(now: os.stat_result | None, before: os.stat_result | None) -> bool:
+    if now is None or before is None:
+        return now is before
+    return (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
 
 
 def _keep(made: int, before: os.stat_result) -> None:
@@ -309,10 +324,6 @@ def _keep(made: int, before: os.stat_result) -> None:
     if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
         os.fchown(made, before.st_uid, before.st_gid)
     os.fchmod(made, stat.S_IMODE(before.st_mode))
-
-
-def _name(made: int, directory: int, name: str) -> None:
-    linkat(AT_FDCWD, f"/proc/self/fd/{made}", directory, name, AT_SYMLINK_FOLLOW)
 
 
 def _require_one_name(status: os.stat_result, path: str) -> None:
