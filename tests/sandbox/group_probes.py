@@ -5,6 +5,8 @@ import signal
 import socket
 import sys
 
+from msgspec.structs import replace
+
 from pinfold.kernel import cgroups
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer
@@ -30,7 +32,7 @@ class Grouping(Keeping):
 
 
 def _opened(keeping: Keeping, *, works: bool = False) -> LinuxSession:
-    machine = ask_machine()._replace(cgroup=Layer(works))
+    machine = replace(ask_machine(), cgroup=Layer(works))
     return LinuxSession(keeping, machine, [os.getcwd()], None, ())
 
 

@@ -8,7 +8,6 @@ Facts about terminals that shape it:
 
 import os
 import select
-import termios
 import threading
 import time
 from collections.abc import Callable
@@ -42,6 +41,8 @@ class TerminalApprover:
             _asking.release()
 
     def _ask(self, question: PermissionNeeded, seconds: float) -> Answer | None:
+        import termios
+
         try:
             terminal = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:

@@ -3,10 +3,8 @@
 import os
 import signal
 import sys
-import termios
 import threading
 import time
-import tty
 from contextlib import suppress
 
 from pinfold.model.errors import InternalError, PinfoldError
@@ -35,6 +33,9 @@ def carried(execution: Execution) -> Exited:
 
 def on_terminal(execution: Execution) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow."""
+    import termios
+    import tty
+
     before = termios.tcgetattr(0)
     signal.signal(signal.SIGWINCH, lambda *_: _follow(execution))
     threading.Thread(target=_type, args=(execution,), daemon=True).start()

@@ -5,7 +5,6 @@ An unknown key is an error: a misspelt `deny` that is silently dropped would be 
 """
 
 import os.path
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -23,12 +22,12 @@ from pinfold.settings.keys import (
     Kind,
     Who,
 )
-from pinfold.settings.locate import Path
+from pinfold.settings.places import Path
 from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """One scalar, or one entry of a list or table, and where it was written."""
 
     value: object
