@@ -9,20 +9,21 @@ Start-up time is a feature: agents' hooks start us for each tool call. What is d
 import gc
 import os
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pinfold.model.errors import PinfoldError, PolicyError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from types import ModuleType
+    from typing import NoReturn
 
 
-class Verb(NamedTuple):
-    module: str
-    help: str
-    exits: str = ""
+class Verb:
+    def __init__(self, module: str, help: str, exits: str = "") -> None:
+        self.module = module
+        self.help = help
+        self.exits = exits
 
 
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
@@ -53,7 +54,7 @@ VERBS = {
 }
 
 
-def entry() -> NoReturn:
+def entry() -> "NoReturn":
     """The program `pinfold`."""
     gc.disable()
     if sys.argv[1:2] == ["run"]:
@@ -95,6 +96,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(name: str, verb: Verb, arguments: list[str]) -> int:
+    from importlib import import_module
+
     from pinfold.cli.parser import parser_of
 
     module = import_module(f"pinfold.cli.{verb.module}")

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import struct
-import termios
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
@@ -75,7 +74,9 @@ class PennedCommand:
 
     def resize(self, rows: int, columns: int) -> None:
         with self.pump.lock:
-            fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
+            from termios import TIOCSWINSZ
+
+            fcntl.ioctl(self._terminal(), TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
 
     def _terminal(self) -> int:
         """Preconditions: the pump's lock is held, so that it stays ours."""

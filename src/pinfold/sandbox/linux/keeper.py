@@ -129,6 +129,8 @@ class Keeper:
         with contextlib.suppress(Failed, OSError):
             self.ready.append(self.found())
             self.prepare_pen()
+            if has_message(self.control):
+                self.answer()  # the host waits for the session, and not yet for what follows
             compiled(STREAMS, watched=True)
 
     def is_prepared(self) -> bool:
@@ -229,6 +231,12 @@ class Keeper:
         if self.groups.made:
             for number in (*self.sessions, *self.pens):
                 self.close(number)
+
+
+def has_message(control: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def wait_ended(process: int) -> None:
