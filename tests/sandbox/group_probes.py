@@ -1,8 +1,8 @@
 """What holds of the cgroups of pens, limits apart; each function runs in a child."""
 
+import _socket
 import os
 import signal
-import socket
 import sys
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 class Grouping(Keeping):
     """Asks for a group that limits nothing with each pen: for which no controller is needed."""
 
-    def ask(self, request: object) -> tuple[int, int, list[socket.socket]]:
+    def ask(self, request: object) -> tuple[int, int, list[_socket.socket]]:
         match request:
             case ("pen", number, tuple(operations), names):
                 request = ("pen", number, (*operations, ("group", None, None)), names)

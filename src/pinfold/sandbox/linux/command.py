@@ -3,9 +3,9 @@
 import fcntl
 import os
 import signal
-import socket
 import struct
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,6 +17,9 @@ from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux.replies import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.pump import Pump
+
+if TYPE_CHECKING:
+    import socket
 
 
 class PennedCommand:
@@ -102,9 +105,11 @@ class PennedCommand:
         return None
 
 
-def receive_terminal(channel: socket.socket) -> int:
+def receive_terminal(channel: "socket.socket") -> int:
     """The master of the terminal that the spawner made."""
     channel.settimeout(10)
+    import socket
+
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
         raise ConfinementError("the pen gave no terminal")

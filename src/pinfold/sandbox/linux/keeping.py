@@ -1,8 +1,8 @@
 """The keeper process, as the host holds it: asked for sessions and pens, one question at a time."""
 
+import _socket
 import os
 import select
-import socket
 import sys
 from _thread import allocate_lock
 
@@ -32,19 +32,19 @@ class Keeping:
             self.pid, self.process, control = begun or birth.start_keeper()
         except OSError as error:
             raise ConfinementError(f"the keeper could not be started: {error}; nothing was run") from None
-        self.control = socket.socket(fileno=control)
+        self.control = _socket.socket(fileno=control)
 
     def require_own(self) -> None:
         """A fork of the host has our sockets too, and would take the answers to our questions."""
         if os.getpid() != self.owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
-    def ask(self, request: object) -> tuple[int, int, list[socket.socket]]:
+    def ask(self, request: object) -> tuple[int, int, list[_socket.socket]]:
         """A session or a pen: its number, its first process, and the ways to it and to a pen's warden."""
         answer, descriptors = self._exchange(request)
         match answer:
             case ("made", int(number), int(pid)):
-                return number, pid, [socket.socket(fileno=descriptor) for descriptor in descriptors]
+                return number, pid, [_socket.socket(fileno=descriptor) for descriptor in descriptors]
             case ("failed", str(why)):
                 raise ConfinementError(
                     f"no pen could be made: {why}; nothing was run; `pinfold doctor` says what is missing"
