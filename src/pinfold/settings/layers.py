@@ -5,6 +5,7 @@ An unknown key is an error: a misspelt `deny` that is silently dropped would be 
 """
 
 import os.path
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -42,6 +43,9 @@ class Entry(Struct, frozen=True):
     @property
     def layer(self) -> str:
         return self.document.layer
+
+
+_VALUE = attrgetter("value")
 
 
 class Example(Struct, frozen=True):
@@ -114,7 +118,7 @@ def _entry(layer: Layer, key: Key, value: object, path: Path, reason: str = "") 
 
 
 def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
-    if any(entry.value == before.value for before in entries):
+    if entry.value in map(_VALUE, entries):
         layer.notices.append(f"{told(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`")
     entries.append(entry)
 

@@ -33,9 +33,8 @@ from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
-from pinfold.sandbox.linux.filters import compiled, filters_of
+from pinfold.sandbox.linux.filters import compile_ahead, filters_of
 from pinfold.sandbox.linux.groups import KEEPER, Groups
-from pinfold.sandbox.seccomp import STREAMS
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -131,7 +130,7 @@ class Keeper:
             self.prepare_pen()
             if has_message(self.control):
                 self.answer()  # the host waits for the session, and not yet for what follows
-            compiled(STREAMS, watched=True)
+            compile_ahead()
 
     def is_prepared(self) -> bool:
         return self.builder is not None or self.latest is None
