@@ -3,7 +3,8 @@
 Each gets a place: `work` is its workspace, `tmp` may be written too, nothing else of the place may. Whoever
 can be kept ready between commands is, as an agent would keep it: pinfold by a `Session`, sandlock and srt by
 their own libraries (`drivers/`). bwrap and codex keep nothing: a start of theirs is part of each figure.
-codex is called by its native program where npm brought one, which spares it the start of Node.
+codex is called by its native program where npm brought one, which spares it the start of Node; but started
+cold, by the command that npm installs, as its user starts it, and as srt is.
 """
 
 import glob
@@ -214,6 +215,13 @@ def codex_words(program: str, place: Place) -> list[str]:
     return [program, "sandbox", "-P", ":workspace", "-C", place.work, "--"]
 
 
+def codex_cold(program: str, place: Place) -> list[str]:
+    """By the command that npm installs beside the native program, which is a launcher in Node."""
+    top, within, _ = program.partition("/node_modules/")
+    launcher = f"{top}/node_modules/.bin/codex"
+    return codex_words(launcher if within and os.path.exists(launcher) else program, place)
+
+
 def srt_settings(place: Place) -> str:
     path = f"{place.top}/srt.json"
     with open(path, "w") as file:
@@ -283,7 +291,7 @@ CONTENDERS = (
         find("node_modules/@openai/codex-*/vendor/*/bin/codex", "node_modules/.bin/codex", "codex"),
         version_of("--version"),
         lambda program, place: OneShots(codex_words(program, place), place),
-        codex_words,
+        codex_cold,
     ),
     Contender(
         "srt",

@@ -31,7 +31,16 @@ LINES = (
 PINFOLD = str(Path(sys.executable).with_name("pinfold"))
 AIMS = {"seen": 0.3, "new": 1.5, "cold": 6.0}
 # On this path these would be paid for by every hook of every tool call.
-NEVER_IMPORTED = ("rich", "asyncio", "http", "subprocess", "dataclasses", "inspect", "pathlib")
+NEVER_IMPORTED = (
+    *("rich", "asyncio", "http", "subprocess", "dataclasses", "inspect", "pathlib", "typing_extensions"),
+    *("uuid", "platform", "decimal", "gettext", "locale", "textwrap", "termios"),
+)
+PROGRAM = """
+import os, sys
+os._exit = lambda code: print(*sys.modules) or sys.exit(code % 10)
+from pinfold.cli import entry
+entry()
+"""
 
 
 def median_ms(work: Callable[[int], object], rounds: int, pause: float = 0.0) -> float:
@@ -53,13 +62,8 @@ def started(*command: str) -> Callable[[int], object]:
 
 
 def imported_by_check() -> list[str]:
-    code = (
-        "import sys; sys.argv = ['pinfold', 'check', 'ls']\n"
-        "from pinfold.cli import main; main()\n"
-        "print(*sys.modules)"
-    )
     output = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-c", PROGRAM, "check", "ls"], capture_output=True, text=True, check=False
     ).stdout
     return [name for name in NEVER_IMPORTED if name in output.split()]
 

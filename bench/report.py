@@ -127,7 +127,7 @@ def as_page(report: Report) -> str:
         *(f"- {note}" for note in report.notes),
         "- pinfold, sandlock and srt are kept ready between commands, the last two by their own libraries.",
         "  bwrap and codex keep nothing, so each command pays their start; codex is its native program,",
-        "  without Node.",
+        "  without Node, but where it is started cold: there, like srt, the command that npm installs.",
         "- The fences differ in what they hold: a ratio is the price of one, not its worth. Each ran a",
         "  command and refused it a write outside of its workspace before it was timed.",
         "",

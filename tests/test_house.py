@@ -37,8 +37,8 @@ STARTS_PROCESSES = {
     "sandbox/gatehouse.py",
     "sandbox/none.py",
     "sandbox/linux/assembly.py",
+    "sandbox/linux/birth.py",
     "sandbox/linux/keeper.py",
-    "sandbox/linux/keeping.py",
     "sandbox/linux/spawner.py",
 }
 

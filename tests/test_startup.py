@@ -1,16 +1,35 @@
-"""What a cold start may not pay for. Figures are `bench/decide.py`'s business."""
+"""What a cold start may not pay for. Figures are `bench/decide.py`'s and `bench/peers.py`'s business."""
 
 import subprocess
 import sys
 
 import pytest
-from bench.decide import NEVER_IMPORTED
+from bench.decide import NEVER_IMPORTED, PROGRAM
+
+
+def imported(*words: str) -> set[str]:
+    """Every module that the program has loaded when it ends."""
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, *words], capture_output=True, text=True, check=True
+    )
+    return set(run.stdout.split())
 
 
 @pytest.mark.parametrize("line", ["ls", "cd src && npm test", 'for f in *.py; do echo "$f"; done'])
 def test_check_imports_nothing_heavy(line: str) -> None:
-    code = "import sys; from pinfold.cli import main; main(sys.argv[1:]); print(*sys.modules)"
-    run = subprocess.run(
-        [sys.executable, "-I", "-c", code, "check", line], capture_output=True, text=True, check=True
-    )
-    assert not set(NEVER_IMPORTED) & set(run.stdout.split())
+    assert not set(NEVER_IMPORTED) & imported("check", line)
+
+
+def test_run_imports_nothing_heavy() -> None:
+    assert not set(NEVER_IMPORTED) & imported("run", "--", "true")
+
+
+def test_what_had_a_stand_in_is_itself_to_whoever_asks_later() -> None:
+    code = """
+from pinfold.cli.light import load_light
+load_light()
+import argparse, datetime, decimal, gettext, msgspec, uuid
+assert uuid.uuid4() and decimal.Decimal(1) and datetime.datetime.now() and gettext.translation
+assert msgspec.json.decode(b'"2026-01-01"', type=datetime.date) == datetime.date(2026, 1, 1)
+"""
+    subprocess.run([sys.executable, "-I", "-c", code], check=True)

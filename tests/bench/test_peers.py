@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.contenders import CONTENDERS, ContenderError, OneShots, Place, require_fence
+from bench.contenders import CONTENDERS, ContenderError, OneShots, Place, codex_cold, require_fence
 from bench.report import Outcome, Report, as_page, as_picture
 from bench.works import WORKS
 
@@ -24,6 +24,16 @@ def test_no_fence_at_all_is_found_out(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with pytest.raises(ContenderError, match="outside of its workspace"):
         require_fence(OneShots([], place), place)
+
+
+def test_codex_is_started_cold_by_the_command_that_npm_installs(tmp_path: Path) -> None:
+    place, modules = Place(str(tmp_path)), tmp_path / "node_modules"
+    native = str(modules / "@openai/codex-linux-x64/vendor/x86_64/bin/codex")
+    assert codex_cold(native, place)[0] == native
+    (modules / ".bin").mkdir(parents=True)
+    (modules / ".bin/codex").touch()
+    assert codex_cold(native, place)[0] == str(modules / ".bin/codex")
+    assert codex_cold("/usr/bin/codex", place)[0] == "/usr/bin/codex"
 
 
 def test_a_ratio_counts_the_rounds_that_both_took() -> None:

@@ -1,9 +1,11 @@
 """What holds of the cgroups of pens, limits apart; each function runs in a child."""
 
+import _socket
 import os
 import signal
-import socket
 import sys
+
+from msgspec.structs import replace
 
 from pinfold.kernel import cgroups
 from pinfold.model.errors import ConfinementError
@@ -22,7 +24,7 @@ POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 class Grouping(Keeping):
     """Asks for a group that limits nothing with each pen: for which no controller is needed."""
 
-    def ask(self, request: object) -> tuple[int, int, list[socket.socket]]:
+    def ask(self, request: object) -> tuple[int, int, list[_socket.socket]]:
         match request:
             case ("pen", number, tuple(operations), *rest):
                 request = ("pen", number, (*operations, ("group", None, None)), *rest)
@@ -30,7 +32,7 @@ class Grouping(Keeping):
 
 
 def _opened(keeping: Keeping, *, works: bool = False) -> LinuxSession:
-    machine = ask_machine()._replace(cgroup=Layer(works))
+    machine = replace(ask_machine(), cgroup=Layer(works))
     return LinuxSession(keeping, machine, [os.getcwd()], None, ())
 
 

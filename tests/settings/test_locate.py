@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinfold.settings.edit import quoted
-from pinfold.settings.locate import Path, locate
+from pinfold.settings.locate import locate
+from pinfold.settings.places import Path
 
 CASES = [
     # keys
@@ -43,7 +44,8 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "path", "place"), CASES)
 def test_places(text: str, path: Path, place: tuple[int, int, int]) -> None:
-    assert locate(text).values[path][:3] == place
+    found = locate(text).values[path]
+    assert (found.line, found.column, found.length) == place
 
 
 def leaves(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:

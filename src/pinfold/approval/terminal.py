@@ -10,7 +10,6 @@ Facts about terminals that shape it:
 
 import os
 import select
-import termios
 import threading
 import time
 from _thread import allocate_lock
@@ -61,6 +60,8 @@ class TerminalApprover:
             os.close(terminal)
 
     def _put(self, terminal: int, question: PermissionNeeded, seconds: float) -> Answer:
+        import termios
+
         what = "let it connect" if question.capability is Capability.CONNECT else "run it"
         _write(terminal, "\n".join([*self._tell(question), "", ""]))
         termios.tcflush(terminal, termios.TCIFLUSH)
@@ -74,6 +75,8 @@ class TerminalApprover:
 @contextmanager
 def _lines(terminal: int) -> Iterator[None]:
     """What is typed is seen and comes by lines, whatever the terminal's mode was; then it is that again."""
+    import termios
+
     before = termios.tcgetattr(terminal)
     asking = [*before]
     asking[_INPUT] |= termios.ICRNL

@@ -1,28 +1,29 @@
 """The command line: a module a verb, and nothing loaded but the verb that was asked for.
 
 Start-up time is a feature: agents' hooks start us for each tool call. What is done for it here:
-- msgspec looks for `typing_extensions` before `typing`, and where it is installed that costs 15 ms and
-  brings nothing we use; so it is hidden from msgspec, and from nobody else.
+- argparse and msgspec are loaded without what they bring along for others (`light`).
 - Nothing that a verb makes on its way is worth a garbage collection before it ends.
-- `run` wants a fence, which makes itself ready on another core meanwhile.
-- argparse asks for the terminal's width at each argument, by way of `shutil`, unless told a width.
+- `run` wants a fence, which makes itself ready on another core meanwhile: it is started before all else.
 """
 
 import gc
 import os
 import sys
-from argparse import ArgumentParser, HelpFormatter, Namespace
-from importlib import import_module
-from types import ModuleType
-from typing import NamedTuple, NoReturn
 
 from pinfold.model.errors import PinfoldError, PolicyError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from types import ModuleType
+    from typing import NoReturn
 
-class Verb(NamedTuple):
-    module: str
-    help: str
-    exits: str = ""
+
+class Verb:
+    def __init__(self, module: str, help: str, exits: str = "") -> None:
+        self.module = module
+        self.help = help
+        self.exits = exits
 
 
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
@@ -53,13 +54,16 @@ VERBS = {
 }
 
 
-def entry() -> NoReturn:
+def entry() -> "NoReturn":
     """The program `pinfold`."""
     gc.disable()
     if sys.argv[1:2] == ["run"]:
         from pinfold.session.early import prepare_fence
 
         prepare_fence()
+    from pinfold.cli.light import load_light
+
+    load_light()
     try:
         code = main()
         _flush()
@@ -91,24 +95,13 @@ def main(argv: list[str] | None = None) -> int:
     return _run(arguments[0], verb, arguments[1:])
 
 
-def _load_msgspec() -> None:
-    if "typing_extensions" not in sys.modules:
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-        import msgspec  # noqa: F401
-
-        del sys.modules["typing_extensions"]
-
-
 def _run(name: str, verb: Verb, arguments: list[str]) -> int:
-    _load_msgspec()
+    from importlib import import_module
+
+    from pinfold.cli.parser import parser_of
+
     module = import_module(f"pinfold.cli.{verb.module}")
-    parser = ArgumentParser(
-        prog=f"pinfold {name}",
-        description=verb.help,
-        epilog=verb.exits,
-        allow_abbrev=False,
-        formatter_class=_Help,
-    )
+    parser = parser_of(name, verb.help, verb.exits)
     module.configure(parser)
     try:
         code = _told(module, parser.parse_args(arguments), as_json="--json" in arguments)
@@ -124,7 +117,7 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
         return FAILED
 
 
-def _told(module: ModuleType, args: Namespace, *, as_json: bool) -> int:
+def _told(module: "ModuleType", args: "Namespace", *, as_json: bool) -> int:
     try:
         return int(module.run(args))
     except PolicyError as error:
@@ -147,12 +140,6 @@ def _complain(message: str) -> None:
         print(f"pinfold: {message}", file=sys.stderr)
     except OSError:
         return
-
-
-class _Help(HelpFormatter):
-    def __init__(self, prog: str) -> None:
-        asked = {"-h", "--help"} & set(sys.argv)
-        super().__init__(prog, width=None if asked else 100)
 
 
 def _overview() -> str:

@@ -4,6 +4,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from pinfold.cli.common import add_common, here, print_json, project_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.visible import visible
@@ -48,7 +50,7 @@ def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
         "enforcement": diagnosis.enforcement,
         "layers": diagnosis.standings,
         "narrower": diagnosis.narrower or None,
-        "machine": diagnosis.machine._asdict(),
+        "machine": asdict(diagnosis.machine),
     }
 
 

@@ -4,10 +4,8 @@ import os
 import select
 import signal
 import sys
-import termios
 import threading
 import time
-import tty
 from _thread import LockType
 from contextlib import suppress
 
@@ -40,6 +38,9 @@ def on_terminal(execution: Execution, turn: LockType) -> Exited:
 
     `turn` is held while keys are read; who holds it has them.
     """
+    import termios
+    import tty
+
     before = termios.tcgetattr(0)
     signal.signal(signal.SIGWINCH, lambda *_: _follow(execution))
     threading.Thread(target=_type, args=(execution, turn), daemon=True).start()

@@ -3,10 +3,10 @@
 Plain tuples, since the processes that ask the kernel have nothing but the standard library.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 
-class Layer(NamedTuple):
+class Layer(Struct, frozen=True, array_like=True):
     """One thing the kernel may do for us."""
 
     works: bool
@@ -14,7 +14,7 @@ class Layer(NamedTuple):
     """Why it does not, in the kernel's words where it spoke."""
 
 
-class Machine(NamedTuple):
+class Machine(Struct, frozen=True):
     """What this kernel did for this user when it was asked."""
 
     release: str

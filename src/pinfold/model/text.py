@@ -1,16 +1,16 @@
 """Where something stands: in a command line, or in a settings file."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True, array_like=True):
     """A stretch of a command line, in characters: `text[start:end]`."""
 
     start: int
     end: int
 
 
-class Origin(NamedTuple):
+class Origin(Struct, frozen=True, array_like=True):
     """Where a setting was written."""
 
     layer: str

@@ -2,8 +2,8 @@
 
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.decision import Widening
@@ -25,7 +25,7 @@ class _Exclusion(IntEnum):
     YES = 2
 
 
-class Effective(NamedTuple):
+class Effective(Struct, frozen=True):
     policy: SandboxPolicy
     widening: tuple[Widening, ...]
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore, Within, united
@@ -16,7 +17,7 @@ renaming directories one by one a command can make longer ones, where nothing co
 ELSEWHERE = ("pinfold elsewhere", "pinfold elsewhere/and/deeper")
 
 
-class _Entries(NamedTuple):
+class _Entries(Struct, frozen=True):
     """A policy's hidden entries, made ready for many questions."""
 
     paths: frozenset[str]

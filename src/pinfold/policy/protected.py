@@ -12,6 +12,7 @@ from posixpath import dirname, join
 from msgspec import Struct
 
 from pinfold.model.names import NameMatcher, NameRule
+from pinfold.model.tables import load_table
 from pinfold.policy.paths import normalised
 
 OWN = "your settings protect it"
@@ -45,12 +46,9 @@ class _Data(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def protected_names() -> tuple[ProtectedName, ...]:
-    from tomllib import load
-
     from msgspec import convert
 
-    with open(join(dirname(__file__), "data", "protected.toml"), "rb") as file:
-        return convert(load(file), _Data).protected
+    return convert(load_table(join(dirname(__file__), "data", "protected.toml")), _Data).protected
 
 
 def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) -> ProtectedName | None:

@@ -3,8 +3,7 @@
 It may import every package of the middle row; none of them imports it.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pinfold.session.session import Session
 

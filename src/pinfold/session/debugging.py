@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from msgspec import Raw
+from msgspec.structs import asdict
 
 from pinfold.audit.debug import DebugOutput
 from pinfold.audit.journal import storable
@@ -42,7 +43,7 @@ class Debugging:
             "cwd": storable(self.request.cwd),
             "enforced": bool(plan),
         }
-        self.output.log({**told, **end._asdict()})
+        self.output.log({**told, **asdict(end)})
         self.output.run(
             entry,
             {
@@ -50,6 +51,6 @@ class Debugging:
                 "policy": Raw(to_json(self.policy).encode()),
                 "converted": to_executor(self.policy),
                 "plan": storable(plan).splitlines(),
-                "end": end._asdict(),
+                "end": asdict(end),
             },
         )

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from time import monotonic
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.policy import IgnoreMapping
 from pinfold.settings.files import mark, read_text
@@ -154,7 +155,7 @@ def _mapping(paths: dict[str, list[str]]) -> IgnoreMapping:
     return mapping_of(texts)
 
 
-class _Walk(NamedTuple):
+class _Walk(Struct, frozen=True):
     found: list[str]
     """Directories that have an ignore file."""
     whole: bool

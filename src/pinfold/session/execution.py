@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
@@ -16,7 +17,7 @@ from pinfold.session.result import Result, refusal_of
 Ended = Callable[["End"], None]
 
 
-class End(NamedTuple):
+class End(Struct, frozen=True):
     """What is journaled of the end of a command."""
 
     exit_code: int | None

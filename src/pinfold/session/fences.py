@@ -12,7 +12,6 @@ from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Backend, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
-from pinfold.sandbox.none import NoBackend
 from pinfold.session.lookout import Lookout
 from pinfold.session.survey import Surveyor
 
@@ -93,6 +92,8 @@ class Fences:
     def unfenced(self) -> Pens:
         with self._lock:
             if self._unfenced is None:
+                from pinfold.sandbox.none import NoBackend
+
                 self._unfenced = NoBackend().open_session(self._roots)
             return self._unfenced
 

@@ -16,7 +16,8 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.git_config import parse_config
@@ -77,7 +78,7 @@ MOST_DIRECTORIES = 20_000
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
 
 
-class Repository(NamedTuple):
+class Repository(Struct, frozen=True):
     top: str
     """The working tree's top directory; a bare repository's own."""
     directory: str

@@ -15,7 +15,8 @@ is opened, and of a shared directory only what a commit needs.
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.git_config import parse_config
 from pinfold.model.names import GIT, NESTS, NameRule
@@ -29,7 +30,7 @@ ALTERNATES = "objects/info/alternates"
 ELSEWHERE = "it belongs to another working tree"
 
 
-class Elsewhere(NamedTuple):
+class Elsewhere(Struct, frozen=True):
     """What comes of one `.git` that is no directory."""
 
     writable: tuple[str, ...] = ()

@@ -5,8 +5,8 @@ import sys
 from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 import pinfold
@@ -31,7 +31,7 @@ from pinfold.shell.shape import shape
 MOST_ANSWERS = 1024
 
 
-class Talk(NamedTuple):
+class Talk(Struct, frozen=True):
     """Whose work this is, as hooks are told."""
 
     conversation: str = ""
@@ -39,7 +39,7 @@ class Talk(NamedTuple):
     model: str = ""
 
 
-class _Answer(NamedTuple):
+class _Answer(Struct, frozen=True):
     """A decision that no look at the disk went into: it stands as long as what it was made of."""
 
     settings: Settings

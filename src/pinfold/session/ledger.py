@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import asdict
+
 from pinfold.audit.journal import Journal, JournalError
 from pinfold.model.decision import Decision
 from pinfold.model.permission import Settlement
@@ -76,7 +78,7 @@ class Ledger:
         return self.journal.append(self.session, "file" if allowed else "refused", data)
 
     def after(self, entry: int, end: End) -> None:
-        told = end._asdict()
+        told = asdict(end)
         if not end.violations:
             del told["violations"]
         self._try("end", told, entry)

@@ -171,6 +171,7 @@ class Session:
         self._require_open()
         require_texts(environment)
         command = as_command(request, cwd, timeout)
+        _ = self.ledger  # opened while the fence still makes itself ready
         decision, settlement = self._settled(command, self._decided(command))
         allowed = is_allowed(decision, settlement)
         entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)

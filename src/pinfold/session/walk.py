@@ -17,7 +17,9 @@ would break a workspace without a word.
 
 import os
 import time
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
@@ -34,7 +36,7 @@ BARE = frozenset(("HEAD", "objects", "refs"))
 Mark = tuple[int, int, int]
 
 
-class Step(NamedTuple):
+class Step(Struct, frozen=True):
     """A directory that is yet to be looked at."""
 
     path: str
@@ -45,7 +47,7 @@ class Step(NamedTuple):
     """Whether only what these names meet counts."""
 
 
-class Seen(NamedTuple):
+class Seen(Struct, frozen=True):
     """What a directory held."""
 
     mark: Mark | None
@@ -122,7 +124,7 @@ class Walk:
             listed = list(entries)
         names = [entry.name for entry in listed]
         if not step.inside_git and step.names and BARE.issubset(names):
-            return self._noted(step, mark, listed, self.hiding.within(step.path))._replace(is_bare=True)
+            return replace(self._noted(step, mark, listed, self.hiding.within(step.path)), is_bare=True)
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
         noted = (
@@ -187,7 +189,7 @@ class Walk:
                 below.append(Step(entry.path, {}, inside_git))
         elif is_directory:
             only = step.only_named or (step.inside_git and folded(entry.name) in CONTENT_OF_GIT)
-            below.append(self._step(entry.path, inside_git)._replace(only_named=only))
+            below.append(replace(self._step(entry.path, inside_git), only_named=only))
         elif entry.is_symlink():
             # What the host finds by that link, now or once somebody has made it.
             protected += ["/".join((entry.path, *match.rest)) for match in met]

@@ -9,7 +9,8 @@ from typing import Any
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.visible import is_invisible
-from pinfold.settings.locate import Path, Places, locate
+from pinfold.settings.locate import locate
+from pinfold.settings.places import Path, Places
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 

@@ -5,7 +5,7 @@ An unknown key is an error: a misspelt `deny` that is silently dropped would be 
 """
 
 import os.path
-from typing import NamedTuple
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -23,12 +23,12 @@ from pinfold.settings.keys import (
     Kind,
     Who,
 )
-from pinfold.settings.locate import Path
+from pinfold.settings.places import Path
 from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """One scalar, or one entry of a list or table, and where it was written."""
 
     value: object
@@ -43,6 +43,9 @@ class Entry(NamedTuple):
     @property
     def layer(self) -> str:
         return self.document.layer
+
+
+_VALUE = attrgetter("value")
 
 
 class Example(Struct, frozen=True):
@@ -115,7 +118,7 @@ def _entry(layer: Layer, key: Key, value: object, path: Path, reason: str = "") 
 
 
 def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
-    if any(entry.value == before.value for before in entries):
+    if entry.value in map(_VALUE, entries):
         layer.notices.append(f"{told(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`")
     entries.append(entry)
 

@@ -11,33 +11,8 @@ begin with `x` mean its last element.
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple, TypeAlias
 
-Path: TypeAlias = tuple[str | int, ...]
-
-
-class Place(NamedTuple):
-    """A stretch of the text; lines and columns count from 1."""
-
-    line: int
-    column: int
-    length: int
-    start: int
-    """Its first character, counted from 0 through the whole text."""
-
-    @property
-    def end(self) -> int:
-        return self.start + self.length
-
-
-class Places(NamedTuple):
-    values: dict[Path, Place]
-    """Every value, array elements and whole arrays included; not tables opened by a header."""
-    keys: dict[Path, Place]
-    """The key (its last part, where it is dotted) of each value, and the header of each table."""
-    ends: dict[Path, int]
-    """For a table with a header, `()` for the top: where its last own line ends."""
-
+from pinfold.settings.places import Path, Place, Places
 
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _BLANKS = re.compile(r"[ \t]*")

@@ -7,7 +7,6 @@ environment of an agent would otherwise be the administrator.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -124,7 +123,7 @@ def managed_files(sources: Sources) -> tuple[str, ...]:
     return ((sources.managed,) if sources.managed else ()) + extra
 
 
-class Source(NamedTuple):
+class Source(Struct, frozen=True):
     """One place that may hold a layer."""
 
     name: str

@@ -4,12 +4,11 @@ Turns every way a text can be broken into one `PolicyError`. Knows no keys and o
 """
 
 import re
-import tomllib
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.text import Origin
 from pinfold.model.visible import is_invisible, visible
-from pinfold.settings.locate import Path, Place, Places, locate
+from pinfold.settings.places import Path, Place, Places
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
@@ -41,6 +40,8 @@ class Document:
     @property
     def places(self) -> Places:
         if self._places is None:
+            from pinfold.settings.locate import locate
+
             self._places = locate(self.text)
         return self._places
 
@@ -71,6 +72,8 @@ class Document:
 
 def parse(layer: str, file: str, text: str, root: str = "") -> Document:
     """The document in `text`, or a `PolicyError` that shows where it breaks."""
+    import tomllib  # where there is a text: it costs start-up
+
     try:
         return Document(layer, file, text, tomllib.loads(text), root)
     except tomllib.TOMLDecodeError as error:

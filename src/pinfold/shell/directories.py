@@ -4,7 +4,8 @@ Pure: a set of ways in, the sets of ways after success and after failure out. `N
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.script import Computed, Glob, Home, Word
 from pinfold.model.text import Span
@@ -17,7 +18,7 @@ _HOME = Word("~", Span(0, 0), (Home(),))
 MOVERS = frozenset(("cd", "pushd", "popd", "source", "."))
 
 
-class After(NamedTuple):
+class After(Struct, frozen=True):
     """The ways after a command that succeeded, and after one that failed."""
 
     ok: Places

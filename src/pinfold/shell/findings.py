@@ -4,7 +4,7 @@ A line is walked again while a pass learns something that changes how its start 
 function defined later, a variable assigned inside of an `eval`. `LineFacts` only ever grow, so this ends.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from pinfold.model.script import Command, Unknown, Word
 from pinfold.model.text import Span
@@ -13,7 +13,7 @@ Places = tuple[tuple[Word, ...], ...] | None
 """Where a command may run: see `Command.directories`. Empty means that it is never reached."""
 
 
-class LineFacts(NamedTuple):
+class LineFacts(Struct, frozen=True):
     """True of the line as a whole, wherever in it they come from."""
 
     assigned: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class LineFacts(NamedTuple):
         return name in self.looped and not unsure
 
 
-class Nested(NamedTuple):
+class Nested(Struct, frozen=True):
     """Shell text found inside of a line."""
 
     text: str
@@ -51,7 +51,7 @@ class Nested(NamedTuple):
     is_alias: bool = False
 
 
-class Problem(NamedTuple):
+class Problem(Struct, frozen=True):
     """Why a part of the line is not among what was found."""
 
     why: str

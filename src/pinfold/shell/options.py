@@ -7,7 +7,8 @@ is decided by `effects` and `unwrap`.
 """
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.model.script import Computed, Glob, Text, Variable, Word
 from pinfold.model.text import Span
@@ -17,7 +18,7 @@ NUMBER = re.compile(r"-[0-9]+")
 UNLISTED = Option()
 
 
-class Given(NamedTuple):
+class Given(Struct, frozen=True):
     """An option as it was given."""
 
     names: tuple[str, ...]
@@ -34,13 +35,13 @@ class Given(NamedTuple):
         return self.names[0]
 
 
-class Arguments(NamedTuple):
+class Arguments(Struct, frozen=True):
     given: tuple[Given, ...]
     operands: tuple[Word, ...]
     doubts: tuple[Word, ...]
 
 
-class Stage(NamedTuple):
+class Stage(Struct, frozen=True):
     """One of a command's names, program or subcommand, with the words that are its own."""
 
     chart: Chart

@@ -21,7 +21,7 @@ from pinfold.model.script import Command, Computed, Script, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
-from pinfold.shell.findings import Findings, LineFacts, Nested, Places
+from pinfold.shell.findings import Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.prefix import Reading, Tree, read_lines
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
 from pinfold.shell.source import Source
@@ -90,8 +90,8 @@ class _Line:
         if len(text) > MAX_CHARACTERS:
             return Script(text, problem=f"longer than {MAX_CHARACTERS:,} characters")
         findings = self.passes()
-        why, span = findings.problem or ("", None)
-        return Script(text, tuple(findings.commands), tuple(findings.unknowns), why, span)
+        problem = findings.problem or Problem("")
+        return Script(text, tuple(findings.commands), tuple(findings.unknowns), problem.why, problem.span)
 
     def passes(self) -> Findings:
         facts = LineFacts()
@@ -172,9 +172,9 @@ class _Pass:
             self.findings.unknown("control character", within or Span(at, at + 1))
         if not text.strip(" \t\n"):
             return None
-        start, tree, trouble = self.line.reading(text)
+        reading = self.line.reading(text)
         try:
-            walk(tree, Source(start, within), places, via, self.findings)
+            walk(reading.tree, Source(reading.text, within), places, via, self.findings)
         except RecursionError:
             self.findings.unreadable("nested too deeply")
         if is_alias and self.findings.commands:
@@ -184,8 +184,8 @@ class _Pass:
         # What a text starts stands where the command stood that holds the text.
         self.waiting.extendleft(reversed(self.findings.commands))
         self.findings.commands = []
-        divergence = find_divergence(text, tree)
-        return SyntaxTrouble(*divergence) if divergence is not None else trouble
+        divergence = find_divergence(text, reading.tree)
+        return SyntaxTrouble(*divergence) if divergence is not None else reading.trouble
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)

@@ -14,7 +14,9 @@ too. The trouble says that what follows is unknown.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from pinfold.shell.shfmt import Trouble
 
@@ -24,7 +26,7 @@ _ONE_BY_ONE = 16
 """After so many tries the start is halved each time, so that the first lines are reached in any case."""
 
 
-class Reading(NamedTuple):
+class Reading(Struct, frozen=True):
     text: str
     """The start of the text that `tree` is made of; the whole text if there is no trouble."""
     tree: Tree

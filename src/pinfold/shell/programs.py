@@ -9,12 +9,13 @@ and `unwrap`. Nothing here knows a command.
 import os
 import re
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from pinfold.model.script import Trait
+from pinfold.model.tables import load_table
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
 
@@ -305,18 +306,11 @@ def _load(name: str) -> Chart:
 
 
 def _program(name: str) -> Program:
-    program = msgspec.convert(_read(_file(name)), Program)
+    program = msgspec.convert(load_table(_file(name)), Program)
     if not program.same_as:
         return program
-    other = msgspec.convert(_read(_file(program.same_as)), Program)
+    other = msgspec.convert(load_table(_file(program.same_as)), Program)
     return msgspec.structs.replace(other, traits=program.traits or other.traits)
-
-
-def _read(file: str) -> dict[str, Any]:
-    import tomllib  # 3 ms that a line of remembered programs need not pay
-
-    with open(file, "rb") as stream:
-        return tomllib.load(stream)
 
 
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -329,7 +323,7 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return msgspec.convert(_read(os.path.join(DATA, "environment.toml")), Environment)
+    return msgspec.convert(load_table(os.path.join(DATA, "environment.toml")), Environment)
 
 
 def harmless_variable(name: str) -> bool:

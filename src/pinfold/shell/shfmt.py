@@ -21,7 +21,9 @@ import select
 import signal
 import sys
 import time
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pinfold.model.errors import PinfoldError
 
@@ -58,7 +60,7 @@ class NoAnswer(ParserTrouble):
     """The process died before it said anything: worth one more try with a fresh one."""
 
 
-class Process(NamedTuple):
+class Process(Struct, frozen=True):
     pid: int
     stdin: int
     stdout: int
@@ -202,7 +204,7 @@ def ask(process: Process, data: bytes, ended: list[Process]) -> bytes:
     deadline = time.monotonic() + TIMEOUT
     try:
         _write(process.stdin, data, deadline)
-        stdin, process = process.stdin, process._replace(stdin=-1)
+        stdin, process = process.stdin, replace(process, stdin=-1)
         os.close(stdin)
         answer = _read(process.stdout, deadline)
     except BaseException:

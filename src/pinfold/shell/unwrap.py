@@ -9,8 +9,8 @@ No program is known by name here; `data/` says how each one starts others.
 """
 
 import re
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Part, Text, Trait, Unknown, Word
@@ -32,7 +32,7 @@ STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 NOTHING = Runs()
 
 
-class ShellText(NamedTuple):
+class ShellText(Struct, frozen=True):
     """A text that a shell will run."""
 
     text: str
@@ -40,7 +40,7 @@ class ShellText(NamedTuple):
     via: tuple[str, ...]
 
 
-class Unwrapped(NamedTuple):
+class Unwrapped(Struct, frozen=True):
     command: Command
     inner: tuple[Command, ...] = ()
     texts: tuple[ShellText, ...] = ()
@@ -93,7 +93,7 @@ def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
         words = arguments.operands[1:]
         if (canonical := here.canonical(name)) != name:
             named = literal_word(canonical, arguments.operands[0].span)
-            stages[-1] = Stage(here, arguments._replace(operands=(named, *words)))
+            stages[-1] = Stage(here, replace(arguments, operands=(named, *words)))
             name = canonical
         child = here.child(name)
         here = child if child is not None else here.stranger(name)

@@ -8,7 +8,9 @@ That is bash's own order, so `{~,x}/a` and `"["a]` come out as in bash.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from pinfold.model.script import Computed, Glob, Home, Part, Text, Variable, Word
 from pinfold.model.text import Span
@@ -33,7 +35,7 @@ class UnknownNode(Exception):  # noqa: N818
     """A kind of node this package does not know: the line counts as not parsed."""
 
 
-class Scope(NamedTuple):
+class Scope(Struct, frozen=True):
     """What the reading of a word depends on beside the word."""
 
     source: Source

@@ -15,14 +15,19 @@ fed by an enemy. So it is read only from those whom no command can write into or
   Commands of the session's other pens cannot look into one that begins: it is not in their Landlock domain.
 Nobody reads a value from either of them again. A spawner shares its uid with hostile commands: what it says
 of them is a fixed `struct`, in pipes of their own.
+
+`socket` itself is left to those who want more than its methods: it costs a cold start 3 ms, by its enums.
 """
 
+import _socket
 import array
 import marshal
 import os
-import socket
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import socket
 
 LARGE = 1 << 16
 MOST = 8
@@ -35,11 +40,13 @@ class Closed(Exception):  # noqa: N818
     """The other side is gone."""
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
+def pair() -> "tuple[socket.socket, socket.socket]":
+    import socket
+
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
 
 
-def send(channel: socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
+def send(channel: _socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
     """Sends a value of plain types, with copies of descriptors."""
     data = marshal.dumps(value)  # type: ignore[arg-type]  # plain by contract
     if len(data) < LARGE:
@@ -53,32 +60,32 @@ def send(channel: socket.socket, value: object, descriptors: tuple[int, ...] = (
         os.close(memory)
 
 
-def _send(channel: socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+def _send(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     try:
-        channel.sendmsg([data], rights, socket.MSG_NOSIGNAL)
+        channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
     except (BrokenPipeError, ConnectionResetError):
         raise Closed from None
 
 
-def receive_bytes(channel: socket.socket, size: int) -> tuple[bytes, list[int]]:
+def receive_bytes(channel: _socket.socket, size: int) -> tuple[bytes, list[int]]:
     """The next message as it is, and its descriptors, close-on-exec."""
     data, descriptors, _ = _receive(channel, size)
     return data, descriptors
 
 
-def _receive(channel: socket.socket, size: int) -> tuple[bytes, list[int], int]:
+def _receive(channel: _socket.socket, size: int) -> tuple[bytes, list[int], int]:
     found = array.array("i")
     sender = 0
-    room = socket.CMSG_SPACE(MOST * found.itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
+    room = _socket.CMSG_SPACE(MOST * found.itemsize) + _socket.CMSG_SPACE(_CREDENTIALS.size)
     try:
-        data, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+        data, rights, _, _ = channel.recvmsg(size, room, _socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
-        data, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+        data, rights, _, _ = channel.recvmsg(size, room, _socket.MSG_CMSG_CLOEXEC)
     for _, kind, content in rights:
-        if kind == socket.SCM_RIGHTS:
+        if kind == _socket.SCM_RIGHTS:
             found.frombytes(content[: len(content) - len(content) % found.itemsize])
-        elif kind == socket.SCM_CREDENTIALS:
+        elif kind == _socket.SCM_CREDENTIALS:
             sender = _CREDENTIALS.unpack(content)[0]
     if not data:
         for descriptor in found:
@@ -87,13 +94,13 @@ def _receive(channel: socket.socket, size: int) -> tuple[bytes, list[int], int]:
     return data, list(found), sender
 
 
-def receive(channel: socket.socket) -> tuple[Any, list[int]]:
+def receive(channel: _socket.socket) -> tuple[Any, list[int]]:
     """The next value, and its descriptors. Only from a sender that we trust."""
     value, descriptors, _ = receive_from(channel)
     return value, descriptors
 
 
-def receive_from(channel: socket.socket) -> tuple[Any, list[int], int]:
+def receive_from(channel: _socket.socket) -> tuple[Any, list[int], int]:
     """The same, and the sender's pid, if the socket was told to `name_senders`."""
     data, descriptors, sender = _receive(channel, LARGE + 64)
     if data[:1] == _IN_MEMORY:
@@ -104,6 +111,6 @@ def receive_from(channel: socket.socket) -> tuple[Any, list[int], int]:
     return marshal.loads(data[1:]), descriptors, sender  # noqa: S302
 
 
-def name_senders(channel: socket.socket, wanted: bool) -> None:
+def name_senders(channel: _socket.socket, wanted: bool) -> None:
     """Whether the kernel adds to each message who sent it, by our own pid namespace's number."""
-    channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, int(wanted))
+    channel.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, int(wanted))

@@ -3,10 +3,9 @@
 import fcntl
 import os
 import signal
-import socket
 import struct
-import termios
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -18,6 +17,9 @@ from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux.replies import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.pump import Pump
+
+if TYPE_CHECKING:
+    import socket
 
 
 class PennedCommand:
@@ -75,7 +77,9 @@ class PennedCommand:
 
     def resize(self, rows: int, columns: int) -> None:
         with self.pump.lock:
-            fcntl.ioctl(self._terminal(), termios.TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
+            from termios import TIOCSWINSZ
+
+            fcntl.ioctl(self._terminal(), TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
 
     def _terminal(self) -> int:
         """Preconditions: the pump's lock is held, so that it stays ours."""
@@ -101,9 +105,11 @@ class PennedCommand:
         return None
 
 
-def receive_terminal(channel: socket.socket) -> int:
+def receive_terminal(channel: "socket.socket") -> int:
     """The master of the terminal that the spawner made."""
     channel.settimeout(10)
+    import socket
+
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
         raise ConfinementError("the pen gave no terminal")

@@ -16,14 +16,15 @@ command more than a microsecond for each.
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.kernel.files import birth
 
 MOST = 500
 
 
-class Identity(NamedTuple):
+class Identity(Struct, frozen=True):
     number: tuple[int, int]
     """Device and inode."""
     changed: int

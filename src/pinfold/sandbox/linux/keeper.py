@@ -33,9 +33,8 @@ from pinfold.sandbox.linux import channel, init
 from pinfold.sandbox.linux.assembly import assemble
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
-from pinfold.sandbox.linux.filters import compiled, filters_of
+from pinfold.sandbox.linux.filters import compile_ahead, filters_of
 from pinfold.sandbox.linux.groups import KEEPER, Groups
-from pinfold.sandbox.seccomp import STREAMS
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -133,7 +132,9 @@ class Keeper:
         with contextlib.suppress(Failed, OSError):
             self.ready.append(self.found())
             self.prepare_pen()
-            compiled(STREAMS, watched=True)
+            if has_message(self.control):
+                self.answer()  # the host waits for the session, and not yet for what follows
+            compile_ahead()
 
     def is_prepared(self) -> bool:
         return self.builder is not None or self.latest is None
@@ -239,6 +240,12 @@ class Keeper:
         if self.groups.made:
             for number in (*self.sessions, *self.pens):
                 self.close(number)
+
+
+def has_message(control: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def wait_ended(process: int) -> None:

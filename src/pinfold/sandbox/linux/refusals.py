@@ -4,7 +4,7 @@ Nobody waits for it: the warden writes a record before it answers the call, so w
 is in the socket by the time its end is known, and one read that does not block finds it.
 """
 
-import socket
+import _socket
 import threading
 from contextlib import suppress
 
@@ -19,7 +19,7 @@ COMMANDS = 256
 
 
 class Refusals:
-    def __init__(self, warden: socket.socket) -> None:
+    def __init__(self, warden: _socket.socket) -> None:
         self.warden = warden
         self.warden.setblocking(False)
         self.lock = threading.Lock()

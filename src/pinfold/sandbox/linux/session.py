@@ -2,7 +2,6 @@
 
 import os
 import select
-import socket
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -141,10 +140,13 @@ class LinuxSession:
             raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
         refusals = Refusals(warden)
         if self.outside and gate:
+            from socket import socket
+
             _, resolver = channel.receive(gate[0])
-            self.outside.attend(str(number), policy, gate[0], refusals.add)
+            way_out = socket(fileno=gate[0].detach())
+            self.outside.attend(str(number), policy, way_out, refusals.add)
             for descriptor in resolver:
-                self.outside.attend_names(socket.socket(fileno=descriptor))
+                self.outside.attend_names(socket(fileno=descriptor))
         environment = self._scrub(self.environment, policy, plan, leads_out)
         return Pen(
             number,

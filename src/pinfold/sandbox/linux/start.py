@@ -8,15 +8,16 @@ that does not answer for `PATIENCE` seconds is given up. Signals go to it by a h
 has ended may be anybody's.
 """
 
+import _socket
 import errno
 import os
 import select
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pinfold.kernel.process import prlimit
 from pinfold.model.errors import ConfinementError
@@ -32,6 +33,9 @@ from pinfold.sandbox.linux.replies import FAILED, NO_DIRECTORY, RLIMIT_RTTIME, S
 from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.unstarted import Unstarted
 
+if TYPE_CHECKING:
+    import socket
+
 PATIENCE = 10.0
 STEP = 0.25
 
@@ -44,7 +48,7 @@ class Pen:
         number: int,
         pid: int,
         handle: int,
-        control: socket.socket,
+        control: _socket.socket,
         refusals: Refusals,
         plan: Plan,
         enforcement: Enforcement,
@@ -189,7 +193,7 @@ class Start:
         self.pen.ended()
         self.running.discard(command)
 
-    def _master(self, terminal: socket.socket, tag: int) -> int:
+    def _master(self, terminal: "socket.socket", tag: int) -> int:
         try:
             with terminal:
                 self.ours.append(receive_terminal(terminal))
@@ -241,7 +245,7 @@ class Start:
         self.theirs.append(into if reads else out)
         return self.ours[-1]
 
-    def _terminal(self) -> socket.socket:
+    def _terminal(self) -> "socket.socket":
         ours, theirs = channel.pair()
         self.theirs.append(theirs.detach())
         return ours

@@ -1,0 +1,55 @@
+"""Loads argparse and msgspec without what they bring along for others.
+
+Facts, measured on a cold start:
+- msgspec looks for `typing_extensions` before `typing`, asks `uuid` (which brings `platform`) and `decimal`
+  for one type each, and `datetime` for the types that `_datetime` has; its JSON schemas bring `textwrap`.
+- argparse brings `gettext`, which looks for translations of argparse's own words and brings `locale`.
+We use none of it, and all together it costs as much as half a start of Python.
+
+So each of these has a stand-in for the time of the import, and is found as itself by whoever asks later. Only
+the program `pinfold` does this: in a host's process the modules are the host's.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+_NAMES: dict[str, dict[str, dict[str, object]]] = {
+    "argparse": {
+        "gettext": {"gettext": str, "ngettext": lambda one, many, count: one if count == 1 else many}
+    },
+    "msgspec": {
+        "uuid": {"UUID": type("UUID", (), {}), "SafeUUID": type("SafeUUID", (), {"unknown": None})},
+        "decimal": {"Decimal": type("Decimal", (), {})},
+        "msgspec.inspect": {},
+        "msgspec._json_schema": {"schema": None, "schema_components": None},
+    },
+}
+
+
+def load_light() -> None:
+    """Loads both; one that cannot do without the real things gets them."""
+    for name, names in _NAMES.items():
+        standing: dict[str, ModuleType | None] = {other: _stand_in(other, names[other]) for other in names}
+        if name == "msgspec":
+            standing |= {"typing_extensions": None, "datetime": import_module("_datetime")}
+        _load(name, {other: module for other, module in standing.items() if other not in sys.modules})
+
+
+def _load(name: str, standing: dict[str, ModuleType | None]) -> None:
+    sys.modules.update(standing)  # type: ignore[arg-type]  # None is how a module is made absent
+    try:
+        import_module(name)
+    except (ImportError, AttributeError):
+        # Another version of it wants more: whoever imports it next gets it whole.
+        for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
+            del sys.modules[loaded]
+    finally:
+        for other in standing:
+            sys.modules.pop(other, None)
+
+
+def _stand_in(name: str, names: dict[str, object]) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update(names)
+    return module

@@ -1,0 +1,20 @@
+"""The parser of one verb's arguments.
+
+argparse asks for the terminal's width at each argument, by way of `shutil`, unless told a width: it is asked
+for only where help is drawn.
+"""
+
+import sys
+from argparse import ArgumentParser, HelpFormatter
+
+
+def parser_of(name: str, about: str, exits: str) -> ArgumentParser:
+    return ArgumentParser(
+        prog=f"pinfold {name}", description=about, epilog=exits, allow_abbrev=False, formatter_class=_Help
+    )
+
+
+class _Help(HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        asked = {"-h", "--help"} & set(sys.argv)
+        super().__init__(prog, width=None if asked else 100)
