@@ -17,8 +17,16 @@ import os
 
 from pinfold.kernel import quick
 from pinfold.kernel.process import prlimit
-from pinfold.kernel.seccomp import Notification, give_descriptor, is_valid, respond, resume
+from pinfold.kernel.seccomp import (
+    Notification,
+    give_descriptor,
+    is_valid,
+    put_descriptor,
+    respond,
+    resume,
+)
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
+from pinfold.sandbox.linux.turns import Turns
 from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
@@ -46,12 +54,13 @@ def _opened(proc: int, path: bytes) -> int:
 class Caller:
     """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`."""
 
-    __slots__ = ("arguments", "id", "listener", "number", "pid", "proc")
+    __slots__ = ("arguments", "id", "listener", "number", "pid", "proc", "turns")
 
-    def __init__(self, listener: int, proc: int, call: Notification) -> None:
+    def __init__(self, listener: int, proc: int, turns: Turns, call: Notification) -> None:
         self.listener = listener
         self.proc = proc
         """The host's /proc, where `pid` is known."""
+        self.turns = turns
         self.id, self.pid, self.number, _, _, *self.arguments = call
 
     # Reading. What cannot be read is None or negative.
@@ -138,4 +147,13 @@ class Caller:
 
     def give(self, descriptor: int, close_on_exec: bool) -> None:
         """A copy of our descriptor is what the call returns. Raises OSError if the caller has no room."""
-        give_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        kept = self.turns.draw_near(self.pid)
+        if not kept:
+            give_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+            return
+        try:
+            number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        finally:
+            self.turns.let_go(self.pid, kept)
+        if number is not None:
+            respond(self.listener, self.id, value=number)
