@@ -5,7 +5,8 @@ GIL, since none of them waits. One thread at a time: the buffers are shared.
 
 Facts (process_vm_readv(2), openat2(2), sched_setaffinity(2)):
 - process_vm_readv of a range that runs into an unmapped page reads what lies before it.
-- A call by ctypes with its argtypes set costs 0.4 us; one whose arguments are wrapped each time costs 3.
+- A call by ctypes with its argtypes set costs 0.4 us; one whose arguments are wrapped each time costs 3. To
+  keep errno costs another 0.4.
 - sched_getaffinity tells a mask as long as the kernel's own, and is EINVAL if given less room. It tells the
   processors that are there; a mask that is set may have others in it, which count once they are.
 - sched_setaffinity of another thread asks for its user, or for CAP_SYS_NICE. 1 us each, as is the reading.
@@ -23,6 +24,8 @@ LONGEST = PAGE
 """PATH_MAX: a path with its NUL."""
 
 _libc = ctypes.PyDLL(None, use_errno=True)
+_terse = ctypes.PyDLL(None)
+"""For calls that are not asked why they fail."""
 
 
 class _OpenHow(ctypes.Structure):
@@ -42,16 +45,17 @@ _put_vectors = struct.Struct("@PNPN").pack_into
 """Two of struct iovec: where to, and where from."""
 _HOW_SIZE = ctypes.sizeof(_how)
 
-_readv = _libc.process_vm_readv
-_readv.argtypes = (
-    ctypes.c_int,
-    ctypes.c_void_p,
-    ctypes.c_ulong,
-    ctypes.c_void_p,
-    ctypes.c_ulong,
-    ctypes.c_ulong,
-)
-_readv.restype = ctypes.c_ssize_t
+_readv, _readv_terse = _libc.process_vm_readv, _terse.process_vm_readv
+for _one in (_readv, _readv_terse):
+    _one.argtypes = (
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_ulong,
+        ctypes.c_void_p,
+        ctypes.c_ulong,
+        ctypes.c_ulong,
+    )
+    _one.restype = ctypes.c_ssize_t
 _openat = _libc.openat
 _openat.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint)
 _readlinkat = _libc.readlinkat
@@ -71,11 +75,11 @@ _PIDFD_OPEN, _PIDFD_GETFD = number("pidfd_open"), number("pidfd_getfd")
 MOST_PROCESSORS = 1024
 _mask = ctypes.create_string_buffer(MOST_PROCESSORS // 8)
 _MASK_SIZE = ctypes.sizeof(_mask)
-_affinity = _libc["syscall"]
+_affinity = _terse["syscall"]
 _affinity.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_size_t, ctypes.c_char_p)
 _affinity.restype = ctypes.c_long
 _GET_AFFINITY, _SET_AFFINITY = number("sched_getaffinity"), number("sched_setaffinity")
-_getcpu = _libc.sched_getcpu
+_getcpu = _terse.sched_getcpu
 _getcpu.argtypes = ()
 
 
@@ -86,7 +90,7 @@ def read_text(pid: int, address: int) -> bytes | None:
     if size > _SHORT:
         size = _SHORT
     _put_vectors(_vectors, 0, _SHORT_AT, size, address, size)
-    count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
+    count: int = _readv_terse(pid, _HERE, 1, _THERE, 1, 0)
     text: bytes = _short.value
     # What lies behind the bytes that came is an earlier call's.
     if len(text) < count:

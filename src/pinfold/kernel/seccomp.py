@@ -24,6 +24,7 @@ import errno
 import fcntl
 import struct
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from pinfold.kernel.calls import system_call
@@ -63,9 +64,6 @@ _SYNC_WAKE_UP = 1
 _NOTHING = bytes(_NOTIFICATION.size)
 
 
-_unpacked = _NOTIFICATION.unpack
-
-
 class _Program(ctypes.Structure):
     """struct sock_fprog"""
 
@@ -92,6 +90,11 @@ class Notification(NamedTuple):
     @property
     def arguments(self) -> tuple[int, ...]:
         return self[5:]
+
+
+_unpacked = _NOTIFICATION.unpack
+_notification = partial(tuple.__new__, Notification)
+"""As Notification._make does it, at half its cost."""
 
 
 def pack(program: Iterable[tuple[int, int, int, int]]) -> bytes:
@@ -142,7 +145,7 @@ def receive(listener: int) -> Notification | None:
     Poll the descriptor first: a blocked receive does not notice that every filtered process has ended.
     """
     try:
-        return Notification._make(_unpacked(fcntl.ioctl(listener, _RECV, _NOTHING)))
+        return _notification(_unpacked(fcntl.ioctl(listener, _RECV, _NOTHING)))
     except (FileNotFoundError, InterruptedError):
         return None
 

@@ -61,7 +61,7 @@ class Caller:
         self.proc = proc
         """The host's /proc, where `pid` is known."""
         self.turns = turns
-        self.id, self.pid, self.number, _, _, *self.arguments = call
+        self.id, self.pid, self.number, self.arguments = call[0], call[1], call[2], call[5:]
 
     # Reading. What cannot be read is None or negative.
 
@@ -72,7 +72,7 @@ class Caller:
     def directory(self, descriptor: int) -> int:
         """Where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
         if descriptor == AT_FDCWD:
-            return _opened(self.proc, start_of(self.pid, descriptor))
+            return _opened(self.proc, b"%d/cwd" % self.pid)
         if descriptor < 0:
             return -errno.EBADF
         found = _opened(self.proc, start_of(self.pid, descriptor))

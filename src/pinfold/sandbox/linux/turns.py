@@ -46,9 +46,9 @@ class Turns:
 
     def draw_near(self, thread: int) -> bytes:
         """Keeps a caller where we are; what `let_go` gives back to it, or nothing if it is not kept."""
-        theirs = quick.read_affinity(thread)
         here = self.here or self._stay()
-        if theirs == here or not here or not theirs or not theirs[self.byte] & self.bit:
+        theirs = quick.read_affinity(thread) if here else b""
+        if not theirs or theirs == here or not theirs[self.byte] & self.bit:
             return b""
         return theirs if quick.set_affinity(thread, here) else b""
 
