@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pinfold.kernel import quick
-from pinfold.sandbox.linux.turns import Turns
+from pinfold.sandbox.linux.turns import LATE, PLAIN, Turns
 from tests.kernel.child import in_child
 
 EVERY = os.sched_getaffinity(0)
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor needs no t
 
 
 @pytest.fixture
-def caller() -> Iterator[int]:
+def caller(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr("pinfold.sandbox.linux.turns.monotonic", lambda: 0.0)
     child = subprocess.Popen(["sleep", "60"])
     yield child.pid
     child.kill()
@@ -81,6 +82,22 @@ def test_what_another_set_meanwhile_stands(caller: int) -> None:
         return os.sched_getaffinity(caller) == others
 
     assert in_child(action)
+
+
+def test_nobody_is_kept_for_a_while_where_others_wait_too(
+    caller: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter((0.0, 2 * LATE, 1.0, 1.0))
+    monkeypatch.setattr("pinfold.sandbox.linux.turns.monotonic", lambda: next(clock))
+
+    def action() -> list[object]:
+        turns = Turns()
+        turns.let_go(caller, turns.draw_near(caller))
+        free = both(caller)
+        kept = [bool(turns.draw_near(caller)) for _ in range(PLAIN + 1)]
+        return [free == (EVERY, EVERY), kept == [False] * PLAIN + [True]]
+
+    assert in_child(action) == [True, True]
 
 
 def test_who_is_gone_or_bound_to_one_processor_stays_as_it_is(caller: int) -> None:

@@ -6,10 +6,13 @@ Facts (kernel/seccomp.c, kernel/sched; measured on Linux 6.18):
   virtual machine takes some 50 us, and the next call begins on it.
 - Where only one processor may be run on, no other is woken. Threads inherit what they may run on, and so do
   programs; but a caller that waits for us starts none.
+- To be kept costs two more turns on the processor: 2 us each, or for as long as others please who wait for it
+  too. Where they do no processor is idle, and to be kept brings nothing.
 - What a thread may run on is one mask, whoever set it: one that was never set is told as all there are.
 
 What this means for us: a caller is kept where we are before it gets the descriptor, and set free before it
 has its answer. We stay on that processor for as long as calls come, since to stay anew costs 5 us a call.
+Where others had their turns in between, nobody is kept for a while.
 
 INVARIANT: no caller runs its own code while it is kept.
 
@@ -23,11 +26,14 @@ Accepted:
 """
 
 import os
+from time import monotonic
 
 from pinfold.kernel import quick
 
 QUIET = 5
 """Milliseconds without a call after which we stay nowhere."""
+LATE, PLAIN = 0.0002, 32
+"""Seconds that a caller was kept after which others have run meanwhile; how many are not kept then."""
 UNBOUND = b"\xff" * (quick.MOST_PROCESSORS // 8)
 """Whatever is there or will be: what a mask of all processors stands for."""
 
@@ -41,20 +47,30 @@ class Turns:
         """The processor that we stay on, as a mask; empty while it is none."""
         self.byte = self.bit = 0
         """Where it is found in one."""
+        self.plain = 0
+        """How many callers are not to be kept."""
+        self.began = 0.0
         self.patience: int | None = None
         """How long to wait for a call before we `rest`."""
 
     def draw_near(self, thread: int) -> bytes:
         """Keeps a caller where we are; what `let_go` gives back to it, or nothing if it is not kept."""
+        if self.plain:
+            self.plain -= 1
+            return b""
         here = self.here or self._stay()
         theirs = quick.read_affinity(thread) if here else b""
         if not theirs or theirs == here or not theirs[self.byte] & self.bit:
             return b""
+        self.began = monotonic()
         return theirs if quick.set_affinity(thread, here) else b""
 
     def let_go(self, thread: int, theirs: bytes) -> None:
         if quick.read_affinity(thread) == self.here:
             quick.set_affinity(thread, UNBOUND if theirs == self.every else theirs)
+        if monotonic() - self.began > LATE:
+            self.plain = PLAIN
+            self.rest()
 
     def _stay(self) -> bytes:
         processor = quick.processor()
