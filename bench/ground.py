@@ -25,7 +25,9 @@ IMAGE_SIZE, INODES = 1 << 29, 60_000
 class Ground:
     """Precondition: the process has one thread, for root leaves the mount namespace."""
 
-    def __init__(self) -> None:
+    def __init__(self, inodes: int = INODES) -> None:
+        self.inodes = inodes
+        """How many files an ext4 of ours has room for."""
         self.top = tempfile.mkdtemp(
             prefix="pinfold-bench-", dir=os.environ.get("TMPDIR") or os.path.expanduser("~")
         )
@@ -73,7 +75,7 @@ class Ground:
             file.truncate(IMAGE_SIZE)
         made_at_once = "lazy_itable_init=0,lazy_journal_init=0"
         for words in (
-            ["mkfs.ext4", "-q", "-F", "-N", str(INODES), "-E", made_at_once, image],
+            ["mkfs.ext4", "-q", "-F", "-N", str(self.inodes), "-E", made_at_once, image],
             ["mount", "-o", "loop", image, path],
         ):
             done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """What the making of names costs in a pen, where the warden makes each, against the same bare.
 
-Usage: python bench/names.py [rounds] [directory]. Both take turns, each round in a fresh directory: the same
-one again would make some file systems slower by itself.
+Usage: python -m bench.names [rounds] [directory]. Both take turns, each round in a fresh directory: the same
+one again would make some file systems slower by itself. Without a directory they get a `ground` of their own.
 """
 
 import os
@@ -9,9 +9,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from statistics import median
 
+from bench.ground import Ground
 from bench.memory import megabytes
 from bench.works import timed
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -21,6 +23,8 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 FILES, EACH = 5000, 50
+MADE_FIRST, MADE_EACH_ROUND = 20_000, 30_000
+"""Inodes: a new one for each name, since none is given out again for minutes."""
 PYTHON = "/usr/bin/python3"
 UNPACK = "mkdir {0} && tar -xf {1}/files.tar -C {0} && rm -r {0}"
 LOOP = """
@@ -48,9 +52,12 @@ print("rename", (time.perf_counter() - began) / count * 1e6)
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    top = sys.argv[2] if len(sys.argv) > 2 else os.path.expanduser("~")
-    with tempfile.TemporaryDirectory(dir=top) as work:
-        bench(work, rounds)
+    if len(sys.argv) > 2:
+        with tempfile.TemporaryDirectory(dir=sys.argv[2]) as work:
+            return bench(work, rounds)
+    with closing(Ground(inodes=MADE_FIRST + MADE_EACH_ROUND * rounds)) as ground, ground.place() as place:
+        print(f"on {ground.kind}")
+        return bench(place.work, rounds)
 
 
 def bench(work: str, rounds: int) -> None:

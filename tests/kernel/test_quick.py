@@ -115,3 +115,21 @@ def test_opens_and_links_answer_with_the_errno(tmp_path: Path) -> None:
     assert os.fstat(found).st_ino == os.stat(tmp_path).st_ino and not os.get_inheritable(found)
     os.close(found)
     os.close(directory)
+
+
+def test_where_threads_may_run() -> None:
+    def action() -> list[object]:
+        every = os.sched_getaffinity(0)
+        mask = quick.read_affinity(0)
+        assert mask == quick.read_affinity(os.getpid())
+        told = {number for number in range(len(mask) * 8) if mask[number >> 3] >> (number & 7) & 1}
+        one = (1 << min(every)).to_bytes(len(mask), "little")
+        narrowed = quick.set_affinity(0, one) and os.sched_getaffinity(0) == {min(every)}
+        here = quick.processor() == min(every)
+        back = quick.set_affinity(0, b"\xff" * 128) and os.sched_getaffinity(0) >= every
+        return [told == every, narrowed, here, back]
+
+    assert in_child(action) == [True] * 4
+    assert quick.read_affinity(2**22 + 1) == b""
+    assert not quick.set_affinity(2**22 + 1, b"\xff" * 128)
+    assert not quick.set_affinity(0, bytes(128))

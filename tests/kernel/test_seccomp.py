@@ -113,14 +113,31 @@ def test_a_descriptor_is_put_into_the_caller(tmp_path: Path) -> None:
     assert in_child(lambda: watched("openat", act, answer)) == ("b'handed over'", True)
 
 
+def test_a_descriptor_is_put_before_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("handed over")
+
+    def act() -> object:
+        return os.read(os.open("/nowhere", os.O_RDONLY), 100)
+
+    def answer(listener: int) -> object:
+        call = received(listener)
+        with open(tmp_path / "file") as file:
+            number = seccomp.put_descriptor(listener, call.id, file.fileno(), close_on_exec=True)
+        assert number is not None and seccomp.is_valid(listener, call.id)
+        return seccomp.respond(listener, call.id, value=number)
+
+    assert in_child(lambda: watched("openat", act, answer)) == ("b'handed over'", True)
+
+
 def test_a_caller_that_was_killed_waits_for_no_answer() -> None:
     def answer(listener: int) -> object:
         call = received(listener)
         os.kill(call.pid, signal.SIGKILL)
         os.waitid(os.P_PID, call.pid, os.WEXITED | os.WNOWAIT)
-        return seccomp.is_valid(listener, call.id), seccomp.respond(listener, call.id)
+        put = seccomp.put_descriptor(listener, call.id, listener, close_on_exec=True)
+        return seccomp.is_valid(listener, call.id), put, seccomp.respond(listener, call.id)
 
-    assert in_child(lambda: watched("getppid", os.getppid, answer)) == ("", (False, False))
+    assert in_child(lambda: watched("getppid", os.getppid, answer)) == ("", (False, None, False))
 
 
 def test_warden_gone_means_enosys() -> None:

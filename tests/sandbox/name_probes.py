@@ -190,6 +190,54 @@ assert os.listdir(".") == []
     )
 
 
+def processors_stay_as_they_were() -> None:
+    """Callers are kept on the warden's processor for a moment: neither they nor their children notice."""
+    bench = Bench()
+    python(bench, """
+import resource, subprocess
+def told():
+    with open("/proc/thread-self/status") as file:
+        said = [line for line in file if line.startswith("Cpus_allowed")]
+    return os.sched_getaffinity(0), said
+def child():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if told() == before else 1)
+    return os.waitpid(pid, 0)[1]
+every = sorted(os.sched_getaffinity(0))
+wrong = []
+def work(number):
+    try:
+        if number:
+            os.sched_setaffinity(0, [every[0], every[-1], *every][number - 1 : number - 1 + number // 2 + 1])
+        mine = told()
+        for count in range(300):
+            os.close(os.open(f"{number}-{count}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            assert told() == mine, (number, told(), mine)
+            if count % 100 == 0:
+                said = subprocess.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"],
+                                      capture_output=True, text=True, check=True).stdout
+                assert said == f"{mine[0]}\\n", (number, said, mine)
+    except BaseException as error:
+        wrong.append(error)
+before = told()
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+for each in threads: each.start()
+for _ in range(30): assert child() == 0
+for each in threads: each.join()
+assert not wrong, wrong
+assert told() == before
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+for _ in range(20):
+    refused(lambda: os.open("too-many", os.O_CREAT | os.O_EXCL | os.O_WRONLY), errno.EMFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+assert os.sched_getaffinity(0) == before[0]
+""")  # fmt: skip
+    assert not os.path.exists("too-many")
+    (warden,) = wardens(bench)
+    wait_until(lambda: os.sched_getaffinity(warden) == os.sched_getaffinity(0))
+
+
 def the_warden_keeps_no_descriptors() -> None:
     if os.geteuid():
         print("the warden's descriptors can only be counted by root")

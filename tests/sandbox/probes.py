@@ -87,6 +87,38 @@ def writes_outside_fail() -> None:
     assert not os.path.exists(f"{home}/x")
 
 
+def nothing_outside_is_truncated() -> None:
+    """Landlock leaves truncation to the mounts."""
+    bench = Bench()
+    paths = [f"{os.environ['HOME']}/kept", f"{bench.work}/kept"]
+    for path in paths:
+        with open(path, "w") as file:
+            file.write("kept")
+    program = """
+import errno, os, sys
+for path in sys.argv[1:]:
+    for way in (path, "/proc/self/root" + path, os.path.relpath(path)):
+        for action in (
+            lambda: os.truncate(way, 0),
+            lambda: os.open(way, os.O_RDONLY | os.O_TRUNC),
+            lambda: os.open(way, os.O_WRONLY | os.O_TRUNC),
+            lambda: os.truncate(os.open(way, os.O_RDONLY), 0),
+        ):
+            try:
+                action()
+            except OSError as error:
+                assert error.errno in (errno.EROFS, errno.EINVAL), (way, error)
+            else:
+                raise AssertionError(way)
+"""
+    for policy, tried in ((WORKSPACE, paths[:1]), (READ_ONLY, paths)):
+        result = bench.run(["/usr/bin/python3", "-c", program, *tried], policy)
+        assert result.exit_code == 0, result
+    for path in paths:
+        with open(path) as file:
+            assert file.read() == "kept"
+
+
 def workspace_writes_work() -> None:
     bench = Bench()
     bench.out("mkdir -p a/b && echo hi > a/b/c && mv a/b/c d && ln d e && ln -s d f && rm d && rm -r a")

@@ -99,6 +99,11 @@ class Judge:
         return self._last_settings[1]
 
     @property
+    def last_policy(self) -> SandboxPolicy:
+        """The user's own policy, as the last request was judged by it."""
+        return self._last_policy[1]
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
         return (*self.settings.notices, *self._live.troubles, *self._ignore_files.notices)

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Mapping
 
 EVERY_ID = 4294967295
+LONGEST = 1 << 16
+"""More than any file that is looked at here has."""
 
 
 def is_inside_fence(environ: Mapping[str, str]) -> bool:
@@ -46,7 +48,11 @@ def _is_namespaced() -> bool:
 
 def _lines(path: str) -> list[str]:
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read().splitlines()
+        # A fifth of what an open of Python's costs: this is asked for each command.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, LONGEST).decode("ascii", "replace").splitlines()
+        finally:
+            os.close(descriptor)
     except OSError:
         return []

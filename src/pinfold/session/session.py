@@ -306,7 +306,7 @@ class Session:
 
     def _of_the_pen(self, policy: SandboxPolicy) -> SandboxPolicy:
         """What a pen is built by: the time a command may take is not part of it."""
-        usual = self._judge.policy.limits
+        usual = self._judge.last_policy.limits
         limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
         return policy if limits == policy.limits else replace(policy, limits=limits)
 

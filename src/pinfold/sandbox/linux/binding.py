@@ -48,6 +48,7 @@ class Binding:
     def bind(self, caller: Caller, socket: int, directory: int, address: bytes, answer: Answer) -> None:
         """Answers later, from the thread. Takes the two descriptors."""
         if not self.started:
+            caller.turns.rest()
             try:
                 start_new_thread(self._serve, ())
             except RuntimeError:  # the user's processes are all used up

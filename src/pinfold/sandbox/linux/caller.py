@@ -18,8 +18,16 @@ from signal import SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from pinfold.kernel import quick
 from pinfold.kernel.process import prlimit
-from pinfold.kernel.seccomp import Notification, give_descriptor, is_valid, respond, resume
+from pinfold.kernel.seccomp import (
+    Notification,
+    give_descriptor,
+    is_valid,
+    put_descriptor,
+    respond,
+    resume,
+)
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
+from pinfold.sandbox.linux.turns import Turns
 from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
@@ -53,13 +61,14 @@ def _opened(proc: int, path: bytes) -> int:
 class Caller:
     """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`."""
 
-    __slots__ = ("arguments", "id", "listener", "number", "pid", "proc")
+    __slots__ = ("arguments", "id", "listener", "number", "pid", "proc", "turns")
 
-    def __init__(self, listener: int, proc: int, call: Notification) -> None:
+    def __init__(self, listener: int, proc: int, turns: Turns, call: Notification) -> None:
         self.listener = listener
         self.proc = proc
         """The host's /proc, where `pid` is known."""
-        self.id, self.pid, self.number, _, _, *self.arguments = call
+        self.turns = turns
+        self.id, self.pid, self.number, self.arguments = call[0], call[1], call[2], call[5:]
 
     # Reading. What cannot be read is None or negative.
 
@@ -70,7 +79,7 @@ class Caller:
     def directory(self, descriptor: int) -> int:
         """Where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
         if descriptor == AT_FDCWD:
-            return _opened(self.proc, start_of(self.pid, descriptor))
+            return _opened(self.proc, b"%d/cwd" % self.pid)
         if descriptor < 0:
             return -errno.EBADF
         found = _opened(self.proc, start_of(self.pid, descriptor))
@@ -164,4 +173,13 @@ class Caller:
 
     def give(self, descriptor: int, close_on_exec: bool) -> None:
         """A copy of our descriptor is what the call returns. Raises OSError if the caller has no room."""
-        give_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        kept = self.turns.draw_near(self.pid)
+        if not kept:
+            give_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+            return
+        try:
+            number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        finally:
+            self.turns.let_go(self.pid, kept)
+        if number is not None:
+            respond(self.listener, self.id, value=number)

@@ -4,7 +4,7 @@ import os
 from itertools import islice
 
 from pinfold.kernel import quick
-from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, folded
+from pinfold.model.names import GIT, Match, NameMatcher, NameRule, folded
 from pinfold.sandbox.linux.bare import RULE, is_git_by_name, is_repository
 from pinfold.sandbox.linux.spots import Spot
 
@@ -15,9 +15,14 @@ UNSEEN = "what it holds cannot be told"
 
 def carried(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
     """The protected name that a directory has in it, or would have at another spot."""
-    if spot.matches() or GIT in components(spot.path) or GIT in components(source.path):
+    if spot.matches() or _is_git(spot) or _is_git(source):
         return _inner(matcher, source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
     return None
+
+
+def _is_git(spot: Spot) -> bool:
+    """Whether a git directory is on the way to it, or it would be one."""
+    return spot.place.in_git or spot.key == GIT
 
 
 def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: list[int]) -> Match | None:

@@ -4,6 +4,13 @@ Facts that shape it:
 - Changing credentials clears PR_SET_PDEATHSIG and dumpability, so whoever wants them sets them afterwards.
 - Landlock and seccomp ask for no_new_privs once the capabilities are gone.
 - Landlock's path rules are opened in the pen's own root: they hold inodes, whatever is mounted later.
+- An open costs a walk up to the root if Landlock handles a right that it asks for, now or later: those of
+  reading, and for any open that of truncation. `grep -r` took 8% longer, with either as with both.
+
+What this means for us: Landlock does not handle what it would grant everywhere or what mounts hold as well.
+Reading is granted from the root on, and that is the machine's own inode. Truncation asks for a mount that may
+be written, and the pen has such only where a rule grants writing. The making and taking of names, and opens
+that write, are handled: there mounts are not all that holds.
 """
 
 import os
@@ -22,6 +29,7 @@ RIGHTS = {
     "refer": landlock.REFER,
     "device": landlock.IOCTL_DEV,
 }
+LEFT_TO_MOUNTS = landlock.READ | landlock.TRUNCATE
 LIMITS = {"core": resource.RLIMIT_CORE, "nproc": resource.RLIMIT_NPROC, "data": resource.RLIMIT_DATA}
 
 
@@ -62,7 +70,7 @@ def drop_powers() -> None:
 
 
 def restrict(rules: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
-    handled = landlock.known(landlock.abi_version()).files
+    handled = landlock.known(landlock.abi_version()).files & ~LEFT_TO_MOUNTS
     ruleset = landlock.create_ruleset(handled)
     try:
         for path, words in rules:

@@ -275,7 +275,10 @@ class Names:
                 return None
         if not caller.is_waiting():
             return None
-        renameat2(source.directory, source.name, spot.directory, spot.name, flags)
+        if flags:
+            renameat2(source.directory, source.name, spot.directory, spot.name, flags)
+        else:  # at a third of the cost
+            os.rename(source.name, spot.name, src_dir_fd=source.directory, dst_dir_fd=spot.directory)
         return caller.succeed()
 
     def umask(self, caller: Caller) -> None:

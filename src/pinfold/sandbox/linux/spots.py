@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.model.names import Children, Match, Matches, NameMatcher, folded
+from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, components, folded
 from pinfold.sandbox.linux.bare import COMPLETED_BY
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, start_of
 from pinfold.sandbox.linux.moving import Moving
@@ -61,6 +61,8 @@ class Place(NamedTuple):
     """The protected name that it is or lies in."""
     children: Children
     """What names in it would meet."""
+    in_git: bool
+    """Whether it is, or lies in, something of git's name."""
 
 
 class Spot(NamedTuple):
@@ -104,10 +106,13 @@ class Spots:
         """By their path, as the kernel tells it."""
         self.held: list[int] = []
         """Directories of the call that is being answered."""
+        self.starts: dict[int, int] = {}
+        """Those that its relative paths start from, by the caller's descriptor."""
 
     def release(self) -> None:
         while self.held:
             os.close(self.held.pop())
+        self.starts.clear()
         if self.moving.locked:
             self.moving.release()
 
@@ -115,10 +120,13 @@ class Spots:
         """Where a path leads, its last name apart; None if that cannot be told, or not by us."""
         if path[0] == SLASH:
             return self.walk(AT_FDCWD, path)
-        start = caller.directory(base)
-        if start < 0:
-            return None
-        self.held.append(start)
+        start = self.starts.get(base)
+        if start is None:
+            start = caller.directory(base)
+            if start < 0:
+                return None
+            self.held.append(start)
+            self.starts[base] = start
         return self.walk(start, path)
 
     def walk(self, start: int, path: bytes) -> Spot | None:
@@ -200,6 +208,7 @@ class Spots:
             self.grounds.is_free(text),
             children if isinstance(children, Match) else None,
             {} if isinstance(children, Match) else children,
+            GIT in components(text),
         )
         if len(self.places) >= REMEMBERED:
             self.places.clear()

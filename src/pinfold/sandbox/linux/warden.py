@@ -51,6 +51,7 @@ from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
 from pinfold.sandbox.linux.spots import Grounds
 from pinfold.sandbox.linux.standing import Standing
+from pinfold.sandbox.linux.turns import Turns
 
 Operations = tuple[tuple[object, ...], ...]
 Handler = Callable[[Caller], None]
@@ -138,6 +139,7 @@ class Warden:
         self.standing = standing
         self.host = records.host
         self.proc = proc
+        self.turns = Turns()
         granted = landlock_rules(operations)
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
         names = Names(proc, records, Grounds.of(operations), rules, moving)
@@ -157,7 +159,11 @@ class Warden:
         # What a call leaves is counted away.
         gc.disable()
         while True:
-            descriptor, event = poll.poll()[0]
+            ready = poll.poll(self.turns.patience)
+            if not ready:
+                self.turns.rest()
+                continue
+            descriptor, event = ready[0]
             if descriptor == self.listener:
                 if not event & select.POLLIN:
                     return
@@ -171,7 +177,7 @@ class Warden:
                 self.standing.look(descriptor)
 
     def answer(self, call: seccomp.Notification) -> None:
-        caller = Caller(self.listener, self.proc, call)
+        caller = Caller(self.listener, self.proc, self.turns, call)
         handler = self.handlers.get(call.number)
         if handler is None:
             caller.refuse(ENOSYS)
