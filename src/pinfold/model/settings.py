@@ -116,6 +116,11 @@ class HookSettings(Struct, frozen=True):
     """Seconds; a hook that takes longer has said no."""
 
 
+class AnswerSettings(Struct, frozen=True):
+    keep: float | None = 30 * 86400.0
+    """Seconds that an answer for longer than once is kept; None is for good."""
+
+
 class Settings(Struct, frozen=True):
     """Everything that is settled before a request is looked at."""
 
@@ -131,6 +136,7 @@ class Settings(Struct, frozen=True):
     environment_set: dict[str, str] = {}
     limits: Limits = Limits()
     hooks: HookSettings = HookSettings()
+    approvals: AnswerSettings = AnswerSettings()
     violations_ignore: dict[str, tuple[str, ...]] = {}
     projects: tuple[str, ...] = ()
     """Directories a client may add to a session without asking."""
