@@ -107,6 +107,13 @@ class Session:
         """The user's own policy, with the workspace and its ignore files."""
         return self._judge.policy
 
+    @property
+    def fingerprint(self) -> str:
+        """What answers to its questions stand on now: one given under another holds no more."""
+        from pinfold.session.approvals import Ground
+
+        return Ground(lambda: self._judge, self._user, self.environ).fingerprint()
+
     def add_project(self, path: str) -> None:
         """One more directory to work in, from the next request on."""
         root = directory(path)
