@@ -60,9 +60,9 @@ def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Set
         return Settlement(Answer.NO, f"{name} failed: {type(answer).__name__}: {answer}")
     reply = answer if isinstance(answer, Reply) else Reply(answer)  # type: ignore[arg-type]
     if type(reply.answer) is str and reply.answer in tuple(Answer):
-        reply = Reply(Answer(reply.answer), reply.reach, reply.rules)
+        reply = Reply(Answer(reply.answer), reply.reach, reply.rules, reply.why)
     offered = isinstance(reply.answer, Answer) and reply.answer in question.choices
     if not offered or reply.reach not in question.reaches:
         return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
-    said_by = f"{name} said no" if reply.answer is Answer.NO else name
+    said_by = f"{name} {reply.why or 'said no'}" if reply.answer is Answer.NO else name
     return Settlement(reply.answer, said_by, reply.reach, reply.rules)

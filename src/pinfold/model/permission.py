@@ -97,6 +97,8 @@ class Reply(Struct, frozen=True):
     reach: Reach = Reach.COMMAND
     rules: tuple[str, ...] = ()
     """The rules as the person worded them; empty leaves them as they were proposed."""
+    why: str = ""
+    """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
 class Settlement(Struct, frozen=True):

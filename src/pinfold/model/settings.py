@@ -119,6 +119,8 @@ class HookSettings(Struct, frozen=True):
 class AnswerSettings(Struct, frozen=True):
     keep: float | None = 30 * 86400.0
     """Seconds that an answer for longer than once is kept; None is for good."""
+    wait: float | None = 120.0
+    """Seconds that a person at the terminal has for an answer; None is as long as anybody is waited for."""
 
 
 class Settings(Struct, frozen=True):

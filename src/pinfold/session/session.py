@@ -276,7 +276,9 @@ class Session:
         from pinfold.session.approvals import choices_of
 
         capability = _capability(decision)
-        rules = decision.candidates if self.desk.writes_rules and capability is Capability.RUN else ()
+        rules = decision.candidates if self.desk.writes_rules else ()
+        if capability is not Capability.RUN or not (rules and self._judge.is_lifted_by(command, rules)):
+            rules = ()
         choices = choices_of(decision, capability, self._judge.last_settings)
         return self.desk.ask(
             PermissionNeeded(

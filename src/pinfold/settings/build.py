@@ -136,7 +136,7 @@ def build(
             ),
             timeout=values.number("hooks.timeout"),
         ),
-        approvals=AnswerSettings(keep=values.number("approvals.keep")),
+        approvals=AnswerSettings(keep=values.number("approvals.keep"), wait=values.number("approvals.wait")),
         violations_ignore=dict(values.items("violations.ignore")),
         projects=values.items("projects"),
         cap=_cap(managed),
