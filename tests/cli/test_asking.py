@@ -90,10 +90,10 @@ class Screen:
     def text(self) -> str:
         return self._tmux("capture-pane", "-p")
 
-    def wait_for(self, text: str, patience: float = 20.0) -> str:
+    def wait_for(self, text: str, patience: float = 40.0) -> str:
         return self.wait_until(lambda screen: text in screen, patience)
 
-    def wait_until(self, true: Callable[[str], bool], patience: float = 20.0) -> str:
+    def wait_until(self, true: Callable[[str], bool], patience: float = 40.0) -> str:
         end = time.monotonic() + patience
         while not true(screen := self.text()):
             assert time.monotonic() < end, screen
@@ -295,6 +295,49 @@ def test_output_waits_while_a_question_stands(screen: Screen) -> None:
     assert re.sub(r"in \d+ s", "", now) == re.sub(r"in \d+ s", "", stood)
     screen.press("n")
     assert "noise" in screen.wait_for("exit:0")
+
+
+HOSTILE = """
+import fcntl, glob, os, subprocess, sys, termios
+for path in ["/dev/tty", "/dev/console", *glob.glob("/dev/pts/*"), *glob.glob("/proc/*/fd/*"), "/dev/stdin"]:
+    try:
+        terminal = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        continue
+    for key in b"ya\\n":
+        try:
+            fcntl.ioctl(terminal, termios.TIOCSTI, bytes([key]))
+        except OSError:
+            pass
+home = os.path.expanduser("~")
+for path in (".local/state/pinfold/approvals.json", ".config/pinfold/settings.toml"):
+    for do in (lambda p: open(p, "w"), os.unlink, lambda p: os.rename(p, p + "x")):
+        try:
+            do(os.path.join(home, path))
+        except OSError:
+            pass
+for line in ("approvals revoke --all", "rules add allow curl", "exclude add curl", "settings show"):
+    subprocess.run([sys.executable, "-c", "from pinfold.cli import entry; entry()", *line.split()],
+                   stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+print("tried", "everything")
+"""
+
+
+def test_agent_cannot_approve_itself(screen: Screen) -> None:
+    """Nothing that a fenced command can do answers a question, changes what is remembered, or lifts it."""
+    path = screen.settings('[network]\naccess = "ask"\n')
+    (screen.work / "hostile.py").write_text(HOSTILE)
+    line = f"python3 hostile.py; (sleep 1; python3 hostile.py; touch tried) & {CURL}; wait"
+    screen.run("run", "-c", line)
+    screen.wait_for("let it connect? [")
+    stands = screen.wait_until(lambda _: (screen.work / "tried").exists())
+    assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
+    screen.press("n")
+    after = screen.wait_for("exit:0")
+    assert "the answer is no" in after and "tried everything" in after.partition("let it connect? no")[2]
+    assert path.read_text() == '[network]\naccess = "ask"\n'
+    screen.run("approvals", "list")
+    assert "no answers are remembered" in screen.wait_for("exit:0")
 
 
 # How it looks
