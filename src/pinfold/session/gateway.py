@@ -18,6 +18,7 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.quoting import quoted
 from pinfold.model.violation import Violation
 from pinfold.policy.reach import leads_out
 from pinfold.sandbox.backend import Request
@@ -261,4 +262,4 @@ def _answered(host: str, port: int, ruling: "Ruling", settlement: Settlement) ->
 def _line_of(request: Request | None) -> str:
     if request is None:
         return ""
-    return request.command if isinstance(request.command, str) else " ".join(request.command)
+    return request.command if isinstance(request.command, str) else " ".join(map(quoted, request.command))
