@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         SandboxViolation,
     )
     from pinfold.model.events import Event, Exited, Output, Stream
-    from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+    from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply, Settlement
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
     from pinfold.model.violation import Violation
@@ -47,8 +47,10 @@ __all__ = [
     "PermissionNeeded",
     "PinfoldError",
     "PolicyError",
+    "Reach",
     "ReadFile",
     "Reason",
+    "Reply",
     "Result",
     "RunCommand",
     "SandboxPolicy",
@@ -71,7 +73,7 @@ _HOMES = {
     ),
     "audit.journal": ("JournalError",),
     "model.events": ("Event", "Exited", "Output", "Stream"),
-    "model.permission": ("Answer", "Capability", "PermissionNeeded", "Settlement"),
+    "model.permission": ("Answer", "Capability", "PermissionNeeded", "Reach", "Reply", "Settlement"),
     "model.policy": ("SandboxPolicy",),
     "model.request": ("CallTool", "Connect", "ReadFile", "RunCommand", "UseBrowser", "WriteFile"),
     "model.violation": ("Violation",),

@@ -301,6 +301,36 @@ def asked_and_answered(_: Machine) -> None:
         assert "nobody to ask" in result.violations[0].why
 
 
+def an_answer_about_a_host_lasts_as_it_says(_: Machine) -> None:
+    settings = os.path.expanduser("~/settings.toml")
+    with open(settings, "w") as file:
+        file.write('[network]\naccess = "ask"  # mine\nallow = ["127.0.0.0/8"]\n')
+    session_alone, any_command = pinfold.Answer.SESSION, pinfold.Reach.TARGET
+    for answer, same, another, later in (
+        (pinfold.Answer.ONCE, 2, 3, 4),
+        (session_alone, 1, 2, 3),
+        (pinfold.Reply(session_alone, any_command), 1, 1, 2),
+        (pinfold.Answer.ALWAYS, 1, 2, 2),
+        (pinfold.Reply(pinfold.Answer.ALWAYS, any_command), 1, 1, 1),
+        (pinfold.Answer.RULE, 1, 1, 1),
+    ):
+        person = Says(answer)
+        with banner() as port:
+            line, other = python(CONNECT, "a.test", port), python(CONNECT, "a.test", port, 20)
+            given: dict[str, Any] = {"settings": settings, "approvers": [person]}
+            with pinfold.Session([os.getcwd()], **given) as session:
+                for command, asked in ((line, 1), (line, same), (other, another)):
+                    assert session.run(command).stdout.split() == ["WELCOME"] * 2
+                    assert len(person.asked) == asked, (answer, command, len(person.asked))
+            with pinfold.Session([os.getcwd()], **given) as session:
+                assert session.run(line).stdout.split() == ["WELCOME"] * 2
+                assert len(person.asked) == later, (answer, len(person.asked))
+    with open(settings) as file:
+        assert file.read() == (
+            f'[network]\naccess = "ask"  # mine\nallow = ["127.0.0.0/8", "a.test:{port}"]\n'
+        )
+
+
 class Waits:
     """An approver that takes its time."""
 

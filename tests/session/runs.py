@@ -115,6 +115,101 @@ def an_approver_lets_it_run_once() -> None:
     assert answers == ["a test", "a test"]
 
 
+def an_answer_for_the_session_is_not_asked_for_again() -> None:
+    yes = Says(pinfold.Answer.SESSION)
+    with opened(ASKING, approvers=[yes]) as session:
+        assert [session.run("echo x").stdout for _ in range(3)] == ["x\n"] * 3
+        assert len(yes.asked) == 1 and yes.asked[0].choices == ("no", "once", "session", "always")
+        session.run("echo y")
+        session.run("echo x", cwd="/")
+        assert len(yes.asked) == 3
+        session.change({"commands": {"deny": ["echo"]}})
+        assert session.run("echo x").decision.verdict == "deny"
+        session.change({"commands": {"deny": ["curl"]}})
+        session.run("echo x")
+        assert len(yes.asked) == 4, "other settings are another ground"
+    by = [entry.data.get("by") for entry in journal() if entry.kind == "run"]
+    assert by[:2] == ["a test", "a test, earlier"]
+
+
+def a_resumed_session_has_its_answers_again() -> None:
+    with opened(ASKING, approvers=[Says(pinfold.Answer.SESSION)]) as session:
+        assert session.run("echo x").ran
+        for wrong, why in ((session.id, "has not ended"), ("0" * 16, "no session")):
+            try:
+                opened(ASKING, resume=wrong)
+            except pinfold.PolicyError as error:
+                assert why in str(error)
+            else:
+                raise AssertionError("it was resumed")
+    with opened(ASKING) as other:
+        assert not other.run("echo x").ran
+    with pinfold.Session(settings=ASKING, resume=session.id) as resumed:
+        assert resumed.id == session.id and resumed.roots == session.roots
+        assert resumed.run("echo x").ran and not resumed.run("echo y").ran
+    os.mkdir("elsewhere")
+    with pinfold.Session(["elsewhere"], settings=ASKING, resume=session.id) as moved:
+        assert not moved.run(pinfold.RunCommand("echo x", cwd=session.cwd)).ran
+    with opened({**ASKING, "commands": {"deny": ["curl"]}}, resume=session.id) as changed:
+        assert not changed.run("echo x").ran
+
+
+def always_is_known_in_later_sessions() -> None:
+    with opened(ASKING, approvers=[Says(pinfold.Answer.ALWAYS)]) as session:
+        assert session.run("touch made").ran
+    with opened(ASKING) as later:
+        result = later.run("touch made")
+        assert result.ran and result.settlement and result.settlement.remembered
+        assert not later.run("touch other").ran
+    file = os.path.expanduser("~/.local/state/pinfold/approvals.json")
+    assert os.stat(file).st_mode & 0o777 == 0o600
+    with open(file, "w") as damaged:
+        damaged.write("{}")
+    with opened(ASKING) as after:
+        assert not after.run("touch made").ran
+        assert any("earlier answers do not count" in notice for notice in after.notices)
+
+
+def answers_cannot_be_seen_or_given_from_a_pen() -> None:
+    with opened({"mode": "ask_every_time"}, approvers=[Says(pinfold.Answer.ALWAYS)]) as session:
+        session.run("true")
+        file = os.path.expanduser("~/.local/state/pinfold/approvals.json")
+        with open(file) as kept:
+            before = kept.read()
+        session.run(f"cat {file}; echo x > {file}; rm {file}; mv {file} .")
+        assert file not in session.run(f"ls {os.path.dirname(file)}/*").stdout
+        assert not session.run(f"cat {file}").stdout
+        with open(file) as kept:
+            assert before[:-2] in kept.read()
+
+
+def a_rule_is_added_to_the_settings_and_the_rest_of_them_stays() -> None:
+    path = os.path.expanduser("~/settings.toml")
+    with open(path, "w") as file:
+        file.write("# mine\n[sandbox]\nauto_allow = false  # ask\n")
+    person = Says(pinfold.Answer.RULE)
+    with pinfold.Session([os.getcwd()], settings=path, approvers=[person]) as session:
+        result = session.run("touch made")
+        assert result.ran and result.settlement and result.settlement.rules == ("touch",), result
+        assert session.run("touch other").ran and len(person.asked) == 1
+        assert session.run("python3 -c 1").refusal and "not offered" in session.run("python3 -c 1").refusal
+    with open(path) as file:
+        text = file.read()
+    assert text == '# mine\n[sandbox]\nauto_allow = false  # ask\n\n[commands]\nallow = ["touch"]\n', text
+    with opened({"sandbox": {"auto_allow": False}}, approvers=[person]) as session:
+        assert not session.run("touch made").ran, "there is no file to add a rule to, so it is not offered"
+
+
+def what_nothing_lifts_is_answered_once() -> None:
+    no = Says(pinfold.Answer.NO)
+    with opened(approvers=[no]) as session:
+        session.run("rm -rf ~/*")
+        session.run(pinfold.RunCommand("true", disable_sandbox=True))
+        wider = pinfold.SandboxPolicy(additional_readwrite_paths=(os.path.expanduser("~/x"),))
+        session.run(pinfold.RunCommand("true", policy=wider))
+    assert [len(question.choices) for question in no.asked] == [2, 2, 3]
+
+
 def a_denied_command_is_never_asked_about() -> None:
     yes = Says(pinfold.Answer.ONCE)
     with opened({"commands": {"deny": ["touch"]}}, approvers=[yes]) as session:

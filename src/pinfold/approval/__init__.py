@@ -2,5 +2,6 @@
 
 from pinfold.approval.chain import Approver, settle
 from pinfold.approval.desk import Desk
+from pinfold.approval.store import Store
 
-__all__ = ["Approver", "Desk", "settle"]
+__all__ = ["Approver", "Desk", "Store", "settle"]

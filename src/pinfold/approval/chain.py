@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import Protocol
 
-from pinfold.model.permission import Answer, PermissionNeeded, Settlement
+from pinfold.model.permission import Answer, PermissionNeeded, Reply, Settlement
 
 PATIENCE = 600.0
 """Seconds a person may take."""
@@ -23,7 +23,7 @@ class Approver(Protocol):
 
     name: str
 
-    def __call__(self, question: PermissionNeeded) -> Answer | None:
+    def __call__(self, question: PermissionNeeded) -> Answer | Reply | None:
         """The answer; None if this one cannot say."""
 
 
@@ -56,10 +56,13 @@ def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Set
     answer = said[0]
     if answer is None:
         return None
-    if type(answer) is str and answer in tuple(Answer):
-        answer = Answer(answer)
     if isinstance(answer, BaseException):
         return Settlement(Answer.NO, f"{name} failed: {type(answer).__name__}: {answer}")
-    if not isinstance(answer, Answer) or answer not in question.choices:
+    reply = answer if isinstance(answer, Reply) else Reply(answer)  # type: ignore[arg-type]
+    if type(reply.answer) is str and reply.answer in tuple(Answer):
+        reply = Reply(Answer(reply.answer), reply.reach, reply.rules, reply.why)
+    offered = isinstance(reply.answer, Answer) and reply.answer in question.choices
+    if not offered or reply.reach not in question.reaches:
         return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
-    return Settlement(answer, f"{name} said no" if answer is Answer.NO else name)
+    said_by = f"{name} {reply.why or 'said no'}" if reply.answer is Answer.NO else name
+    return Settlement(reply.answer, said_by, reply.reach, reply.rules)

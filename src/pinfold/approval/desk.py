@@ -1,17 +1,186 @@
-"""The desk: where every question of a session is put, whoever has it, and where answers are remembered."""
+"""The desk: where every question of a session is put, whoever has it, and where answers are remembered.
 
+INVARIANT: nobody is asked twice for the same thing. Within one run of a command any answer is final, "no"
+included; an answer for the session, or for always, holds until it expires, is revoked, or what it stood on
+changes. Whoever asks what is being asked already waits for that answer.
+"""
+
+import os
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
+from time import time
+from typing import Protocol
+
+from msgspec.structs import replace
 
 from pinfold.approval.chain import Approver, settle
-from pinfold.model.permission import PermissionNeeded, Settlement
+from pinfold.approval.memory import LASTING, Remembered, Subject, subject_of
+from pinfold.approval.store import Store
+from pinfold.model.digest import digest
+from pinfold.model.errors import PinfoldError
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.policy import SandboxPolicy
+
+MOST_FINAL = 10_000
+"""Answers kept for runs: of those before it, the runs are long over."""
+
+
+class Ground(Protocol):
+    """What answers stand on, as the session knows it."""
+
+    def fingerprint(self) -> str:
+        """Of the settings in force, and the administrator's cap."""
+
+    def policy_fingerprint(self, policy: SandboxPolicy) -> str: ...
+
+    def roots(self) -> tuple[str, ...]: ...
+
+    def lasts(self) -> float | None:
+        """Seconds that an answer is kept; None is for good."""
+
+    file: str
+    """The user's own settings, which rules are written to; empty where there is no such file."""
+
+    def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
+        """Adds them to the user's settings; raises a `PinfoldError` where that cannot be done."""
+
+
+class _Bare:
+    """No session, no settings: answers stand on the question alone."""
+
+    file = ""
+
+    def fingerprint(self) -> str:
+        return ""
+
+    def policy_fingerprint(self, policy: SandboxPolicy) -> str:
+        return digest(policy)
+
+    def roots(self) -> tuple[str, ...]:
+        return ()
+
+    def lasts(self) -> float | None:
+        return None
+
+    def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
+        raise PinfoldError(f"there are no settings to add {rules} to `{key}` of")
 
 
 class Desk:
-    """May be used from any thread."""
+    """May be used from any thread. Without a store, nothing is remembered beyond its own life."""
 
-    def __init__(self, approvers: Sequence[Approver]) -> None:
+    def __init__(
+        self, approvers: Sequence[Approver], ground: Ground | None = None, store: Store | None = None
+    ) -> None:
         self.approvers = tuple(approvers)
+        self._ground = ground or _Bare()
+        self._store = store
+        self._lock = threading.Lock()
+        self._final: OrderedDict[tuple[str, Subject], Settlement] = OrderedDict()
+        """What was said in one run, and for that run."""
+        self._kept: list[Remembered] = []
+        """Answers that could not be stored."""
+        self._open: dict[Subject, threading.Event] = {}
+        self._troubles: dict[str, None] = {}
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know: what could not be remembered, or written down."""
+        stored = self._store.trouble if self._store else ""
+        return tuple(dict.fromkeys((*((stored,) if stored else ()), *self._troubles)))
+
+    @property
+    def writes_rules(self) -> bool:
+        return bool(self._ground.file)
 
     def ask(self, question: PermissionNeeded) -> Settlement:
         """The answer that holds; a person is asked if there is none yet."""
-        return settle(question, self.approvers)
+        subject = self._subject(question)
+        while True:
+            with self._lock:
+                if known := self._known(question, subject):
+                    return known
+                asked = self._open.get(subject)
+                if asked is None:
+                    self._open[subject] = threading.Event()
+                    break
+            asked.wait()
+        try:
+            settlement = self._held(question, settle(question, self.approvers))
+            with self._lock:
+                self._remember(question, subject, settlement)
+            return settlement
+        finally:
+            with self._lock:
+                self._open.pop(subject).set()
+
+    def known(self, question: PermissionNeeded) -> Settlement | None:
+        """The answer that holds, if there is one; nobody is asked."""
+        subject = self._subject(question)
+        with self._lock:
+            return self._known(question, subject)
+
+    def _subject(self, question: PermissionNeeded) -> Subject:
+        ground = self._ground
+        policy = ground.policy_fingerprint(question.decision.policy)
+        return subject_of(question, policy, ground.fingerprint(), ground.roots(), os.getuid())
+
+    def _known(self, question: PermissionNeeded, subject: Subject) -> Settlement | None:
+        final = self._final.get((_run(question), subject))
+        if final is not None:
+            return final
+        now = time()
+        stored = self._store.answers() if self._store else ()
+        for each in (*self._kept, *stored):
+            if (
+                each.answer in question.choices
+                and each.is_alive(now)
+                and each.answers(question.session, subject)
+            ):
+                return Settlement(each.answer, f"{each.by}, earlier", each.reach, remembered=each.id)
+        return None
+
+    def _held(self, question: PermissionNeeded, settlement: Settlement) -> Settlement:
+        """What comes of an answer: never more than was said."""
+        if settlement.answer in LASTING and question.capability is Capability.BYPASS:
+            return replace(settlement, answer=Answer.ONCE)
+        if settlement.answer is not Answer.RULE:
+            return settlement
+        rules = settlement.rules or question.rules
+        try:
+            self._ground.write_rules(question.rule_key, rules)
+        except PinfoldError as error:
+            self._note(f"the rule was not written, so the answer held once: {error}")
+            return replace(settlement, answer=Answer.ONCE)
+        return replace(settlement, rules=rules)
+
+    def _remember(self, question: PermissionNeeded, subject: Subject, settlement: Settlement) -> None:
+        if settlement.answer not in LASTING:
+            self._final[_run(question), subject] = settlement
+            if len(self._final) > MOST_FINAL:
+                self._final.popitem(last=False)
+            return
+        now, lasts = time(), self._ground.lasts()
+        answer = Remembered(
+            id=os.urandom(4).hex(),
+            answer=settlement.answer,
+            session=question.session,
+            subject=subject,
+            reach=settlement.reach,
+            by=settlement.by,
+            made=now,
+            expires=None if lasts is None else now + lasts,
+        )
+        if self._store is None:
+            self._kept.append(answer)
+        elif not self._store.add(answer):
+            self._note(f"an answer is kept only as long as this session lasts: {self._store.trouble}")
+            self._kept.append(answer)
+
+    def _note(self, trouble: str) -> None:
+        self._troubles[trouble] = None
+
+
+def _run(question: PermissionNeeded) -> str:
+    return question.run or question.request_id

@@ -2,116 +2,295 @@
 
 Facts about terminals that shape it:
 - /dev/tty is the controlling terminal, whatever standard input and output are. A fenced command has another
-  one, or none: it cannot draw here, nor type here.
-- While a command runs on a terminal of its own, ours is raw: keys come one by one, unseen. A question that
-  comes then needs lines, and the keys for itself.
-- What was typed before the question (or pasted, or sent by a program) is no answer to it: it is thrown away.
+  one, or none: it cannot draw here, nor type here. What it writes is brought here by us, and waits while a
+  question stands (`turn`).
+- What it wrote before may have left the terminal in any state: in the midst of a sequence that would swallow
+  our text, with another character set, invisible, scrolling in one line alone. So it is set right first.
+- While a command runs on a terminal of its own, ours is raw: keys come one by one, unseen. A question wants
+  them so as well, and for itself.
+- What was typed before the question stood (or pasted, or reported by the terminal) is no answer to it: it is
+  thrown away until nothing comes for a moment, and only then the prompt is drawn.
 """
 
 import os
 import select
+import signal
+import termios
 import threading
 import time
 from _thread import allocate_lock
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Protocol
 
-from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.approval.keys import INTERRUPTS, REFUSALS, Edited, single_key
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
+from pinfold.model.visible import visible
 
 TTY = "/dev/tty"
 SECONDS = 120.0
-YES = (b"y", b"yes")
-_INPUT, _OUTPUT, _LOCAL = 0, 1, 3
+QUIET = 0.25
+"""Seconds without a key before a key may be an answer."""
+LONGEST_QUIET = 2.0
+KEYS = {"y": Answer.ONCE, "s": Answer.SESSION, "a": Answer.ALWAYS, "r": Answer.RULE, "n": Answer.NO}
+WIDER, EXPLAIN = "w", "e"
+PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?"}
+# Ends whatever sequence was begun; plain text, the usual character set, the whole screen scrolls, a cursor.
+SET_RIGHT = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[?25h"
+_INPUT, _OUTPUT, _LOCAL, _CHARACTERS = 0, 1, 3, 6
 """Where tcgetattr has these modes."""
 
 _asking = threading.Lock()
 
 
+class Sheet(Protocol):
+    """Puts a question into lines that are safe to draw, none wider than `columns`."""
+
+    def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]: ...
+
+    def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]: ...
+
+    def explanation(self, question: PermissionNeeded, columns: int) -> list[str]: ...
+
+    def rule_trouble(self, question: PermissionNeeded, text: str) -> str:
+        """Why a text cannot be a rule; empty if it can."""
+
+
+class _Interrupted(Exception):  # noqa: N818
+    """The person has had enough of all of it."""
+
+
 class TerminalApprover:
-    """`tell` puts a question into lines that are safe to draw."""
+    """May be used from any thread; one question stands at a time."""
 
     name = "the person at the terminal"
 
-    def __init__(self, tell: Callable[[PermissionNeeded], list[str]], seconds: float = SECONDS) -> None:
-        self._tell = tell
-        self._seconds = seconds
+    def __init__(self, sheet: Sheet, seconds: float = SECONDS) -> None:
+        self._sheet = sheet
+        self.seconds = seconds
+        """How long a question stands."""
         self.turn = allocate_lock()
-        """Held while a question is on the terminal; who else reads its keys takes it too."""
+        """Held while a question is on the terminal; who else draws there or reads its keys takes it too."""
+        self.interrupt: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
+        """What Ctrl-C does besides saying no."""
+        self._restore: Callable[[], None] = lambda: None
 
-    def __call__(self, question: PermissionNeeded) -> Answer | None:
-        deadline = time.monotonic() + self._seconds
+    def __call__(self, question: PermissionNeeded) -> Reply | None:
+        deadline = time.monotonic() + self.seconds
         # One at a time: with two questions on the screen, an answer to one would be taken for the other's.
-        if not _asking.acquire(timeout=self._seconds):
-            return Answer.NO
+        if not _asking.acquire(timeout=self.seconds):
+            return self._late()
         try:
             return self._ask(question, max(1.0, deadline - time.monotonic()))
+        except _Interrupted:
+            self.interrupt()
+            return Reply(Answer.NO, why="interrupted it")
         finally:
             _asking.release()
 
-    def _ask(self, question: PermissionNeeded, seconds: float) -> Answer | None:
+    def restore(self) -> None:
+        """Gives the terminal back, if a question still stands on it."""
+        self._restore()
+
+    def _late(self) -> Reply:
+        return Reply(Answer.NO, why=f"gave no answer within {self.seconds:g} seconds")
+
+    def _ask(self, question: PermissionNeeded, seconds: float) -> Reply | None:
         try:
             terminal = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
             return None
         try:
-            with self.turn, _lines(terminal):
-                return self._put(terminal, question, seconds)
+            with self.turn, self._keys_alone(terminal):
+                reply = _Talk(terminal, self._sheet, question, seconds).reply()
+                return self._late() if reply is None else reply
         finally:
             os.close(terminal)
 
-    def _put(self, terminal: int, question: PermissionNeeded, seconds: float) -> Answer:
-        import termios
-
-        what = "let it connect" if question.capability is Capability.CONNECT else "run it"
-        _write(terminal, "\n".join([*self._tell(question), "", ""]))
-        termios.tcflush(terminal, termios.TCIFLUSH)
-        _write(terminal, f"{what}? y or n (no after {seconds:.0f} seconds) ")
-        said = _line(terminal, seconds)
-        if said is None:
-            _write(terminal, "\n")
-        return Answer.ONCE if said is not None and said.strip().lower() in YES else Answer.NO
-
-
-@contextmanager
-def _lines(terminal: int) -> Iterator[None]:
-    """What is typed is seen and comes by lines, whatever the terminal's mode was; then it is that again."""
-    import termios
-
-    before = termios.tcgetattr(terminal)
-    asking = [*before]
-    asking[_INPUT] |= termios.ICRNL
-    asking[_OUTPUT] |= termios.OPOST | termios.ONLCR
-    asking[_LOCAL] |= termios.ICANON | termios.ECHO
-    termios.tcsetattr(terminal, termios.TCSADRAIN, asking)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+    @contextmanager
+    def _keys_alone(self, terminal: int) -> Iterator[None]:
+        """Keys come one by one, unseen, Ctrl-C among them, whatever the mode was; then it is that again."""
+        before = termios.tcgetattr(terminal)
+        asking = [*before]
+        asking[_INPUT] |= termios.ICRNL
+        asking[_OUTPUT] |= termios.OPOST | termios.ONLCR
+        asking[_LOCAL] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
+        asking[_CHARACTERS] = [*before[_CHARACTERS]]
+        asking[_CHARACTERS][termios.VMIN], asking[_CHARACTERS][termios.VTIME] = 1, 0
+        self._restore = lambda: _set(terminal, before)
+        _set(terminal, asking)
+        try:
+            yield
+        finally:
+            self._restore = lambda: None
+            _set(terminal, before)
 
 
-def _line(terminal: int, seconds: float) -> bytes | None:
-    """What is typed up to the end of a line; None if time is up first."""
-    deadline = time.monotonic() + seconds
-    poll = select.poll()
-    poll.register(terminal, select.POLLIN)
-    said = b""
-    while not said.endswith(b"\n"):
-        rest = deadline - time.monotonic()
-        if rest <= 0 or not poll.poll(rest * 1000):
+class _Talk:
+    """One question on a terminal that is ours for now."""
+
+    def __init__(self, terminal: int, sheet: Sheet, question: PermissionNeeded, seconds: float) -> None:
+        self._terminal, self._sheet, self._question = terminal, sheet, question
+        self._deadline = time.monotonic() + seconds
+        self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+        self._keys = {key: answer for key, answer in KEYS.items() if answer in question.choices}
+        self._reach = question.reaches[0]
+        self._can_widen = len(question.reaches) > 1 and Answer.SESSION in question.choices
+        self._poll = select.poll()
+        self._poll.register(terminal, select.POLLIN)
+
+    def reply(self) -> Reply | None:
+        """What the person says; None if they say nothing in time."""
+        columns, rows = self._size()
+        start = "\n" if self._is_dumb else SET_RIGHT + "\r\n"
+        self._write(start + _text(self._sheet.question(self._question, columns, rows)))
+        self._quiet()
+        drawn = self._draw_choices()
+        while (key := self._key()) is not None:
+            if key in INTERRUPTS:
+                self._write("^C\n")
+                raise _Interrupted
+            if key in REFUSALS:
+                return self._said(Answer.NO)
+            if key == EXPLAIN:
+                self._write("\n" + _text(["", *self._sheet.explanation(self._question, self._size()[0]), ""]))
+                drawn = self._draw_choices()
+            elif key == WIDER and self._can_widen:
+                self._widen()
+                drawn = self._draw_choices(over=drawn)
+            elif self._keys.get(key) is Answer.RULE:
+                if rules := self._worded():
+                    return Reply(Answer.RULE, rules=rules)
+                drawn = self._draw_choices()
+            elif key in self._keys:
+                return self._said(self._keys[key])
+        self._write("\n" if self._is_over() else "")
+        return None
+
+    def _said(self, answer: Answer) -> Reply:
+        self._write(f"{answer}\n" if self._is_dumb else f"\r{self._wanted()} {answer}\x1b[K\n")
+        is_lasting = answer in (Answer.SESSION, Answer.ALWAYS)
+        return Reply(answer, self._reach if is_lasting else Reach.COMMAND)
+
+    def _widen(self) -> None:
+        reaches = self._question.reaches
+        self._reach = reaches[(reaches.index(self._reach) + 1) % len(reaches)]
+
+    def _draw_choices(self, over: int = 0) -> int:
+        """How many lines it took; `over` says how many to draw over."""
+        lines = self._sheet.choices(self._question, self._reach, self._size()[0])
+        up = f"\x1b[{over}A\r\x1b[J" if over and not self._is_dumb else "\n"
+        self._write((up if over or self._is_dumb else "") + _text(lines))
+        return len(lines)
+
+    def _wanted(self) -> str:
+        return PROMPTS.get(self._question.capability, "run it?")
+
+    def _prompt(self) -> str:
+        # The keys are in the lines above; here is what a narrow terminal still shows.
+        keys = [*self._keys, *([WIDER] if self._can_widen else []), EXPLAIN]
+        return (
+            f"{self._wanted()} [{' '.join(keys)}] no in {max(0, round(self._deadline - time.monotonic()))} s "
+        )
+
+    def _key(self) -> str | None:
+        """The next key; the seconds that are left count down meanwhile."""
+        shown = ""
+        while not self._is_over():
+            prompt = self._prompt()
+            if prompt != shown and not (shown and self._is_dumb):
+                self._write(prompt if self._is_dumb else f"\r{prompt}\x1b[K")
+                shown = prompt
+            piece = self._read(0.25)
+            if piece == b"":
+                return "n"  # nobody is there any more
+            if piece and piece.startswith(b"\x1b"):
+                self._quiet()
+            elif piece and (key := single_key(piece)) is not None:
+                return key
+        return None
+
+    def _worded(self) -> tuple[str, ...]:
+        """The rules as the person wants them; none if they would rather choose again."""
+        self._write("\n")
+        worded = []
+        for rule in self._question.rules:
+            text = self._edit(f"add to {self._question.rule_key}: ", rule)
+            if not text:
+                return ()
+            worded.append(text)
+        return tuple(worded)
+
+    def _edit(self, prompt: str, text: str) -> str:
+        self._write(_text(["", "Enter adds it to your settings, after any changes; Esc goes back."]))
+        line = Edited(text)
+        while not self._is_over():
+            self._write(self._line(prompt, line.text))
+            if (piece := self._read(1.0)) == b"":
+                return ""
+            if not piece:
+                continue
+            line.type(piece)
+            if line.is_interrupted:
+                self._write("^C\n")
+                raise _Interrupted
+            if line.is_left or (line.is_done and not line.text.strip()):
+                self._write("\n")
+                return ""
+            if line.is_done:
+                self._write(self._line(prompt, line.text) + "\n")
+                if not (trouble := self._sheet.rule_trouble(self._question, line.text)):
+                    return line.text.strip()
+                self._write(f"{visible(trouble)}\n")
+                line = Edited(line.text)
+        return ""
+
+    def _line(self, prompt: str, text: str) -> str:
+        room = max(8, self._size()[0] - len(prompt) - 2)
+        shown = visible(text)[-room:]
+        return f"\r{prompt}{shown}" + (" " * 8 + "\b" * 8 if self._is_dumb else "\x1b[K")
+
+    def _quiet(self) -> None:
+        """Until nothing comes for a moment: what comes now was not typed at what is read now."""
+        end = time.monotonic() + LONGEST_QUIET
+        while time.monotonic() < end and self._read(QUIET):
+            continue
+        termios.tcflush(self._terminal, termios.TCIFLUSH)
+
+    def _read(self, seconds: float) -> bytes | None:
+        """What was typed; None if nothing was, empty bytes if the terminal has gone."""
+        if not self._poll.poll(max(0.0, min(seconds, self._deadline - time.monotonic())) * 1000):
             return None
         try:
-            piece = os.read(terminal, 1024)
+            return os.read(self._terminal, 1024)
         except BlockingIOError:
-            continue
-        if not piece:
-            return said
-        said += piece
-    return said
+            return None
+        except OSError:
+            return b""
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._deadline
+
+    def _size(self) -> tuple[int, int]:
+        with suppress(OSError):
+            columns, rows = os.get_terminal_size(self._terminal)
+            if columns > 0 and rows > 0:
+                return columns, rows
+        return 80, 24
+
+    def _write(self, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        poll = select.poll()
+        poll.register(self._terminal, select.POLLOUT)
+        while data and poll.poll(SECONDS * 1000):
+            data = data[os.write(self._terminal, data) :]
 
 
-def _write(terminal: int, text: str) -> None:
-    data = text.encode("utf-8", "replace")
-    poll = select.poll()
-    poll.register(terminal, select.POLLOUT)
-    while data and poll.poll(SECONDS * 1000):
-        data = data[os.write(terminal, data) :]
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _set(terminal: int, modes: list[object]) -> None:
+    with suppress(termios.error, OSError):  # the terminal has gone
+        termios.tcflush(terminal, termios.TCIFLUSH)
+        termios.tcsetattr(terminal, termios.TCSANOW, modes)  # type: ignore[arg-type]

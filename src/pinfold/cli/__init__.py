@@ -49,6 +49,7 @@ VERBS = {
     "status": Verb("status", "the policy in force, what is enforced of it, and who runs"),
     "prompt": Verb("prompt", "what to tell a model about the fence its commands run in"),
     "settings": Verb("settings", "show, validate or describe the settings"),
+    "approvals": Verb("approvals", "list the answers that are remembered, or take them back"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
 }

@@ -19,9 +19,13 @@ def widest() -> int:
     return max(20, min(WIDEST, columns - len(INDENT) - 4))
 
 
-def draw(text: str, spans: list[Span], *, only_marked: bool = False) -> list[str]:
-    """The lines of `text` with carets below the spans; with `only_marked`, only the lines that have one."""
+def draw(text: str, spans: list[Span], *, only_marked: bool = False, width: int = 0) -> list[str]:
+    """The lines of `text` with carets below the spans; with `only_marked`, only the lines that have one.
+
+    `width` is what there is for a line; 0 is what the terminal on standard output has.
+    """
     drawn: list[str] = []
+    width = width or widest()
     start = 0
     for line in text.split("\n"):
         inside = [
@@ -30,18 +34,18 @@ def draw(text: str, spans: list[Span], *, only_marked: bool = False) -> list[str
             if span.start < start + len(line) and span.end > start
         ]
         if inside or not only_marked:
-            drawn.extend(_marked(line, inside))
+            drawn.extend(_marked(line, inside, width))
         start += len(line) + 1
     return drawn
 
 
-def _marked(line: str, spans: list[tuple[int, int]]) -> list[str]:
+def _marked(line: str, spans: list[tuple[int, int]], width: int) -> list[str]:
     cells = [visible(character) for character in line]
     below = [" " * _columns(cell) for cell in cells]
     for first, last in spans:
         for position in range(first, last):
             below[position] = "^" * _columns(cells[position])
-    first, last = _window(cells, spans)
+    first, last = _window(cells, spans, width)
     shown = "".join(cells[first:last])
     head, tail = "… " if first else "", " …" if last < len(cells) else ""
     drawn = [f"{INDENT}{head}{shown}{tail}".rstrip()]
@@ -50,9 +54,8 @@ def _marked(line: str, spans: list[tuple[int, int]]) -> list[str]:
     return drawn
 
 
-def _window(cells: list[str], spans: list[tuple[int, int]]) -> tuple[int, int]:
+def _window(cells: list[str], spans: list[tuple[int, int]], width: int) -> tuple[int, int]:
     """Which cells to show of a line too wide to show whole: those around the first mark."""
-    width = widest()
     if sum(map(_columns, cells)) <= width:
         return 0, len(cells)
     middle = spans[0][0] if spans else 0

@@ -45,17 +45,18 @@ def _notes(notices: tuple[str, ...]) -> list[str]:
     return ["", *(f"  note: {visible(notice)}" for notice in notices)] if notices else []
 
 
-def told(request: Request, decision: Decision, colours: bool) -> list[str]:
+def told(request: Request, decision: Decision, colours: bool, width: int = 0) -> list[str]:
     """The whole story, as lines."""
     lines = [_headline(request, decision, colours)]
+    width = width and width - 8
     text = request.command.rstrip("\n") if isinstance(request, RunCommand) else _asked(request)
     spans = [command.span for command in decision.commands]
     if text.strip():
-        lines += ["", *draw(text, spans)]
+        lines += ["", *draw(text, spans, width=width)]
     for reason in decision.reasons[:MOST_REASONS]:
         # A part is drawn once more only where there are others beside it.
         several = reason.span is not None and draw(text, [reason.span]) != draw(text, spans)
-        lines += ["", *_reason(reason, text, several, colours)]
+        lines += ["", *_reason(reason, text, several, colours, width)]
     if len(decision.reasons) > MOST_REASONS:
         lines += ["", f"  and {len(decision.reasons) - MOST_REASONS} more"]
     if decision.candidates:
@@ -90,8 +91,10 @@ def _headline(request: Request, decision: Decision, colours: bool) -> str:
     return f"{verdict}, {inside}" if decision.verdict is not Verdict.DENY else verdict
 
 
-def _reason(reason: Reason, text: str, several: bool, colours: bool) -> list[str]:
-    marked = draw(text, [reason.span], only_marked=True) if reason.span and text and several else []
+def _reason(reason: Reason, text: str, several: bool, colours: bool, width: int) -> list[str]:
+    marked = (
+        draw(text, [reason.span], only_marked=True, width=width) if reason.span and text and several else []
+    )
     facts = {
         "step": reason.step,
         "rule": _rule(reason),

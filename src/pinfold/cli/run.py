@@ -3,18 +3,17 @@
 On a terminal the command gets one of its own, in the pen; otherwise its streams are carried as they come.
 """
 
-import os
 import sys
-from _thread import LockType
 from argparse import REMAINDER, ArgumentParser, Namespace
+from contextlib import suppress
 
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
+from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
-from pinfold.model.errors import PolicyError
-from pinfold.model.permission import Capability, PermissionNeeded
-from pinfold.model.request import Connect, RunCommand
+from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
@@ -22,6 +21,9 @@ from pinfold.session.execution import Execution
 
 DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
+LONGEST = 590.0
+"""Seconds that a question may stand: a little less than anybody is waited for."""
+INTERRUPT = b"\x03"
 MOST_TOLD = 5
 SIGNALLED = 128
 """Added to the number of a signal, as shells do."""
@@ -42,9 +44,13 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     command = _command(args)
     lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
-    person = TerminalApprover(_question)
-    with session_of(args, lists=lists, approvers=[person]) as session:
-        return _as_json(session, command) if args.json else _as_program(session, command, person.turn)
+    person = TerminalApprover(Asking())
+    try:
+        with session_of(args, lists=lists, approvers=[person]) as session:
+            person.seconds = min(session.settings.approvals.wait or LONGEST, LONGEST)
+            return _as_json(session, command) if args.json else _as_program(session, command, person)
+    finally:
+        person.restore()
 
 
 def _command(args: Namespace) -> RunCommand:
@@ -52,17 +58,6 @@ def _command(args: Namespace) -> RunCommand:
     if bool(words) == (args.shell_line is not None):
         raise PolicyError("give a program and its arguments after --, or a shell line with -c")
     return request_from(args, args.shell_line or "", tuple(words) or None)
-
-
-def _question(question: PermissionNeeded) -> list[str]:
-    from pinfold.cli.explain import told
-
-    request: RunCommand | Connect = RunCommand(question.command, description=question.description)
-    said = [f"  the agent says: {visible(question.description)}"] if question.description else []
-    if question.capability is Capability.CONNECT:
-        request = Connect(question.host, question.port)
-        said = ["", f"  wanted by: {visible(question.command)}"]
-    return ["", *told(request, question.decision, colours=not os.environ.get("NO_COLOR")), *said]
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
@@ -97,10 +92,10 @@ def exit_code(code: int | None, signal: int | None, timed_out: bool) -> int:
     return code if code is not None else SIGNALLED + (signal or 0)
 
 
-def _as_program(session: Session, command: RunCommand, turn: LockType) -> int:
+def _as_program(session: Session, command: RunCommand, person: TerminalApprover) -> int:
     from pinfold.cli import streams
 
-    on_terminal = _is_terminal(0) and _is_terminal(1)
+    on_terminal = streams.is_terminal(0) and streams.is_terminal(1)
     execution = (
         session.start(command, terminal=streams.size())
         if on_terminal
@@ -109,8 +104,12 @@ def _as_program(session: Session, command: RunCommand, turn: LockType) -> int:
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED
+    if on_terminal:
+        # The command is what Ctrl-C is for, as it is when no question stands.
+        person.interrupt = lambda: _press(execution, INTERRUPT)
     try:
-        end = streams.on_terminal(execution, turn) if on_terminal else streams.carried(execution)
+        carry = streams.on_terminal if on_terminal else streams.carried
+        end = carry(execution, person.turn)
     except KeyboardInterrupt:
         execution.cancel()
         return INTERRUPTED
@@ -153,11 +152,11 @@ def _hint(violation: Violation) -> str:
     """What would have let it through."""
     if violation.why.startswith("git writes"):
         return "to allow it, set `filesystem.git_writes`"
-    return "to allow it, give `--write PATH`" if not violation.rule and violation.grantable else ""
+    if violation.rule or not violation.grantable or violation.operation == "connect":
+        return ""
+    return "to allow it, give `--write PATH`"
 
 
-def _is_terminal(descriptor: int) -> bool:
-    try:
-        return os.isatty(descriptor)
-    except OSError:
-        return False
+def _press(execution: Execution, key: bytes) -> None:
+    with suppress(PinfoldError, OSError):  # it has ended
+        execution.write(key)

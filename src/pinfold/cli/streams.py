@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from _thread import LockType
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from pinfold.model.errors import InternalError, PinfoldError
 from pinfold.model.events import Exited, Output, Stream
@@ -21,13 +21,16 @@ def standard_input() -> int | None:
     return None if sys.stdin is None else 0
 
 
-def carried(execution: Execution) -> Exited:
-    """Output goes where ours goes, as it comes."""
+def carried(execution: Execution, turn: LockType) -> Exited:
+    """Output goes where ours goes, as it comes; to a terminal, not while somebody else has the `turn`."""
     end = None
+    terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
     for event in execution.events():
         match event:
             case Output(stream, data):
-                _write(1 if stream is Stream.STDOUT else 2, data)
+                descriptor = 1 if stream is Stream.STDOUT else 2
+                with turn if descriptor in terminals else nullcontext():
+                    _write(descriptor, data)
             case Exited():
                 end = event
     return _known(end)
@@ -36,7 +39,7 @@ def carried(execution: Execution) -> Exited:
 def on_terminal(execution: Execution, turn: LockType) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow.
 
-    `turn` is held while keys are read; who holds it has them.
+    `turn` is held while keys are read or anything is drawn; who holds it has the terminal.
     """
     import termios
     import tty
@@ -46,7 +49,7 @@ def on_terminal(execution: Execution, turn: LockType) -> Exited:
     threading.Thread(target=_type, args=(execution, turn), daemon=True).start()
     try:
         tty.setraw(0)
-        return carried(execution)
+        return carried(execution, turn)
     finally:
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
@@ -55,6 +58,13 @@ def on_terminal(execution: Execution, turn: LockType) -> Exited:
 def _follow(execution: Execution) -> None:
     with suppress(PinfoldError, OSError):  # it has just ended
         execution.resize(*size())
+
+
+def is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
 
 
 def size() -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """What a person is asked, and what they may answer."""
 
+import os.path
 from enum import StrEnum
 
 from msgspec import Struct
@@ -37,6 +38,17 @@ class Capability(StrEnum):
     """To let a file tool read a file."""
 
 
+class Reach(StrEnum):
+    """How far an answer of `session` or `always` goes; the narrowest stands first."""
+
+    COMMAND = "command"
+    """What was asked, for this very command and program."""
+    TARGET = "target"
+    """The same host or path, whichever command wants it."""
+    DIRECTORY = "directory"
+    """Whatever lies in the path's directory, whichever command changes it and how."""
+
+
 class PermissionNeeded(Struct, frozen=True):
     """One question; on the wire, `SandboxPermissionNeeded`."""
 
@@ -59,6 +71,36 @@ class PermissionNeeded(Struct, frozen=True):
     """What it would change."""
     program: str = ""
     """What the process that made the call is called."""
+    run: str = ""
+    """Which run of the command asks: within it, one question is answered once. Empty: this question's own."""
+    rules: tuple[str, ...] = ()
+    """What an answer of `rule` would add to the user's settings, unless the person words it otherwise."""
+
+    @property
+    def reaches(self) -> tuple[Reach, ...]:
+        """What a lasting answer may be given for."""
+        if self.capability is Capability.CONNECT:
+            return (Reach.COMMAND, Reach.TARGET)
+        if self.capability is not Capability.WRITE:
+            return (Reach.COMMAND,)
+        is_deep = os.path.dirname(self.path) not in ("", "/")
+        return (Reach.COMMAND, Reach.TARGET, Reach.DIRECTORY) if is_deep else (Reach.COMMAND, Reach.TARGET)
+
+    @property
+    def rule_key(self) -> str:
+        """The list of the settings that `rules` belong to."""
+        return "network.allow" if self.capability is Capability.CONNECT else "commands.allow"
+
+
+class Reply(Struct, frozen=True):
+    """An answer with what a person may say besides."""
+
+    answer: Answer
+    reach: Reach = Reach.COMMAND
+    rules: tuple[str, ...] = ()
+    """The rules as the person worded them; empty leaves them as they were proposed."""
+    why: str = ""
+    """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
 class Settlement(Struct, frozen=True):
@@ -67,3 +109,7 @@ class Settlement(Struct, frozen=True):
     answer: Answer
     by: str
     """Who answered, or why nobody did."""
+    reach: Reach = Reach.COMMAND
+    rules: tuple[str, ...] = ()
+    remembered: str = ""
+    """The earlier answer that this one is, by its name in `pinfold approvals list`; empty if it is new."""

@@ -116,6 +116,13 @@ class HookSettings(Struct, frozen=True):
     """Seconds; a hook that takes longer has said no."""
 
 
+class AnswerSettings(Struct, frozen=True):
+    keep: float | None = 30 * 86400.0
+    """Seconds that an answer for longer than once is kept; None is for good."""
+    wait: float | None = 120.0
+    """Seconds that a person at the terminal has for an answer; None is as long as anybody is waited for."""
+
+
 class Settings(Struct, frozen=True):
     """Everything that is settled before a request is looked at."""
 
@@ -131,6 +138,7 @@ class Settings(Struct, frozen=True):
     environment_set: dict[str, str] = {}
     limits: Limits = Limits()
     hooks: HookSettings = HookSettings()
+    approvals: AnswerSettings = AnswerSettings()
     violations_ignore: dict[str, tuple[str, ...]] = {}
     projects: tuple[str, ...] = ()
     """Directories a client may add to a session without asking."""

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
-from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.quoting import quoted
 from pinfold.model.violation import Violation
 from pinfold.policy.reach import leads_out
 from pinfold.sandbox.backend import Request
+from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
@@ -56,8 +58,6 @@ class Gateway:
         self._pens: dict[str, SandboxPolicy] = {}
         self._refusals: dict[str, Callable[[int, Violation], None]] = {}
         self._commands: OrderedDict[str, Request] = OrderedDict()
-        self._answers: dict[tuple[str, str, int], Ruling] = {}
-        """What a person has said about a host and port, for one command."""
         self._refused: dict[tuple[str, str, int], int] = {}
         """How often each command was refused what."""
         self._faces: dict[int, tuple[str, socket.socket]] = {}
@@ -176,9 +176,11 @@ class Gateway:
         if not tag:
             return self._of_any_pen(host, port)
         policy = self._pens[tag.partition(".")[0]]
-        ruling = _ruling(self._judge().check_host(host, port, policy))
+        decision = self._judge().check_host(host, port, policy)
+        ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
-            return self._answers.get((tag, host, port), ruling)
+            known = self._desk().known(self._question(host, port, tag, decision))
+            return _answered(host, port, ruling, known) if known else ruling
         return ruling
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
@@ -188,31 +190,31 @@ class Gateway:
         return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
 
     def _ask(self, host: str, port: int, tag: str, ruling: "Ruling", withdrawn: threading.Event) -> "Ruling":
-        request = self._commands.get(tag)
         decision = self._judge().check_host(host, port, self._pens[tag.partition(".")[0]])
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
-            settlement = self._desk().ask(
-                PermissionNeeded(
-                    request_id=os.urandom(8).hex(),
-                    session=self._session,
-                    capability=Capability.CONNECT,
-                    command=_line_of(request),
-                    cwd=request.cwd if request else "",
-                    decision=decision,
-                    host=host,
-                    port=port,
-                )
-            )
-        if settlement.answer is Answer.NO:
-            said = f"{host}:{port} was asked for, and the answer is no ({settlement.by}); {ruling.message}"
-            answer = ruling._replace(verdict=Verdict.DENY, message=said)
-        else:
-            said = f"{host}:{port} was let through by {settlement.by}"
-            answer = ruling._replace(verdict=Verdict.ALLOW, message=said)
-        self._answers[tag, host, port] = answer
-        return answer
+            settlement = self._desk().ask(self._question(host, port, tag, decision))
+        return _answered(host, port, ruling, settlement)
+
+    def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
+        request = self._commands.get(tag)
+        settings = self._judge().last_settings
+        choices = choices_of(decision, Capability.CONNECT, settings)
+        rules = host_rules(host, port, decision, settings) if self._desk().writes_rules else ()
+        return PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self._session,
+            capability=Capability.CONNECT,
+            command=_line_of(request),
+            cwd=request.cwd if request else "",
+            decision=decision,
+            choices=(*choices, Answer.RULE) if rules else choices,
+            host=host,
+            port=port,
+            run=tag,
+            rules=rules,
+        )
 
     def _record(self, outcome: "Outcome") -> None:
         """Every connection is told; a refusal once more when it has happened twice, four times as often."""
@@ -249,7 +251,15 @@ def _ruling(decision: Decision) -> "Ruling":
     return Ruling(reason.verdict, said, reason.rule if reason.step in LISTED else "")
 
 
+def _answered(host: str, port: int, ruling: "Ruling", settlement: Settlement) -> "Ruling":
+    if settlement.answer is Answer.NO:
+        said = f"{host}:{port} was asked for, and the answer is no ({settlement.by}); {ruling.message}"
+        return ruling._replace(verdict=Verdict.DENY, message=said)
+    said = f"{host}:{port} was let through by {settlement.by}"
+    return ruling._replace(verdict=Verdict.ALLOW, message=said)
+
+
 def _line_of(request: Request | None) -> str:
     if request is None:
         return ""
-    return request.command if isinstance(request.command, str) else " ".join(request.command)
+    return request.command if isinstance(request.command, str) else " ".join(map(quoted, request.command))

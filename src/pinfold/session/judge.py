@@ -17,7 +17,8 @@ from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Connect, Request, RunCommand
 from pinfold.model.script import Script
-from pinfold.model.settings import Settings
+from pinfold.model.settings import Rule, Settings
+from pinfold.model.text import Origin
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
@@ -178,6 +179,14 @@ class Judge:
                 self._answers.clear()
             self._answers[request] = _Answer(settings, policy, trouble, decision)
         return decision
+
+    def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...]) -> bool:
+        """Whether nobody would have been asked about it if these stood in the user's `commands.allow`."""
+        settings, policy = self._now()
+        added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
+        commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
+        facts = self._facts(request, policy, Disk(), self.fence_trouble)
+        return decide(request, replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
 
     def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
         """What would be done about a connection under a policy; without a port, about the most open one."""

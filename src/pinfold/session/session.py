@@ -22,6 +22,7 @@ from pinfold.model.settings import Settings
 from pinfold.session.judge import Judge, Talk, directory
 from pinfold.session.probe import fence_trouble
 from pinfold.session.requests import as_command, line_of, require_texts
+from pinfold.session.state import approvals_file
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Session:
 
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
     the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
-    is needed; without any, the answer is no. May be used from any thread.
+    is needed; without any, the answer is no. `resume` is the id of a session that has ended: what it was
+    granted for its time holds again, in the same projects. May be used from any thread.
     """
 
     def __init__(
@@ -56,11 +58,17 @@ class Session:
         conversation: str = "",
         generation: str = "",
         model: str = "",
+        resume: str = "",
     ) -> None:
         if isinstance(projects, str):
             raise TypeError("projects is a list of directories, not one string")
-        self.id = os.urandom(8).hex()
         self.environ = os.environ if environ is None else environ
+        self.id = resume or os.urandom(8).hex()
+        if resume:
+            from pinfold.session.resuming import projects_of
+
+            before = projects_of(resume, self.environ)
+            projects = projects or before
         self._approvers = tuple(approvers)
         self.counts: Counter[str] = Counter()
         """What was run, refused and asked, and what was done where there was no fence."""
@@ -94,12 +102,20 @@ class Session:
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know: what was not believed, not looked at, or not written down."""
-        return (*self._judge.notices, *(self._ledger.troubles if self._ledger else ()))
+        written = self._ledger.troubles if self._ledger else ()
+        return (*self._judge.notices, *written, *(self._desk.notices if self._desk else ()))
 
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
         return self._judge.policy
+
+    @property
+    def fingerprint(self) -> str:
+        """What answers to its questions stand on now: one given under another holds no more."""
+        from pinfold.session.approvals import Ground
+
+        return Ground(lambda: self._judge, self._user, self.environ).fingerprint()
 
     def add_project(self, path: str) -> None:
         """One more directory to work in, from the next request on."""
@@ -267,23 +283,33 @@ class Session:
         settlement = self._asked(command, decision)
         # A person takes their time: what was denied meanwhile is denied, and nothing else was approved.
         now = self._decided(command)
-        if now.verdict is Verdict.DENY or (now.widening, now.sandboxed) == (
-            decision.widening,
-            decision.sandboxed,
-        ):
-            return now, settlement if now.verdict is Verdict.ASK else None
-        return decision, Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+        if now.verdict is Verdict.DENY:
+            return now, None
+        if settlement.answer is Answer.NO:
+            return decision, settlement
+        if (now.widening, now.sandboxed) != (decision.widening, decision.sandboxed):
+            return decision, Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+        return now, settlement
 
     def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
+        from pinfold.session.approvals import choices_of
+
+        capability = _capability(decision)
+        rules = decision.candidates if self.desk.writes_rules else ()
+        if capability is not Capability.RUN or not (rules and self._judge.is_lifted_by(command, rules)):
+            rules = ()
+        choices = choices_of(decision, capability, self._judge.last_settings)
         return self.desk.ask(
             PermissionNeeded(
                 request_id=os.urandom(8).hex(),
                 session=self.id,
-                capability=_capability(decision),
+                capability=capability,
                 command=line_of(command),
                 cwd=self._judge.start_of(command),
                 decision=decision,
                 description=command.description,
+                choices=(*choices, Answer.RULE) if rules else choices,
+                rules=rules,
             )
         )
 
@@ -292,9 +318,11 @@ class Session:
         """Where the session's questions are put."""
         with self._lock:
             if self._desk is None:
-                from pinfold.approval import Desk
+                from pinfold.approval import Desk, Store
+                from pinfold.session.approvals import Ground
 
-                self._desk = Desk(self._approvers)
+                ground = Ground(lambda: self._judge, self._user, self.environ)
+                self._desk = Desk(self._approvers, ground, Store(approvals_file(self.environ)))
             return self._desk
 
     def _approved(self, decision: Decision) -> SandboxPolicy:

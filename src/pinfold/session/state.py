@@ -13,5 +13,9 @@ def state_directory(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "pinfold")
 
 
+def approvals_file(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_directory(environ), "approvals.json")
+
+
 def journal_file(environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "journal.sqlite")

@@ -19,6 +19,7 @@ from pinfold.model.policy import (
 )
 from pinfold.model.script import Shape
 from pinfold.model.settings import (
+    AnswerSettings,
     CommandRules,
     FilesystemSettings,
     Hook,
@@ -135,6 +136,7 @@ def build(
             ),
             timeout=values.number("hooks.timeout"),
         ),
+        approvals=AnswerSettings(keep=values.number("approvals.keep"), wait=values.number("approvals.wait")),
         violations_ignore=dict(values.items("violations.ignore")),
         projects=values.items("projects"),
         cap=_cap(managed),

@@ -30,6 +30,19 @@ def add_command(path: str, key: str, text: str, shape: Callable[[str], Shape], r
     return _change(path, edited)
 
 
+def add_host(path: str, key: str, text: str, check: Callable[[str], None]) -> bool:
+    """Adds a host to the list `key`, such as `network.allow`; False where it was there already."""
+    from pinfold.model.errors import PolicyError
+
+    assert BY_NAME[key].kind is Kind.HOSTS  # noqa: S101 - callers name the key
+    try:
+        check(text)
+    except ValueError as error:
+        raise PolicyError(f"`{visible(text[:80])}` names no host: {visible(str(error))}") from None
+    section, name = key.split(".")
+    return _change(path, lambda before: edit.add_entry(before, section, name, text))
+
+
 def remove_command(path: str, key: str, text: str, shape: Callable[[str], Shape]) -> bool:
     """Removes a command from the list `key`, and `[[rule]]` tables of it; False where there was none."""
     section, name = key.split(".")

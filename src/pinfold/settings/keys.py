@@ -176,6 +176,9 @@ TABLE: tuple[Key, ...] = (
     _list("hooks.before_command", Kind.HOOKS, _RESTRICT, "Programs asked before each command; a crash or a timeout is a no.", Who.TRUSTED),
     Key("hooks.timeout", Kind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), Who.TRUSTED),
 
+    Key("approvals.keep", Kind.DURATION, _SMALLER, "30d", "How long an answer of `always` holds, and one of `session` can be taken up again; empty for good."),
+    Key("approvals.wait", Kind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal before it is answered with no; never longer than 10 minutes."),
+
     _list("violations.ignore", Kind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
 )
 # fmt: on

@@ -1,0 +1,162 @@
+"""`pinfold approvals list | revoke`: answers that are remembered, and how to take them back."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from time import localtime, strftime, time
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import add_common, print_json, short
+from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.permission import Answer, Capability, Reach
+from pinfold.model.visible import visible
+
+if TYPE_CHECKING:
+    from pinfold.approval.memory import Remembered
+    from pinfold.approval.store import Store
+
+ABSENT = 1
+"""Exit code: there was nothing to revoke."""
+IN_FORCE, STALE, GONE = "in force", "stale", "no project"
+
+
+def configure(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", required=True, metavar="list|revoke")
+    listing = verbs.add_parser(
+        "list", help="every answer that is remembered, and whether it still holds", allow_abbrev=False
+    )
+    revoke = verbs.add_parser("revoke", help="forget answers: it is asked again", allow_abbrev=False)
+    revoke.add_argument("ids", nargs="*", metavar="ID", help="as `list` names them")
+    revoke.add_argument("--all", action="store_true", help="all of them, and whatever is in the way")
+    for verb in (listing, revoke):
+        add_common(verb)
+
+
+def run(args: Namespace) -> int:
+    import os
+
+    from pinfold.approval.store import Store
+    from pinfold.session.state import approvals_file
+
+    store = Store(approvals_file(os.environ))
+    return _list(args, store) if args.action == "list" else _revoke(args, store)
+
+
+def _list(args: Namespace, store: "Store") -> int:
+    answers = store.answers()
+    if store.trouble:
+        raise PinfoldError(store.trouble)
+    states = _states(args, answers)
+    if args.json:
+        print_json([_as_json(each, states[each.id]) for each in answers])
+    elif answers:
+        _draw(answers, states)
+    else:
+        print("no answers are remembered: whatever needs a person is asked")
+    return 0
+
+
+def _revoke(args: Namespace, store: "Store") -> int:
+    if args.all == bool(args.ids):
+        raise PolicyError("give ids, as `pinfold approvals list` names them, or --all")
+    known = {each.id for each in store.answers()}
+    if store.trouble and not args.all:
+        raise PinfoldError(store.trouble)
+    missing = [each for each in args.ids if each not in known]
+    wanted = known if args.all else known & set(args.ids)
+    if not (store.remove_all() if args.all else store.remove(wanted)):
+        raise PinfoldError(store.trouble)
+    if args.json:
+        print_json({"revoked": sorted(wanted), "missing": missing})
+    else:
+        for each in missing:
+            print(f"pinfold: no answer `{visible(each)}` is remembered", file=sys.stderr)
+        print(f"{len(wanted)} revoked")
+    return ABSENT if missing else 0
+
+
+def _states(args: Namespace, answers: "tuple[Remembered, ...]") -> dict[str, str]:
+    """Whether each answer stands on the settings as they are now."""
+    now: dict[tuple[str, ...], str] = {}
+    for roots in {each.subject.roots for each in answers}:
+        now[roots] = _fingerprint(args, roots)
+    states = {}
+    for each in answers:
+        found = now[each.subject.roots]
+        states[each.id] = GONE if not found else IN_FORCE if found == each.subject.fingerprint else STALE
+    return states
+
+
+def _fingerprint(args: Namespace, roots: tuple[str, ...]) -> str:
+    """Of the settings in these projects; empty where one is gone."""
+    import os
+
+    from pinfold.session import Session
+
+    if not roots or not all(map(os.path.isdir, roots)):
+        return ""
+    with Session(roots, settings=args.settings, cwd=roots[0]) as session:
+        return session.fingerprint
+
+
+def _as_json(answer: "Remembered", state: str) -> dict[str, object]:
+    subject = answer.subject
+    return {
+        "id": answer.id,
+        "answer": answer.answer,
+        "state": state,
+        "reach": answer.reach,
+        "capability": subject.capability,
+        "operation": subject.operation,
+        "host": subject.host,
+        "port": subject.port,
+        "path": subject.path,
+        "command": subject.command,
+        "cwd": subject.cwd,
+        "program": subject.program,
+        "sandboxed": subject.sandboxed,
+        "widening": subject.widening,
+        "session": answer.session,
+        "roots": subject.roots,
+        "by": answer.by,
+        "made": answer.made,
+        "expires": answer.expires,
+    }
+
+
+def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
+    from pinfold.cli.paper import paper, table
+
+    drawn = table("id", "answer", "state", "until", "what")
+    for each in answers:
+        drawn.add_row(each.id, str(each.answer), states[each.id], _until(each), _what(each))
+    sheet = paper()
+    sheet.print(drawn)
+    if STALE in states.values():
+        sheet.print("stale: the settings in force are not those it was given under; it is asked again")
+    if Answer.SESSION in {each.answer for each in answers}:
+        sheet.print("session: for the session it was given in, and that one resumed")
+
+
+def _until(answer: "Remembered") -> str:
+    if answer.expires is None:
+        return "revoked"
+    is_near = answer.expires - time() < 86400
+    return strftime("%H:%M" if is_near else "%Y-%m-%d", localtime(answer.expires))
+
+
+def _what(answer: "Remembered") -> str:
+    subject = answer.subject
+    by = "any command" if answer.reach is not Reach.COMMAND else f"`{visible(subject.command)}`"
+    where = visible(short(subject.roots[0])) if subject.roots else ""
+    match subject.capability:
+        case Capability.CONNECT:
+            return f"{by} may connect to {visible(subject.host)}:{subject.port}, in {where}"
+        case Capability.WRITE:
+            is_wide = answer.reach is Reach.DIRECTORY
+            path = f"what is in {subject.path.rpartition('/')[0]}" if is_wide else subject.path
+            return f"{by} may change {visible(short(path))}, in {where}"
+        case Capability.WIDEN:
+            more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in subject.widening)
+            return f"run {by} with {visible(more)}, in {visible(short(subject.cwd))}"
+    fence = "" if subject.sandboxed else " outside of the fence"
+    return f"run {by}{fence}, in {visible(short(subject.cwd))}"

@@ -1,0 +1,277 @@
+"""The desk: what is asked, what is not asked again, and what of it a new session knows."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pinfold.approval import Desk, Store
+from pinfold.model.decision import Reason, Verdict, Widening
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from tests.approval.asking import DECISION, Ground, Person, question
+
+CONNECT: dict[str, Any] = {"capability": Capability.CONNECT, "host": "a.example", "port": 443}
+WRITE: dict[str, Any] = {"capability": Capability.WRITE, "operation": "openat", "path": "/d/e/file"}
+
+
+def desk_with(
+    answer: Answer | Reply, path: Path | None = None, ground: Ground | None = None
+) -> tuple[Desk, Person]:
+    person = Person(answer)
+    return Desk([person], ground or Ground(), Store(str(path / "approvals.json")) if path else None), person
+
+
+# One run
+
+
+@pytest.mark.parametrize("answer", tuple(Answer))
+def test_within_a_run_any_answer_is_final(answer: Answer) -> None:
+    desk, person = desk_with(answer)
+    for _ in range(3):
+        assert desk.ask(question(run="1", rules=("touch",), **CONNECT)).answer is answer
+    assert len(person.asked) == 1
+
+
+@pytest.mark.parametrize("answer", [Answer.NO, Answer.ONCE])
+def test_another_run_is_asked_about_anew(answer: Answer) -> None:
+    desk, person = desk_with(answer)
+    desk.ask(question(run="1"))
+    desk.ask(question(run="2"))
+    assert len(person.asked) == 2
+
+
+# Longer
+
+
+@pytest.mark.parametrize("answer", [Answer.SESSION, Answer.ALWAYS])
+def test_a_lasting_answer_holds_for_other_runs(answer: Answer, tmp_path: Path) -> None:
+    desk, person = desk_with(answer, tmp_path)
+    first, second = desk.ask(question(run="1")), desk.ask(question(run="2"))
+    assert not first.remembered and second.remembered and second.answer is answer
+    assert len(person.asked) == 1
+
+
+def test_always_holds_in_another_session_and_session_does_not(tmp_path: Path) -> None:
+    for answer, again in ((Answer.ALWAYS, 0), (Answer.SESSION, 1)):
+        first, _ = desk_with(answer, tmp_path)
+        first.ask(question(session="one", command=str(answer)))
+        later, person = desk_with(Answer.NO, tmp_path)
+        later.ask(question(session="two", command=str(answer)))
+        assert len(person.asked) == again
+
+
+def test_a_session_that_is_resumed_has_its_answers_again(tmp_path: Path) -> None:
+    desk_with(Answer.SESSION, tmp_path)[0].ask(question(session="one"))
+    resumed, person = desk_with(Answer.NO, tmp_path)
+    assert resumed.ask(question(session="one")).answer is Answer.SESSION and not person.asked
+    elsewhere = Ground()
+    elsewhere.projects = ("/other",)
+    desk, person = desk_with(Answer.NO, tmp_path, elsewhere)
+    assert desk.ask(question(session="one")).answer is Answer.NO and person.asked
+
+
+OTHER = [
+    {"command": "touch y"},
+    {"cwd": "/other"},
+    {"program": "other"},
+    {"capability": Capability.WIDEN},
+    {"operation": "rename"},
+    {"path": "/w/x"},
+    {"host": "b.example"},
+    {"port": 80},
+    {"decision": replace(DECISION, sandboxed=False)},
+    {"decision": replace(DECISION, widening=(Widening("additional_readwrite_paths", "/x"),))},
+    {"decision": replace(DECISION, policy=SandboxPolicy(type=PolicyType.WORKSPACE_READONLY))},
+    {"decision": replace(DECISION, reasons=(Reason("otherwise", "another", Verdict.ASK),))},
+]
+
+
+@pytest.mark.parametrize("other", OTHER, ids=str)
+def test_whatever_differs_is_asked_about(other: dict[str, Any]) -> None:
+    desk, person = desk_with(Answer.ALWAYS)
+    desk.ask(question())
+    desk.ask(question(**other))
+    assert len(person.asked) == 2
+
+
+def test_other_settings_are_another_ground_and_the_old_ones_the_same(tmp_path: Path) -> None:
+    ground = Ground()
+    desk, person = desk_with(Answer.ALWAYS, tmp_path, ground)
+    for settings, asked in (("a", 1), ("b", 2), ("a", 2)):
+        ground.now = settings
+        desk.ask(question())
+        assert len(person.asked) == asked
+
+
+def test_an_answer_expires(tmp_path: Path) -> None:
+    ground = Ground()
+    ground.keep = 0.05
+    desk, person = desk_with(Answer.ALWAYS, tmp_path, ground)
+    desk.ask(question())
+    time.sleep(0.06)
+    desk.ask(question())
+    assert len(person.asked) == 2
+
+
+def test_a_revoked_answer_holds_no_more(tmp_path: Path) -> None:
+    desk, person = desk_with(Answer.SESSION, tmp_path)
+    desk.ask(question(run="1", **CONNECT))
+    (answer,) = Store(str(tmp_path / "approvals.json")).answers()
+    assert Store(str(tmp_path / "approvals.json")).remove([answer.id])
+    desk.ask(question(run="1", **CONNECT))
+    assert len(person.asked) == 2
+
+
+def test_what_is_not_offered_is_not_taken_from_memory() -> None:
+    desk, person = desk_with(Answer.ALWAYS)
+    desk.ask(question())
+    person.answer = Answer.NO
+    assert desk.ask(question(choices=(Answer.NO, Answer.ONCE))).answer is Answer.NO
+
+
+def test_leaving_the_fence_is_never_remembered() -> None:
+    desk, person = desk_with(Answer.ALWAYS)
+    for _ in range(2):
+        assert desk.ask(question(capability=Capability.BYPASS)).answer is Answer.ONCE
+    assert len(person.asked) == 2
+
+
+# How far
+
+
+def test_an_answer_for_a_host_is_for_any_command_where_a_person_said_so() -> None:
+    for reach, again in ((Reach.COMMAND, 1), (Reach.TARGET, 0)):
+        desk, person = desk_with(Reply(Answer.SESSION, reach))
+        desk.ask(question(command="curl", **CONNECT))
+        desk.ask(question(command="wget", **CONNECT))
+        assert len(person.asked) == 1 + again
+        desk.ask(question(command="curl", **{**CONNECT, "port": 80}))
+        assert len(person.asked) == 2 + again
+
+
+@pytest.mark.parametrize(
+    ("path", "is_covered"),
+    [
+        ("/d/e/other", True),
+        ("/d/e/deeper/file", True),
+        ("/d/e", False),
+        ("/d/else", False),
+        ("/d/e/../f", False),
+        ("/d/e/..", False),
+        ("/d/file", False),
+    ],
+)
+def test_a_directory_is_what_lies_in_it(path: str, is_covered: bool) -> None:
+    desk, person = desk_with(Reply(Answer.ALWAYS, Reach.DIRECTORY))
+    desk.ask(question(**WRITE))
+    desk.ask(question(command="another", **{**WRITE, "operation": "rename", "path": path}))
+    assert len(person.asked) == (1 if is_covered else 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reach"),
+    [({}, Reach.TARGET), (CONNECT, Reach.DIRECTORY), ({**WRITE, "path": "/file"}, Reach.DIRECTORY)],
+)
+def test_a_reach_that_is_not_offered_is_a_no(asked: dict[str, Any], reach: Reach) -> None:
+    desk, _ = desk_with(Reply(Answer.SESSION, reach))
+    assert desk.ask(question(**asked)).answer is Answer.NO
+
+
+# Rules
+
+
+def test_a_rule_is_written_as_it_was_worded() -> None:
+    ground = Ground()
+    desk, person = desk_with(Answer.RULE, ground=ground)
+    desk.ask(question(rules=("touch",)))
+    person.answer = Reply(Answer.RULE, rules=("a.example",))
+    desk.ask(question(rules=("a.example:443",), **CONNECT))
+    assert ground.written == [("commands.allow", ("touch",)), ("network.allow", ("a.example",))]
+
+
+def test_a_rule_that_cannot_be_written_is_a_yes_for_once() -> None:
+    desk, _ = desk_with(Answer.RULE, ground=Ground(file=""))
+    assert desk.ask(question(rules=("touch",))).answer is Answer.ONCE
+    assert "there is no file" in desk.notices[0]
+
+
+# At once
+
+
+def test_who_asks_the_same_meanwhile_waits_for_the_answer() -> None:
+    desk, person = desk_with(Answer.NO)
+    person.gate.clear()
+    said: list[Answer] = []
+    threads = [
+        threading.Thread(target=lambda: said.append(desk.ask(question(run="1")).answer)) for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    while not person.asked:
+        time.sleep(0.001)
+    person.gate.set()
+    for thread in threads:
+        thread.join(10)
+    assert said == [Answer.NO] * 20 and len(person.asked) == 1
+
+
+def test_who_asks_something_else_does_not_wait() -> None:
+    desk, person = desk_with(Answer.ONCE)
+    person.gate.clear()
+    slow = threading.Thread(target=desk.ask, args=(question(command="slow"),))
+    slow.start()
+    desk.approvers = (Person(Answer.NO),)
+    assert desk.ask(question(command="quick")).answer is Answer.NO
+    person.gate.set()
+    slow.join(10)
+
+
+def test_an_approver_that_fails_leaves_nobody_waiting() -> None:
+    class Fails(Person):
+        def __call__(self, question: PermissionNeeded) -> Answer:
+            raise SystemExit
+
+    desk = Desk([Fails()])
+    assert desk.ask(question(run="1")).answer is Answer.NO
+    assert desk.ask(question(run="1")).answer is Answer.NO
+
+
+# Whatever the order
+
+RUNS, SESSIONS, TARGETS = st.sampled_from("12"), st.sampled_from("st"), st.sampled_from(range(3))
+ASKED = st.tuples(st.sampled_from(tuple(Capability)), TARGETS, RUNS, SESSIONS, st.sampled_from(tuple(Answer)))
+
+
+def asked_about(capability: Capability, target: int, run: str, session: str) -> PermissionNeeded:
+    where: dict[Capability, dict[str, Any]] = {
+        Capability.CONNECT: {"port": target + 1},
+        Capability.WRITE: {"path": f"/d/{target}"},
+    }
+    what = where.get(capability, {"command": str(target)})
+    return question(capability=capability, run=session + run, session=session, rules=("x",), **what)
+
+
+@given(st.lists(ASKED, max_size=30))
+def test_repeated_attempts_never_ask_twice(asked: list[tuple[Capability, int, str, str, Answer]]) -> None:
+    """Against the plainest account of it: which (run, thing), (session, thing) and things have an answer."""
+    desk, person = desk_with(Answer.NO)
+    final: dict[object, Answer] = {}
+    for capability, target, run, session, answer in asked:
+        thing = capability, target
+        lasting = (each for what, each in final.items() if what in (thing, (session, thing)))
+        known = final.get((session, run, thing)) or next(lasting, None)
+        before, person.answer = len(person.asked), answer
+        got = desk.ask(asked_about(capability, target, run, session)).answer
+        assert (len(person.asked) == before) is (known is not None)
+        if known is None:
+            lasts = capability is not Capability.BYPASS
+            known = Answer.ONCE if answer in (Answer.SESSION, Answer.ALWAYS) and not lasts else answer
+            where = {Answer.ALWAYS: thing, Answer.SESSION: (session, thing)}
+            final[where.get(known, (session, run, thing))] = known
+        assert got is known

@@ -1,0 +1,360 @@
+"""A person at a real terminal, 80 columns wide: what stands on the screen, and what each key does."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.sandbox.people import ORDINARY, TOP, USERS, house, interpreter
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
+    pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here to look at a screen with"),
+]
+ASKING = 'mode = "ask_every_time"\n'
+CURL = "curl -sS -m 20 http://nowhere.invalid/; echo after"
+
+
+class Screen:
+    """A terminal of 80 columns with a person before it."""
+
+    def __init__(self, user: str, where: Path) -> None:
+        if user == "root" and os.geteuid():
+            pytest.skip("only root can test as root")
+        self.work = where / "work"
+        self._other = ORDINARY if user == "ordinary" and not os.geteuid() else None
+        self._home = where / "home"
+        self._program = [interpreter(user), "-W", "error", "-c", "from pinfold.cli import entry; entry()"]
+        libraries = os.path.dirname(os.path.dirname(msgspec.__file__))
+        self.environment = {
+            "HOME": str(self._home),
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": f"{TOP}/src:{libraries}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LANG": "C.UTF-8",
+        }
+        self._sockets = iter(where / f"home/tmux{number}" for number in range(100))
+        self._socket = next(self._sockets)
+        self._open = False
+
+    def settings(self, text: str) -> Path:
+        path = self._home / ".config/pinfold/settings.toml"
+        if not path.exists():
+            for made in (path.parent.parent, path.parent):
+                made.mkdir(exist_ok=True)
+                self._give(made)
+        path.write_text(text)
+        self._give(path)
+        return path
+
+    def _give(self, path: Path) -> None:
+        if self._other:
+            os.chown(path, self._other, self._other)
+
+    def run(self, *arguments: str, shell: str = "{}; echo exit:$?", **environment: str) -> None:
+        """Begins `pinfold` with these arguments on an empty screen."""
+        self.close()
+        self._socket = next(self._sockets)
+        line = shell.format(shlex.join([*self._program, *arguments]))
+        names = {"TERM": "screen", **environment}
+        words = " ".join(f"{name}={shlex.quote(value)}" for name, value in names.items())
+        self._open = True
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "34",
+                   f"export {words}; {line}; exec sleep 60")  # fmt: skip
+
+    def _tmux(self, *arguments: str) -> str:
+        return subprocess.run(
+            ["tmux", "-S", str(self._socket), *arguments],
+            user=self._other,
+            group=self._other,
+            extra_groups=None if self._other is None else [],
+            cwd=self.work,
+            env=self.environment,
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=20,
+        ).stdout
+
+    def press(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def text(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def wait_for(self, text: str, patience: float = 40.0) -> str:
+        return self.wait_until(lambda screen: text in screen, patience)
+
+    def wait_until(self, true: Callable[[str], bool], patience: float = 40.0) -> str:
+        end = time.monotonic() + patience
+        while not true(screen := self.text()):
+            assert time.monotonic() < end, screen
+            time.sleep(0.05)
+        return screen
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._tmux("kill-server")
+
+
+@pytest.fixture(params=USERS)
+def screen(request: pytest.FixtureRequest) -> Iterator[Screen]:
+    with house(request.param) as where:
+        opened = Screen(request.param, where)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+# A command
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "said"),
+    [
+        ("y", 0, "run it? once"),
+        ("s", 0, "run it? session"),
+        ("a", 0, "run it? always"),
+        ("n", 126, "said no"),
+        ("Enter", 126, "said no"),
+        ("C-d", 126, "said no"),
+        ("C-c", 130, "^C"),
+    ],
+)
+def test_a_command_is_asked_about(screen: Screen, key: str, code: int, said: str) -> None:
+    screen.settings(ASKING)
+    screen.run("run", "--", "touch", "made")
+    before = screen.wait_for("run it? [y s a n e]")
+    assert "touch made" in before and "a person is to see every command" in before
+    screen.press(key)
+    assert said in screen.wait_for(f"exit:{code}")
+    assert (screen.work / "made").exists() is (code == 0)
+    screen.run("run", "--", "touch", "made", shell="{}; stty -a; echo exit:$?")
+    again = screen.wait_until(lambda text: "run it?" in text or "exit:" in text)
+    assert ("run it?" in again) is (key != "a")
+    if key == "a":
+        assert " echo" in again and " icanon" in again and "-isig" not in again
+
+
+def test_when_time_is_up_it_is_no(screen: Screen) -> None:
+    screen.settings(ASKING + '[approvals]\nwait = "3s"\n')
+    screen.run("run", "--", "touch", "made", shell="{}; echo exit:$?; stty -a")
+    screen.wait_for("no in 2 s")
+    screen.wait_for("no in 1 s")
+    after = screen.wait_for("exit:126")
+    assert "gave no answer within 3 seconds" in after and after.count("run it?") == 1
+    assert " echo" in screen.wait_for(" icanon") and not (screen.work / "made").exists()
+
+
+def test_a_rule_is_edited_and_added(screen: Screen) -> None:
+    path = screen.settings("# mine\n[sandbox]\nauto_allow = false\n")
+    screen.run("run", "--", "touch", "made", "too")
+    screen.wait_for("run it? [y s a r n e]")
+    screen.press("r")
+    screen.wait_for("add to commands.allow: touch")
+    screen.press("Space", "|", "Enter")
+    screen.wait_for("that is no rule")
+    screen.press("C-u", "t", "o", "u", "x", "BSpace", "c", "h", "Space", "m", "a", "d", "e", "Enter")
+    screen.wait_for("exit:0")
+    assert path.read_text() == '# mine\n[sandbox]\nauto_allow = false\n\n[commands]\nallow = ["touch made"]\n'
+    screen.run("run", "--", "touch", "made", "more")
+    assert "run it?" not in screen.wait_for("exit:0")
+
+
+def test_escape_leaves_the_rule_and_everything_is_explained(screen: Screen) -> None:
+    screen.settings("[sandbox]\nauto_allow = false\n")
+    screen.run("run", "-c", "true && touch made")
+    screen.wait_for("run it?")
+    screen.press("r")
+    screen.wait_for("Esc goes back")
+    screen.press("Escape")
+    screen.wait_until(lambda text: text.count("run it?") == 2)
+    screen.press("e")
+    told = screen.wait_until(lambda text: "the whole command:" in text and text.count("run it? [") > 1)
+    assert "step          otherwise" in told and "not to be asked again" in told
+    screen.press("n")
+    screen.wait_for("exit:126")
+
+
+# What is no answer
+
+
+def test_arrows_pasted_text_and_reports_are_no_answer(screen: Screen) -> None:
+    screen.settings(ASKING)
+    screen.run("run", "--", "touch", "made")
+    screen.wait_for("run it?")
+    screen.press("Up", "Down", "F5", "M-y")
+    screen.press("-l", "yes please, always")
+    screen.press("-l", "\x1b[24;80Ry")
+    time.sleep(1.0)
+    assert "run it? [" in screen.text() and not (screen.work / "made").exists()
+    screen.press("n")
+    screen.wait_for("exit:126")
+
+
+def test_a_commands_text_cannot_draw(screen: Screen) -> None:
+    screen.settings(ASKING)
+    line = "echo '\x1b[2J\x1b[Hrun it? yes' \u202e\u200b; touch made"
+    screen.run("run", "--description", "\x1b[1A\rharmless\x07", "-c", line)
+    text = screen.wait_for("run it? [")
+    assert r"\x1b[2J\x1b[Hrun it? yes" in text and r"\u202e\u200b" in text and r"\x1b[1A\rharmless" in text
+    screen.press("n")
+    screen.wait_for("exit:126")
+
+
+# A host, while the command waits
+
+
+@pytest.mark.parametrize(
+    ("keys", "said", "again"),
+    [
+        (["n"], "the answer is no", True),
+        (["y"], "nowhere.invalid is not known", True),
+        (["s"], "nowhere.invalid is not known", True),
+        (["a"], "nowhere.invalid is not known", False),
+    ],
+)
+def test_a_host_is_asked_about(screen: Screen, keys: list[str], said: str, again: bool) -> None:
+    screen.run("run", "-c", f"{CURL}; {CURL}")
+    before = screen.wait_for("let it connect? [y s a r n w e]")
+    assert "connect to nowhere.invalid:80" in before and "no rule speaks of nowhere.invalid:80" in before
+    screen.press(*keys)
+    after = screen.wait_for("exit:0")
+    assert said in after and after.count("let it connect?") == 1, "it was asked for twice"
+    screen.run("run", "-c", f"{CURL}; {CURL}")
+    later = screen.wait_until(lambda text: "let it connect?" in text or "exit:" in text)
+    assert ("let it connect?" in later) is again
+
+
+def test_a_wider_answer_is_for_any_command(screen: Screen) -> None:
+    screen.run("run", "-c", CURL)
+    screen.wait_for("let it connect?")
+    screen.press("w")
+    screen.wait_for("any command may connect to it, in later sessions too")
+    screen.press("a")
+    screen.wait_for("exit:0")
+    screen.run("run", "-c", f"true; {CURL}")
+    assert "let it connect?" not in screen.wait_for("exit:0")
+    screen.run("approvals", "list")
+    listed = screen.wait_for("exit:0")
+    assert "any command may connect" in listed and "in force" in listed
+    screen.run("approvals", "revoke", "--all")
+    screen.wait_for("1 revoked")
+    screen.run("run", "-c", f"true; {CURL}")
+    screen.wait_for("let it connect?")
+
+
+def test_time_is_up_for_a_host_too(screen: Screen) -> None:
+    screen.settings('[approvals]\nwait = "2s"\n')
+    screen.run("run", "-c", f"{CURL}; read word; echo got:$word")
+    screen.wait_for("let it connect?")
+    screen.wait_for("the answer is no")
+    screen.press("-l", "hello")
+    screen.press("Enter")
+    screen.wait_for("got:hello")
+    screen.wait_for("exit:0")
+
+
+def test_ctrl_c_at_a_question_interrupts_the_command(screen: Screen) -> None:
+    screen.run("run", "-c", f"trap 'echo caught; exit 9' INT; {CURL}; sleep 30")
+    screen.wait_for("let it connect?")
+    screen.press("C-c")
+    assert "caught" in screen.wait_for("exit:9")
+
+
+def test_ctrl_c_ends_a_command_without_a_terminal(screen: Screen) -> None:
+    screen.run("run", "-c", f"{CURL}; sleep 30", shell="{} < /dev/null; echo exit:$?; stty -a")
+    screen.wait_for("let it connect?")
+    screen.press("C-c")
+    screen.wait_for("exit:130")
+    assert " echo" in screen.wait_for(" icanon")
+
+
+def test_output_waits_while_a_question_stands(screen: Screen) -> None:
+    """What the command left of the terminal (a title begun, invisible text, one line that scrolls) is mended
+    for it."""
+    noise = "(while sleep 0.05; do echo noise; done) &"
+    spoilt = r"printf '\033[8m\033[3;3r\033(0\033[6n\033]0;title'"
+    screen.run("run", "-c", f"{spoilt}; {noise} {CURL}; kill %1; echo ended")
+    stood = screen.wait_for("let it connect? [")
+    for line in ("connect to nowhere.invalid:80", "y  once", "this run of the command", "pinfold asks"):
+        assert line in stood
+    time.sleep(1.0)
+    now = screen.text()
+    assert now.count("noise") == stood.count("noise")
+    assert re.sub(r"in \d+ s", "", now) == re.sub(r"in \d+ s", "", stood)
+    screen.press("n")
+    assert "noise" in screen.wait_for("exit:0")
+
+
+HOSTILE = """
+import fcntl, glob, os, subprocess, sys, termios
+for path in ["/dev/tty", "/dev/console", *glob.glob("/dev/pts/*"), *glob.glob("/proc/*/fd/*"), "/dev/stdin"]:
+    try:
+        terminal = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        continue
+    for key in b"ya\\n":
+        try:
+            fcntl.ioctl(terminal, termios.TIOCSTI, bytes([key]))
+        except OSError:
+            pass
+home = os.path.expanduser("~")
+for path in (".local/state/pinfold/approvals.json", ".config/pinfold/settings.toml"):
+    for do in (lambda p: open(p, "w"), os.unlink, lambda p: os.rename(p, p + "x")):
+        try:
+            do(os.path.join(home, path))
+        except OSError:
+            pass
+for line in ("approvals revoke --all", "rules add allow curl", "exclude add curl", "settings show"):
+    subprocess.run([sys.executable, "-c", "from pinfold.cli import entry; entry()", *line.split()],
+                   stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+print("tried", "everything")
+"""
+
+
+def test_agent_cannot_approve_itself(screen: Screen) -> None:
+    """Nothing that a fenced command can do answers a question, changes what is remembered, or lifts it."""
+    path = screen.settings('[network]\naccess = "ask"\n')
+    (screen.work / "hostile.py").write_text(HOSTILE)
+    line = f"python3 hostile.py; (sleep 1; python3 hostile.py; touch tried) & {CURL}; wait"
+    screen.run("run", "-c", line)
+    screen.wait_for("let it connect? [")
+    stands = screen.wait_until(lambda _: (screen.work / "tried").exists())
+    assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
+    screen.press("n")
+    after = screen.wait_for("exit:0")
+    assert "the answer is no" in after and "tried everything" in after.partition("let it connect? no")[2]
+    assert path.read_text() == '[network]\naccess = "ask"\n'
+    screen.run("approvals", "list")
+    assert "no answers are remembered" in screen.wait_for("exit:0")
+
+
+# How it looks
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_it_fits_and_needs_no_colours(screen: Screen, environment: dict[str, str]) -> None:
+    screen.settings("[sandbox]\nauto_allow = false\n")
+    long = "true && " * 30 + "touch made && echo " + "x" * 200
+    screen.run("run", "-c", f"{long}\necho second", **environment)
+    screen.wait_for("run it?")
+    shown = screen._tmux("capture-pane", "-p", "-e", "-J")
+    plain = screen._tmux("capture-pane", "-p", "-J").splitlines()
+    assert max(map(len, plain)) <= 80, "a line was wider than the terminal"
+    caret = next(index for index, line in enumerate(plain) if "^^^^^^^^^^" in line)
+    at = plain[caret].index("^")
+    assert plain[caret - 1][at:].startswith("touch made")
+    assert ("\x1b[" in shown) is not bool(environment)
+    screen.press("n")
+    screen.wait_for("exit:126")
