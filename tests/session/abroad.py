@@ -48,6 +48,17 @@ class Machine:
         threading.Thread(target=self._answer, daemon=True).start()
 
     @staticmethod
+    def manage(text: str) -> None:
+        """An administrator's file from now on. In this machine an ordinary user is the only one there is."""
+        from pinfold.settings import files, sources
+
+        path = Path.cwd().parent / "home/managed.toml"
+        path.write_text(text)
+        sources.MANAGED = str(path)
+        if os.getuid():
+            files._require_owned = lambda *_: None
+
+    @staticmethod
     def _bind(path: str, text: str) -> None:
         ours = Path.cwd().parent / f"home/{os.path.basename(path)}"
         ours.write_text(text)

@@ -41,7 +41,7 @@ NOT_SECRET = ("tokenizers_parallelism", "git_author_*", "git_committer_*", "git_
 _URL = f"{GATE}:{PROXY_PORT}"
 _PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY"), f"http://{_URL}") | {
     "FTP_PROXY": f"socks5h://{_URL}",
-    "NO_PROXY": "localhost,127.0.0.1,127.0.0.0/8,::1,.localhost",
+    "NO_PROXY": "localhost,127.0.0.1,127.0.0.0/8,0.0.0.0,::1,.localhost",
 }
 PROXIES = {
     **_PROXIES,

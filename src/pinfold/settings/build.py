@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
 from pinfold.model.policy import (
     POLICY_WORDS,
@@ -51,6 +53,8 @@ _BINDINGS = (
     ("admin.git", "disabled", "filesystem.git_writes", False),
 )
 """A word of the `[admin]` table -> the widest value it leaves, whatever any layer says."""
+_EMPTIED = (("admin.networking", "disabled", "network.publish"),)
+"""A word of the `[admin]` table -> a list that it leaves nothing of."""
 _GRANTS = {
     "filesystem.write": "additional_readwrite_paths",
     "filesystem.read": "additional_readonly_paths",
@@ -213,6 +217,13 @@ def _bind(merged: Merged, managed: list[Layer]) -> None:
         rank = BY_NAME[name].rank
         if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(widest):
             _put(merged, control, name, widest)
+    for control, word, name in _EMPTIED:
+        if merged.scalars[control].value == word and merged.lists.get(name):
+            (entry, *_), closed = merged.lists[name], merged.scalars[control]
+            merged.notices.append(
+                f"{told(entry.origin)}: `{name}` is not used: `{control}` is `{word}` ({told(closed.origin)})"
+            )
+            merged.lists[name] = ()
     # A managed file that insists on the fence means a real one: `danger-full-access` would be none.
     for name in _insisting(managed):
         rank = BY_NAME["sandbox.policy"].rank
@@ -309,7 +320,10 @@ def _cap(managed: list[Layer]) -> Cap:
             output=said.get("limits.output"),
         ),
     )
-    return Cap(policy, tuple(field for name, field in _GRANTS.items() if listed(name) is not None))
+    emptied = [name for control, word, name in _EMPTIED if said.get(control) == word]
+    capped = [name for name in _GRANTS if name in emptied or listed(name) is not None]
+    policy = replace(policy, **{_GRANTS[name]: () for name in emptied})
+    return Cap(policy, tuple(_GRANTS[name] for name in capped))
 
 
 def _origins(merged: Merged) -> dict[str, Origin]:
