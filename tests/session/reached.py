@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,7 +19,7 @@ from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import free_port, pages
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, connections, fine, gate_of, main_of, python
-from tests.session.runs import Says, wait_until
+from tests.session.runs import Says, journal, wait_until
 
 
 def opened(given: dict[str, Any] | None = None, **network: Any) -> pinfold.Session:
@@ -196,6 +197,82 @@ def web_servers_of_this_machine(_: Machine) -> None:
             assert "another one" in said, said
 
 
+# Out, by the company's proxy
+
+
+@contextmanager
+def company(heads: list[bytes]) -> Iterator[int]:
+    """A proxy that wants to be asked properly, and leads to this machine."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            with sock:
+                head = sock.recv(4096)
+                heads.append(head)
+                if b"Proxy-Authorization: Basic bWU6czNjcjN0\r\n" not in head:  # me:s3cr3t
+                    sock.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+                    continue
+                sock.sendall(b"HTTP/1.1 200 fine\r\n\r\nWELCOME\n")
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+def by_the_companys_proxy(machine: Machine) -> None:
+    """Names are looked up there; its password is nobody's business inside, nor the journal's."""
+    code = """
+        import os, socket, sys
+        print(dict(os.environ))
+        print(socket.create_connection((sys.argv[1], int(sys.argv[2]))).recv(7))
+    """
+    heads: list[bytes] = []
+    with company(heads) as proxy, banner() as port:
+        line = python(code, "a.test", port)
+        url = f"http://127.0.0.1:{proxy}"
+        by_name = {"https_proxy": f"http://me:s3cr3t@127.0.0.1:{proxy}", "NO_PROXY": "git.test"}
+        for setting, given in (
+            ("environment", by_name),
+            (url, {"PINFOLD_PROXY_CREDENTIALS": "me:s3cr3t"}),
+        ):
+            os.environ.update(given)
+            with opened(
+                access="rules", allow=["a.test", "git.test", "127.0.0.0/8"], proxy=setting
+            ) as session:
+                said = fine(session, line)
+                assert "WELCOME" in said and "s3cr3t" not in said
+                assert machine.looked_up == [], "it was looked up here"
+                assert heads.pop().startswith(f"CONNECT a.test:{port} ".encode())
+                result = session.run(python(code, "evil.test", port))
+                assert result.exit_code and heads == [], "a denied host reached the proxy"
+                if setting == "environment":
+                    assert "WELCOME" in fine(session, python(code, "git.test", port)) and heads == []
+                    machine.looked_up.clear()
+            with opened(access="none", proxy=setting) as session:
+                assert "s3cr3t" not in fine(session, "env")
+            for name in given:
+                del os.environ[name]
+        for setting, variable in (("none", url), ("environment", "")):
+            os.environ["https_proxy"] = variable
+            with opened(access="rules", allow=["a.test", "127.0.0.0/8"], proxy=setting) as session:
+                assert "WELCOME" in fine(session, line) and heads == []
+        # without its password, or of a kind that is not known: nothing gets out past it
+        for variable in (url, "socks5://me:s3cr3t@127.0.0.1:1080"):
+            os.environ["https_proxy"] = variable
+            with opened(access="rules", allow=["a.test", "127.0.0.0/8"], proxy="environment") as session:
+                result = session.run(line)
+                assert result.exit_code and "WELCOME" not in result.stdout
+                assert "proxy" in result.violations[0].why, result.violations
+    told = str(journal())
+    assert "via 127.0.0.1" in told and "s3cr3t" not in told and "bWU6czNjcjN0" not in told
+
+
 # Who may close all of it
 
 
@@ -258,7 +335,7 @@ PROBES = {
         a_port_that_is_taken_is_told_and_had_later, publishing_is_asked_for,
         the_gate_takes_published_ports_with_it,
         a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,
-        the_administrator_closes_the_network, a_user_chooses_by_word,
+        by_the_companys_proxy, the_administrator_closes_the_network, a_user_chooses_by_word,
     )
 }  # fmt: skip
 

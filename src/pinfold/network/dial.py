@@ -45,8 +45,11 @@ class Dialer:
 
     async def dial(self, host: str, port: int, ruling: Ruling, tag: str) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port."""
-        if self._upstream and not special_kind(host):
-            return await self._dial_upstream(self._upstream, host, port)
+        upstream = self._upstream
+        if upstream and not special_kind(host) and upstream.leads_to(host, port):
+            if upstream.trouble:
+                return Refusal(Why.UNREACHABLE, upstream.trouble)
+            return await self._dial_upstream(upstream, host, port)
         addresses = await self._addresses(host)
         if isinstance(addresses, Refusal):
             return addresses

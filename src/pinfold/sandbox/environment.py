@@ -1,7 +1,8 @@
 """Which of the host's variables a command sees, and which it is given. Pure.
 
-Three kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
-program itself, and what leads to the machine's own agents and buses. Names are compared without regard to
+Four kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
+program itself, what leads to the machine's own agents and buses, and its proxies, which a pen cannot reach
+and whose addresses often have a password. Names are compared without regard to
 case. `keep` and `drop` are the policy's, and may have `*`; `drop` is stronger.
 """
 
@@ -55,7 +56,7 @@ PROXIES = {
     "NODE_USE_ENV_PROXY": "1",
 }
 """Where programs that know proxies find the gate. Others reach it by connecting to whom they want."""
-TAKEN = (*SECRETS, *LOADERS, *AGENTS)
+TAKEN = (*SECRETS, *LOADERS, *AGENTS, "*_proxy")
 
 
 def scrub(

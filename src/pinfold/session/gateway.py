@@ -11,7 +11,7 @@ import select
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Verdict
@@ -49,7 +49,10 @@ class Gateway:
         judge: "Callable[[], Judge]",
         desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
+        """`environ` tells of the proxy that this machine uses."""
+        self._environ = environ
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._lock = threading.Lock()
         self._asking = threading.Lock()
@@ -178,6 +181,7 @@ class Gateway:
 
     def _open(self) -> None:
         from pinfold.network.line import Line
+        from pinfold.network.upstream import choose
         from pinfold.sandbox.gatehouse import Gatehouse
 
         try:
@@ -190,7 +194,7 @@ class Gateway:
         self._line = Line(
             self._gatehouse.line, self._decide, self._ask, self._record, self._ended, self._lead_in
         )
-        self._line.start()
+        self._line.start(upstream=choose(self._judge().last_settings.network.proxy, self._environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
         self._drop_faces()

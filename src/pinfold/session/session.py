@@ -317,7 +317,11 @@ class Session:
                 from pinfold.session.gateway import Gateway
 
                 gateway = Gateway(
-                    self.id, lambda: self._judge, lambda: self.desk, lambda: self._ledger or self.ledger
+                    self.id,
+                    lambda: self._judge,
+                    lambda: self.desk,
+                    lambda: self._ledger or self.ledger,
+                    self.environ,
                 )
                 self._fences = Fences(self.roots, self._judge.home, gateway)
             return self._fences

@@ -121,6 +121,7 @@ def build(
             deny=values.items("network.deny"),
             unix_sockets=values.items("network.unix_sockets"),
             publish=values.items("network.publish"),
+            proxy=values.word("network.proxy"),
         ),
         environment=EnvironmentRules(
             keep=values.items("environment.keep"), drop=values.items("environment.drop")
