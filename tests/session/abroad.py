@@ -36,6 +36,9 @@ class Machine:
         mounts.mount("none", "/", "", MS_PRIVATE_RECURSIVE)
         self._bind("/etc/resolv.conf", f"nameserver {NAMESERVER}\noptions timeout:5 attempts:1\n")
         self._bind("/etc/hosts", "127.0.0.1 localhost\n")
+        if user:  # programs such as ssh want their user to have a name
+            known = Path("/etc/passwd").read_text()
+            self._bind("/etc/passwd", f"{known}somebody:x:{user}:{group}::{os.environ['HOME']}:/bin/sh\n")
         self.looked_up: list[str] = []
         self._names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._names.bind((NAMESERVER, 53))

@@ -7,7 +7,7 @@ case. `keep` and `drop` are the policy's, and may have `*`; `drop` is stronger.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
@@ -60,10 +60,21 @@ TAKEN = (*SECRETS, *LOADERS, *AGENTS, "*_proxy")
 
 
 def scrub(
-    environment: Mapping[str, str], rules: EnvironmentRules, *, network: bool, temporary: str | None
+    environment: Mapping[str, str],
+    rules: EnvironmentRules,
+    *,
+    network: bool,
+    temporary: str | None,
+    sockets: Collection[str] = (),
 ) -> dict[str, str]:
-    """The command's environment."""
+    """The command's environment. What says where one of the granted sockets is, is kept."""
     kept = {name: value for name, value in environment.items() if is_kept(name, rules)}
+    if sockets:
+        kept |= {
+            name: value
+            for name, value in environment.items()
+            if value.removeprefix("unix://") in sockets and not _matches(name, rules.drop)
+        }
     kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
     if temporary:
         kept["TMPDIR"] = temporary

@@ -168,7 +168,13 @@ class LinuxSession:
     def _scrub(
         environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan, leads_out: bool
     ) -> dict[str, str]:
-        return scrub(environment, policy.environment, network=leads_out, temporary=plan.temporary)
+        return scrub(
+            environment,
+            policy.environment,
+            network=leads_out,
+            temporary=plan.temporary,
+            sockets=policy.unix_sockets,
+        )
 
     def _forget(self, pen: Pen) -> None:
         with self.lock:
