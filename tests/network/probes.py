@@ -384,7 +384,7 @@ def wait_listening(port: int) -> None:
 
 async def ssh() -> None:
     """A whole session of ssh, with a server of our own user's."""
-    client, name = program("ssh"), getpass.getuser()
+    client = program("ssh")
 
     async def probe(away: Away) -> None:
         said = await away.fine(client, *options, f"{name}@a.test", "echo through")
@@ -393,7 +393,7 @@ async def ssh() -> None:
         assert code == 255 and "not known" in said, said
 
     with ssh_server() as given:
-        options = [*given, "-i", f"{HERE}/mine"]
+        options, name = [*given, "-i", f"{HERE}/mine"], getpass.getuser()
         await with_away(probe, int(given[given.index("-p") + 1]))
 
 

@@ -232,10 +232,11 @@ def test_names_below_a_wildcard_are_no_tunnel() -> None:
             for number in range(AT_ONCE + 40):
                 client = await world.connect()
                 said = await client.tunnel(f"{number:x}.{'c2VjcmV0' * 7}.ok.test", 443)
-                assert (b" 403 " in said) is (number >= AT_ONCE), (number, said)
+                assert number >= AT_ONCE or b" 502 " in said, (number, said)
                 client.close()
-            assert len(world.looked_up) == AT_ONCE
-            assert b"too many" in world.records[-1].message.encode()
+            # one more every two seconds, as long as this has taken
+            assert AT_ONCE <= len(world.looked_up) < AT_ONCE + 40 and b" 403 " in said
+            assert "too many" in world.records[-1].message
 
     run(test())
 

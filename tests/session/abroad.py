@@ -15,7 +15,7 @@ from pinfold.kernel import capabilities, mounts, namespaces, netlink
 from pinfold.network import dns
 from tests.network.world import LOOPBACK, make_certificates
 
-NAMES = ("a.test", "git.test", "evil.test", "secret.evil.test")
+NAMES = ("a.test", "git.test", "allowed.test", "xn--bcher-kva.test", "evil.test", "secret.evil.test")
 ALLOWED = ("a.test", "git.test", LOOPBACK)
 NAMESERVER = "127.0.0.53"
 NETWORK, ADDRESS = "203.0.113.0", "203.0.113.9"

@@ -1,7 +1,7 @@
 """How many different names below one wildcard are reached. Knows no clock: the time comes in.
 
-A name that is looked up is a packet, and below `*.example.com` a program chooses its text: whoever answers for
-that domain reads it there. So each name that was not seen before takes from a store that fills up slowly.
+A name that is looked up is a packet, and below `*.example.com` a program chooses its text: whoever answers
+for that domain reads it there. So each name that was not seen before takes from a store that fills up slowly.
 """
 
 AT_ONCE = 256

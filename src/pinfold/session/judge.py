@@ -259,11 +259,11 @@ def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*entries, *map(target, paths))))
 
 
-def _require_host(pattern: str) -> None:
+def _require_host(pattern: str, key: str) -> None:
     # Imported here: most settings name no hosts.
     from pinfold.policy.hosts import require_pattern
 
-    require_pattern(pattern)
+    require_pattern(pattern, key)
 
 
 def directory(path: str) -> str:

@@ -68,7 +68,7 @@ _GRANTS = {
 def build(
     layers: Sequence[Layer],
     shape: Callable[[str], Shape],
-    check_host: Callable[[str], None] | None = None,
+    check_host: Callable[[str, str], None] | None = None,
 ) -> Settings:
     """The settings of these layers, or a `PolicyError` where an entry of one is no rule or no host."""
     shape = cache(shape)
@@ -181,21 +181,22 @@ class _Values:
 
 
 def require_sound(
-    layer: Layer, shape: Callable[[str], Shape], check_host: Callable[[str], None] | None
+    layer: Layer, shape: Callable[[str], Shape], check_host: Callable[[str, str], None] | None
 ) -> None:
     """Raises `PolicyError` at the first entry that is no rule or no host, though it may not be in force."""
     if layer.document.layer == "default":
         return
-    checks: dict[Kind, tuple[Callable[[str], object], str]] = {Kind.RULES: (shape, "rule")}
+    checks: dict[Kind, tuple[Callable[..., object], str]] = {Kind.RULES: (shape, "rule")}
     if check_host is not None:
         checks[Kind.HOSTS] = (check_host, "host")
     for name, entries in layer.lists.items():
         if BY_NAME[name].kind not in checks:
             continue
         check, noun = checks[BY_NAME[name].kind]
+        more = (name,) if noun == "host" else ()
         for entry in entries:
             try:
-                check(str(entry.value))
+                check(str(entry.value), *more)
             except ValueError as error:
                 shown = visible(str(entry.value)[:80])
                 message = f"`{shown}` in `{name}` is not a {noun}: {visible(str(error))}"
