@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -301,7 +302,8 @@ async def git(away: Away) -> None:
     assert away.faces("git.test") == {"carried", "connect"}
 
 
-async def pip(away: Away) -> None:
+def make_index() -> None:
+    """Files that are a package index, with one package."""
     if subprocess.run(
         [sys.executable, "-m", "pip", "--version"], capture_output=True, check=False
     ).returncode:
@@ -315,21 +317,29 @@ async def pip(away: Away) -> None:
             "tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         wheel.writestr("tiny-1.dist-info/RECORD", "")
+
+
+def pip_command(index: str, where: Path) -> list[str]:
+    return [
+        sys.executable, "-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check",
+        "install", "-q", "--cert", str(HERE / "ca.pem"), "--target", str(where),
+        "--index-url", index, "--no-warn-script-location", "--root-user-action", "ignore", "tiny",
+    ]  # fmt: skip
+
+
+async def pip(away: Away) -> None:
+    make_index()
     for number, more in enumerate(({}, {"https_proxy": PROXY})):
         where = HERE / f"installed{number}"
-        await away.fine(
-            sys.executable, "-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check",
-            "install", "-q", "--cert", str(HERE / "ca.pem"), "--target", str(where),
-            "--index-url", f"https://pypi.test:{away.secure}/simple", "--no-warn-script-location",
-            "--root-user-action", "ignore", "tiny", **more,
-        )  # fmt: skip
+        await away.fine(*pip_command(f"https://pypi.test:{away.secure}/simple", where), **more)
         assert (where / "tiny.py").exists()
     assert away.faces("pypi.test") == {"carried", "connect"}
 
 
-async def ssh() -> None:
-    """A whole session of ssh, and git over it, with a server of our own user's."""
-    daemon, client, keygen = program("sshd"), program("ssh"), program("ssh-keygen")
+@contextmanager
+def ssh_server() -> Iterator[list[str]]:
+    """A server of our own user's; the options for a client of it."""
+    daemon, keygen = program("sshd"), program("ssh-keygen")
     try:
         pwd.getpwuid(os.getuid())
         os.getuid() or pwd.getpwnam("sshd")
@@ -354,30 +364,42 @@ async def ssh() -> None:
         "BatchMode=yes",
         "LogLevel=ERROR",
     )
-    options = ["-F", "none", "-i", f"{HERE}/mine", "-p", str(port), *(f"-o{wish}" for wish in wishes)]
-
-    async def probe(away: Away) -> None:
-        said = await away.fine(client, *options, f"{getpass.getuser()}@a.test", "echo through")
-        assert said == "through\n"
-        code, said = await away.run(client, *options, f"{getpass.getuser()}@evil.test", "echo through")
-        assert code == 255 and "not known" in said, said
-
     try:
-        for _attempt in range(100):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except ConnectionRefusedError:
-                await asyncio.sleep(0.05)
-        await with_away(probe, port)
+        wait_listening(port)
+        yield ["-F", "none", "-p", str(port), *(f"-o{wish}" for wish in wishes)]
     finally:
         process.terminate()
         process.wait()
 
 
-async def psql() -> None:
-    """A protocol of its own: the first bytes are neither TLS nor HTTP."""
-    client = program("psql")
+def wait_listening(port: int) -> None:
+    for _attempt in range(300):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    raise SkipError(f"the server for port {port} does not start")
+
+
+async def ssh() -> None:
+    """A whole session of ssh, with a server of our own user's."""
+    client = program("ssh")
+
+    async def probe(away: Away) -> None:
+        said = await away.fine(client, *options, f"{name}@a.test", "echo through")
+        assert said == "through\n"
+        code, said = await away.run(client, *options, f"{name}@evil.test", "echo through")
+        assert code == 255 and "not known" in said, said
+
+    with ssh_server() as given:
+        options, name = [*given, "-i", f"{HERE}/mine"], getpass.getuser()
+        await with_away(probe, int(given[given.index("-p") + 1]))
+
+
+@contextmanager
+def postgres() -> Iterator[int]:
+    """A server of a database, whose protocol is its own: the first bytes are neither TLS nor HTTP."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     try:  # the server will not run as root, nor for a user without an account
         user = pwd.getpwuid(os.getuid()) if os.getuid() else pwd.getpwnam("postgres")
@@ -386,8 +408,9 @@ async def psql() -> None:
     if not versions:
         raise SkipError("there is no PostgreSQL server that this user may start")
     (HERE / "db").mkdir()
-    os.chown(HERE / "db", user.pw_uid, user.pw_gid)
     port, by = free_port(), user.pw_uid if not os.getuid() else None
+    if by is not None:
+        os.chown(HERE / "db", user.pw_uid, user.pw_gid)
     subprocess.run(
         [versions[-1] / "initdb", "-A", "trust", "-U", "me", "-D", HERE / "db"],
         check=True,
@@ -399,6 +422,16 @@ async def psql() -> None:
         user=by,
         stderr=subprocess.DEVNULL,
     )
+    try:
+        wait_listening(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def psql() -> None:
+    client = program("psql")
 
     async def probe(away: Away) -> None:
         arguments = ("-h", "a.test", "-p", str(port), "-U", "me", "-At", "-c", "select 6 * 7", "postgres")
@@ -409,11 +442,8 @@ async def psql() -> None:
             await asyncio.sleep(0.2)
         assert said == "42\n", said
 
-    try:
+    with postgres() as port:
         await with_away(probe, port)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 AWAY = {probe.__name__: probe for probe in (curl, no_packet, python, node, java, git, pip)}

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from pinfold.model.decision import Verdict
+from pinfold.network.breadth import AT_ONCE
 from pinfold.network.limits import Limits
 from pinfold.network.ruling import Ruling
 from pinfold.network.upstream import Upstream
@@ -220,6 +221,22 @@ def test_the_second_address_is_tried_when_the_first_is_dead() -> None:
             world.gate.drop(way)
             nowhere = await world.gate.open("a.test", 1, "")
             assert nowhere.refusal is not None and nowhere.refusal.why.status.startswith("502")
+
+    run(test())
+
+
+def test_names_below_a_wildcard_are_no_tunnel() -> None:
+    async def test() -> None:
+        world = World("*.ok.test")
+        async with world.running():
+            for number in range(AT_ONCE + 40):
+                client = await world.connect()
+                said = await client.tunnel(f"{number:x}.{'c2VjcmV0' * 7}.ok.test", 443)
+                assert number >= AT_ONCE or b" 502 " in said, (number, said)
+                client.close()
+            # one more every two seconds, as long as this has taken
+            assert AT_ONCE <= len(world.looked_up) < AT_ONCE + 40 and b" 403 " in said
+            assert "too many" in world.records[-1].message
 
     run(test())
 

@@ -244,3 +244,19 @@ def test_connect(
     network = NetworkSettings(access=NetworkAccess(access), allow=tuple(allow), deny=tuple(deny))
     decision = decide(Connect(host, 443), Settings(network=network), facts())
     assert (decision.verdict, decision.reasons[0].step) == (verdict, step)
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "*:443", "*.com", "*.io", "*.co.uk", "*.com.au:443", "0.0.0.0/0", "::/0"]
+)
+def test_some_patterns_only_deny(text: str) -> None:
+    require_pattern(text, "network.deny")
+    with pytest.raises(ValueError, match=r"`network.access|anybody"):
+        require_pattern(text, "network.allow")
+
+
+@pytest.mark.parametrize(
+    "text", ["*.test", "*.example.com", "*.bbc.co.uk", "*.corp", "*.x.io", "10.0.0.0/8", "com"]
+)
+def test_others_allow(text: str) -> None:
+    require_pattern(text, "network.allow")

@@ -53,8 +53,8 @@ def house(user: str) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def run_as(user: str, probe: str, where: Path, module: str = "tests.sandbox.probes") -> None:
-    """Fails with what the probe wrote if it does not end well; exit 77 skips, for the last line's reason."""
+def run_as(user: str, probe: str, where: Path, module: str = "tests.sandbox.probes") -> str:
+    """What the probe wrote. Fails with that if it does not end well; exit 77 skips, for its last line."""
     if user == "root" and os.geteuid():
         pytest.skip("only root can test as root")
     other = user == "ordinary" and not os.geteuid()
@@ -80,3 +80,4 @@ def run_as(user: str, probe: str, where: Path, module: str = "tests.sandbox.prob
     if done.returncode == 77:
         pytest.skip(done.stdout.strip().rpartition("\n")[2])
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

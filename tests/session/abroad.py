@@ -15,7 +15,7 @@ from pinfold.kernel import capabilities, mounts, namespaces, netlink
 from pinfold.network import dns
 from tests.network.world import LOOPBACK, make_certificates
 
-NAMES = ("a.test", "git.test", "evil.test", "secret.evil.test")
+NAMES = ("a.test", "git.test", "allowed.test", "xn--bcher-kva.test", "evil.test", "secret.evil.test")
 ALLOWED = ("a.test", "git.test", LOOPBACK)
 NAMESERVER = "127.0.0.53"
 NETWORK, ADDRESS = "203.0.113.0", "203.0.113.9"
@@ -36,6 +36,9 @@ class Machine:
         mounts.mount("none", "/", "", MS_PRIVATE_RECURSIVE)
         self._bind("/etc/resolv.conf", f"nameserver {NAMESERVER}\noptions timeout:5 attempts:1\n")
         self._bind("/etc/hosts", "127.0.0.1 localhost\n")
+        if user:  # programs such as ssh want their user to have a name
+            known = Path("/etc/passwd").read_text()
+            self._bind("/etc/passwd", f"{known}somebody:x:{user}:{group}::{os.environ['HOME']}:/bin/sh\n")
         self.looked_up: list[str] = []
         self._names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._names.bind((NAMESERVER, 53))
@@ -46,6 +49,17 @@ class Machine:
         make_certificates(Path.cwd(), *NAMES)
         Path("files").mkdir()
         threading.Thread(target=self._answer, daemon=True).start()
+
+    @staticmethod
+    def manage(text: str) -> None:
+        """An administrator's file from now on. In this machine an ordinary user is the only one there is."""
+        from pinfold.settings import files, sources
+
+        path = Path.cwd().parent / "home/managed.toml"
+        path.write_text(text)
+        sources.MANAGED = str(path)
+        if os.getuid():
+            files._require_owned = lambda *_: None
 
     @staticmethod
     def _bind(path: str, text: str) -> None:

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -478,14 +479,15 @@ PROBES = {
 }  # fmt: skip
 
 
-def main(name: str) -> int:
+def main_of(probes: Mapping[str, Callable[[Machine], None]], name: str) -> int:
+    """Runs one of these on a machine of its own; what to exit with."""
     try:
         machine = Machine()
     except OSError as error:
         print(f"this user may not make namespaces: {error}")
         return 77
     try:
-        PROBES[name](machine)
+        probes[name](machine)
     except SkipError as skip:
         print(skip)
         return 77
@@ -493,4 +495,4 @@ def main(name: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main_of(PROBES, sys.argv[1]))

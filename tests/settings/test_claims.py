@@ -28,6 +28,7 @@ SCALARS: dict[Kind, list[Any]] = {
     Kind.DURATION: ["1s", "10m", "2h"],
     Kind.SIZE: ["1MB", "1GiB", ""],
     Kind.PATH: ["", "/a", "~/b"],
+    Kind.PROXY: ["none", "environment", "http://proxy.example:3128"],
     Kind.COUNT: [1, 512, 9999, ""],
 }
 

@@ -36,6 +36,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--write", metavar="PATH", action="append", help="a path that may be written too")
     parser.add_argument("--hide", metavar="PATH", action="append", help="a path that it cannot look into")
     parser.add_argument("--allow-domain", metavar="HOST", action="append", help="a host that passes the gate")
+    parser.add_argument(
+        "--publish",
+        metavar="PORT",
+        type=int,
+        action="append",
+        help="a port inside that your loopback reaches",
+    )
     add_choices(parser)
     add_call(parser)
     add_common(parser)
@@ -43,7 +50,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     command = _command(args)
-    lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
+    lists = {
+        "filesystem": {"write": args.write, "hide": args.hide},
+        "network": {"allow": args.allow_domain, "publish": args.publish},
+    }
     person = TerminalApprover(Asking())
     try:
         with session_of(args, lists=lists, approvers=[person]) as session:

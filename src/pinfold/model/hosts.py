@@ -131,6 +131,16 @@ def special_kind(host: str) -> str:
     return "" if address.is_global else "private"
 
 
+def is_same(one: str, other: str) -> bool:
+    """Whether two canonical hosts are one: by their spelling, or since both mean this machine's loopback."""
+    return one == other or (_means_loopback(one) and _means_loopback(other))
+
+
+def _means_loopback(host: str) -> bool:
+    """Who connects to no address at all reaches loopback."""
+    return special_kind(host) in ("loopback", "unspecified")
+
+
 def is_address(host: str) -> bool:
     """Preconditions: `host` is canonical."""
     return ":" in host or _number(host.rpartition(".")[2]) is not None

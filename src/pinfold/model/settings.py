@@ -101,6 +101,8 @@ class NetworkSettings(Struct, frozen=True):
     deny: tuple[str, ...] = ()
     unix_sockets: tuple[str, ...] = ()
     publish: tuple[int, ...] = ()
+    proxy: str = "environment"
+    """`http://HOST:PORT`, `environment` or `none`."""
 
 
 class Hook(Struct, frozen=True):

@@ -6,6 +6,7 @@ INVARIANT: without that line there is no gate. When it ends, so does every conne
 import asyncio
 import socket
 from collections import deque
+from typing import Any
 
 from pinfold.network import messages
 from pinfold.network.gate import Gate
@@ -24,7 +25,7 @@ class Control:
         self._sock = sock
         self._unsent: deque[bytes] = deque()
         self._is_full = False
-        self._answers: dict[int, asyncio.Future[Message]] = {}
+        self._answers: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
         self._gate: Gate | None = None
         self._limits = Limits()
@@ -55,13 +56,20 @@ class Control:
         asked = {"host": host, "port": port, "tag": tag, "ruling": messages.ruling_to(ruling)}
         return messages.ruling_from(await self._ask({"ask": asked}, can_withdraw=True))
 
+    async def reach(self, port: int) -> socket.socket:
+        """A socket of the session's own network. Raises OSError if there is none to be had."""
+        sockets: list[socket.socket] = await self._ask({"reach": port})
+        if not sockets:
+            raise ConnectionRefusedError(f"port {port} of the session cannot be reached")
+        return sockets[0]
+
     def record(self, outcome: Outcome) -> None:
         self._send({"record": messages.outcome_to(outcome)})
 
-    async def _ask(self, message: Message, can_withdraw: bool = False) -> Message:
+    async def _ask(self, message: Message, can_withdraw: bool = False) -> Any:
         self._number += 1
         number = self._number
-        answer: asyncio.Future[Message] = self._loop.create_future()
+        answer: asyncio.Future[Any] = self._loop.create_future()
         self._answers[number] = answer
         self._send({**message, "number": number})
         try:
@@ -109,6 +117,13 @@ class Control:
             answer = self._answers.get(message.get("number", 0))
             if answer and not answer.done():
                 answer.set_result(message["ruling"])
+        elif "reached" in message:
+            answer = self._answers.get(message.get("number", 0))
+            if answer and not answer.done():
+                answer.set_result(sockets)
+            else:
+                for sock in sockets:
+                    sock.close()
         elif "start" in message:
             self._begin(message["start"])
         elif "face" in message:
@@ -134,5 +149,7 @@ class Control:
             sock.close()
         elif face == messages.RESOLVER:
             self._gate.serve_resolver(sock)
+        elif face.startswith(messages.PUBLISHED):
+            self._gate.serve_published(sock, int(face.removeprefix(messages.PUBLISHED)), self.reach)
         else:
             self._pens.append(Pen(self._gate, sock, face, self._limits))

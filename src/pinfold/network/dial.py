@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address, special_kind
+from pinfold.network.breadth import Breadth
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
 from pinfold.network.refusal import Refusal, Why
@@ -42,11 +43,21 @@ class Dialer:
     ) -> None:
         self._decide, self._look_up, self._is_own = decide, look_up, is_own
         self._limits, self._upstream = limits, upstream
+        self._breadth = Breadth()
 
     async def dial(self, host: str, port: int, ruling: Ruling, tag: str) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port."""
-        if self._upstream and not special_kind(host):
-            return await self._dial_upstream(self._upstream, host, port)
+        if not self._breadth.has_room(ruling.rule, host, asyncio.get_running_loop().time()):
+            return Refusal(
+                Why.DENIED,
+                f"too many different names below `{ruling.rule}` were asked for; name {host} itself",
+                ruling.rule,
+            )
+        upstream = self._upstream
+        if upstream and not special_kind(host) and upstream.leads_to(host, port):
+            if upstream.trouble:
+                return Refusal(Why.UNREACHABLE, upstream.trouble)
+            return await self._dial_upstream(upstream, host, port)
         addresses = await self._addresses(host)
         if isinstance(addresses, Refusal):
             return addresses

@@ -2,7 +2,8 @@
 
 Faces: a proxy that speaks HTTP and SOCKS on one socket (the first byte tells them apart), and connections
 that are carried here, of programs that know no proxy: those are opened first (`open`), so that the program's
-own `connect` can fail as it should, and then joined (`join`).
+own `connect` can fail as it should, and then joined (`join`). The other way round, a port of this machine's
+loopback can lead to one inside (`published`).
 
 INVARIANT: every connection that got as far as naming a host is recorded once, however it ends.
 """
@@ -20,6 +21,7 @@ from pinfold.network.forward import Exchange
 from pinfold.network.http_layer import ESTABLISHED, Close, HttpLayer, Open, ToClient
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
+from pinfold.network.published import Reach, lead_in
 from pinfold.network.questions import Questions
 from pinfold.network.readable import wait_gone
 from pinfold.network.refusal import Malformed, Refusal, Why
@@ -76,6 +78,10 @@ class Gate:
         sock.setblocking(False)
         self._listeners.add(sock)
         self.resolver.serve(sock)
+
+    def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
+        """Connections of this machine that are meant for a server inside."""
+        self._serve(listener, "published", lambda way: lead_in(way, port, reach, self._limits))
 
     async def open(self, host: str, port: int, tag: str) -> Way:
         """The way for a connection that is to be carried; it leads somewhere, or has a refusal.

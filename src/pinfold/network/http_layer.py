@@ -23,7 +23,7 @@ from binascii import Error as BadBase64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pinfold.model.hosts import canonical
+from pinfold.model.hosts import canonical, is_same
 from pinfold.network.refusal import Malformed, Why
 
 if TYPE_CHECKING:
@@ -236,7 +236,12 @@ class HttpLayer:
     def _agree(self, request: h11.Request, wanted: Target, default: int | None) -> None:
         """INVARIANT: the Host of a request is the host it is sent to."""
         for name, value in request.headers:
-            if name == b"host" and parse_authority(value.decode("latin-1"), default or wanted.port) != wanted:
+            if name != b"host":
+                continue
+            said = parse_authority(value.decode("latin-1"), default or wanted.port)
+            # Who connected to a lent port of loopback has called it by any of its names.
+            is_lent = self._within and said.port == wanted.port and is_same(said.host, wanted.host)
+            if said != wanted and not is_lent:
                 raise Malformed("the Host of the request is another one than it is sent to")
 
     def _passed_on(self, request: h11.Request, wanted: Target) -> list[tuple[bytes, bytes]]:

@@ -29,11 +29,14 @@ class Line:
         ask: Callable[[str, int, str, Ruling, threading.Event], Ruling],
         record: Callable[[Outcome], None],
         ended: Callable[[], None],
+        reach: Callable[[int], socket.socket] | None = None,
     ) -> None:
         """`ask` is given an event that is set when nobody waits for the answer any more; `ended` is called
-        once, when the gate is gone."""
+        once, when the gate is gone. `reach` makes the socket for a connection to a port inside, or raises; it
+        may wait, too."""
         self._sock = sock
         self._decide, self._ask, self._record, self._ended = decide, ask, record, ended
+        self._reach = reach
         self._sending = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asking: dict[int, threading.Event] = {}
@@ -81,6 +84,9 @@ class Line:
             withdrawn = self._asking[message["number"]] = threading.Event()
             arguments = message["number"], message["ask"], withdrawn
             threading.Thread(target=self._put, args=arguments, name="pinfold-ask", daemon=True).start()
+        elif "reach" in message:
+            wanted = message["number"], message["reach"]
+            threading.Thread(target=self._reach_in, args=wanted, name="pinfold-reach", daemon=True).start()
         elif "withdraw" in message:
             asking = self._asking.get(message["withdraw"])
             if asking:
@@ -96,6 +102,15 @@ class Line:
             )
         finally:
             del self._asking[number]
+
+    def _reach_in(self, number: int, port: int) -> None:
+        try:
+            sockets = [self._reach(port)] if self._reach else []
+        except Exception:  # noqa: BLE001  (whatever it was, nobody is led in)
+            sockets = []
+        self._send({"reached": port, "number": number}, sockets)
+        for sock in sockets:
+            sock.close()
 
     def _answer(self, number: int, say: Callable[[], Ruling]) -> None:
         try:

@@ -6,10 +6,11 @@ end of the other side reads as an empty message.
 | from | message | answer |
 |---|---|---|
 | session | `start`: limits, upstream | none |
-| session | `face`: `resolver` or a pen's name, and its socket | none |
+| session | `face`: `resolver`, `publish:PORT` or a pen's name, and its socket | none |
 | gate | `decide`: host, port, tag | `ruling` |
 | gate | `ask`: host, port, tag, ruling | `ruling`, later |
 | gate | `withdraw`: the number of a question that nobody waits for any more | none |
+| gate | `reach`: a port inside that this machine wants | `reached`, and a socket of that network, if it may |
 | gate | `record`: outcome | none |
 """
 
@@ -23,8 +24,8 @@ from pinfold.network.ruling import Outcome, Ruling
 
 LONGEST = 65536
 MOST_DESCRIPTORS = 16
-RESOLVER = "resolver"
-"""The face that is no pen."""
+RESOLVER, PUBLISHED = "resolver", "publish:"
+"""Faces that are no pen: what hears questions about names, and a listener, whose name goes on with a port."""
 
 Message = dict[str, Any]
 

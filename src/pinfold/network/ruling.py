@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     """How one connection ended; one journal line."""
 
     face: str
-    """`http`, `connect`, `socks`, `carried`, `resolver`."""
+    """`http`, `connect`, `socks`, `carried`, `resolver`, `published`."""
     host: str
     port: int
     verdict: Verdict

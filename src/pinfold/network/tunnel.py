@@ -9,7 +9,7 @@ The server may speak first (ssh, smtp): its bytes pass from the start, while the
 import asyncio
 import socket
 
-from pinfold.model.hosts import canonical, is_address
+from pinfold.model.hosts import canonical, is_address, is_same
 from pinfold.network.first_bytes import FirstBytes, Protocol
 from pinfold.network.forward import Exchange
 from pinfold.network.http_layer import HttpLayer, Target
@@ -35,7 +35,7 @@ def disagreement(hello: ClientHello, host: str, may_be_unnamed: bool) -> str:
         name = canonical(hello.server_name)
     except ValueError as error:
         return f"the TLS hello to {host} names no host: {error}"
-    return "" if name == host else f"the TLS hello names {name}, and the connection is to {host}"
+    return "" if is_same(name, host) else f"the TLS hello names {name}, and the connection is to {host}"
 
 
 async def pass_bytes(way: Way, first: bytes, limits: Limits) -> None:

@@ -1,10 +1,19 @@
-"""The proxy that a company has between its people and the world: all goes on through it, by CONNECT."""
+"""The proxy that a company has between its people and the world: all goes on through it, by CONNECT.
+
+Facts about the variables: there is no standard. Names in lower case are understood by all, in upper case by
+most; what follows `no_proxy` is a list of names, each with all that is below it, addresses and networks, by
+some with a port; `*` is everything.
+"""
 
 import asyncio
 import re
 import socket
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from pinfold.model.hosts import is_address
 
 LONGEST_HEAD = 16384
 _END = b"\r\n\r\n"
@@ -16,6 +25,71 @@ class Upstream(NamedTuple):
     port: int
     user: str = ""
     password: str = ""
+    direct: Sequence[str] = ()
+    """Hosts that are reached without it, as `no_proxy` has them."""
+    trouble: str = ""
+    """Why it cannot be used; then no host is reached but the direct ones."""
+
+    def leads_to(self, host: str, port: int) -> bool:
+        """Whether a canonical host is reached by it."""
+        return not any(_covers(entry, host, port) for entry in self.direct)
+
+
+NAMES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+CREDENTIALS = "PINFOLD_PROXY_CREDENTIALS"
+
+
+def choose(setting: str, environ: Mapping[str, str]) -> Upstream | None:
+    """The proxy that the setting means; None for none."""
+    if setting == "none":
+        return None
+    said = setting
+    if setting == "environment":
+        said = next((environ[name] for name in NAMES if environ.get(name)), "")
+    if not said:
+        return None
+    direct = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    entries = tuple(entry for entry in direct.replace(",", " ").lower().split() if entry)
+    return _parse(said, environ.get(CREDENTIALS, ""))._replace(direct=entries)
+
+
+def _parse(text: str, credentials: str) -> Upstream:
+    """Never says more of a text than its scheme: the rest may be a password."""
+    try:
+        url = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = url.hostname or "", url.port or 80
+    except ValueError:
+        return Upstream("", 0, trouble="the proxy that is to be used has no readable address")
+    if url.scheme != "http" or not host:
+        kind = url.scheme if url.scheme.isalnum() else "another"
+        return Upstream(
+            host, port, trouble=f"a proxy of the kind `{kind}` cannot be used; write `http://HOST:PORT`"
+        )
+    user, _, password = credentials.partition(":")
+    if url.username is not None:
+        user, password = unquote(url.username), unquote(url.password or "")
+    return Upstream(host, port, user, password)
+
+
+def _covers(entry: str, host: str, port: int) -> bool:
+    if entry == "*":
+        return True
+    name, colon, digits = entry.rpartition(":")
+    if colon and ":" not in name and digits.isdecimal():
+        return int(digits) == port and _covers(name, host, port)
+    if is_address(host):
+        return _covers_address(entry, host)
+    name = entry.removeprefix("*").removeprefix(".").rstrip(".")
+    return bool(name) and (host == name or host.endswith(f".{name}"))
+
+
+def _covers_address(entry: str, host: str) -> bool:
+    from ipaddress import ip_address, ip_network
+
+    try:
+        return ip_address(host) in ip_network(entry.strip("[]"), strict=False)
+    except ValueError:
+        return False
 
 
 class UpstreamError(Exception):

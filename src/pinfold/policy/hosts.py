@@ -44,9 +44,34 @@ def parse_pattern(text: str) -> Pattern:
     return Pattern(f"*.{host}", port)
 
 
-def require_pattern(text: str) -> None:
-    """Raises `ValueError`, with one clear line, where the text is no rule about hosts."""
-    parse_pattern(text)
+def require_pattern(text: str, key: str = "network.deny") -> None:
+    """Raises `ValueError`, with one clear line, where the text is no rule about hosts, or none for a list."""
+    name = parse_pattern(text).name
+    if key != "network.allow":
+        return
+    if name == "*":
+        raise ValueError('every host is let through by `network.access = "all"`, not by a rule')
+    if name.startswith("*.") and _is_for_sale(name[2:].split(".")):
+        raise ValueError("anybody can have a name below it; name the hosts, or their owner's domain")
+    if name in ("0.0.0.0/0", "::/0"):
+        raise ValueError('every address is let through by `network.access = "all"`, not by a rule')
+
+
+# Where names are sold, as far as people write it: the public suffix list has some thousand more.
+_GENERIC = frozenset((
+    "com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "name", "pro", "dev", "app", "xyz",
+    "online", "site", "cloud", "tech", "store", "shop", "blog", "page", "live", "run", "link", "top", "club",
+    "space", "website", "world", "life", "digital", "systems",
+))  # fmt: skip
+_SECOND = frozenset(("co", "com", "net", "org", "edu", "gov", "ac", "or", "ne", "go", "gob", "gouv"))
+
+
+def _is_for_sale(labels: list[str]) -> bool:
+    *above, last = labels
+    is_country = len(last) == 2
+    if not above:
+        return is_country or last in _GENERIC
+    return len(above) == 1 and is_country and above[0] in _SECOND
 
 
 def _split_port(text: str) -> tuple[str, int | None]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 
+LOOPBACK = "127.0.0.1"
 ENTRIES = ("network.allow[", "network.deny[")
 UNNAMED = 9
 """A port (discard) that stands for those which no rule speaks of."""
@@ -36,6 +37,28 @@ def within(policy: SandboxPolicy, settings: Settings) -> Settings:
     # Where each entry was written is known by its place in the list, which is another's now.
     origins = {key: origin for key, origin in settings.origins.items() if not key.startswith(ENTRIES)}
     return replace(settings, network=replace(written, access=access, allow=allow, deny=deny), origins=origins)
+
+
+def lent_ports(policy: SandboxPolicy, settings: Settings) -> dict[int, str]:
+    """Ports of this machine's loopback that are granted by number, and the host each is granted as.
+
+    Inside, loopback is the session's own. An entry without a port lends none: it would shadow every one.
+    """
+    network = within(policy, settings).network
+    if network.access is NetworkAccess.NONE or not any(":" in entry for entry in network.allow):
+        return {}
+    from pinfold.model.hosts import special_kind
+    from pinfold.policy.hosts import names_special, parse_pattern
+
+    lent: dict[int, str] = {}
+    for pattern in map(parse_pattern, network.allow):
+        if pattern.port is None:
+            continue
+        if special_kind(pattern.name.partition("/")[0]) == "loopback" and "/" not in pattern.name:
+            lent[pattern.port] = pattern.name
+        elif names_special(str(pattern), LOOPBACK):
+            lent[pattern.port] = LOOPBACK
+    return lent
 
 
 def ports_of(settings: Settings) -> tuple[int, ...]:

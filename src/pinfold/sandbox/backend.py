@@ -50,6 +50,9 @@ class Outside(Protocol):
     def leads_out(self, policy: SandboxPolicy) -> bool:
         """Whether anything may leave under this policy, or be asked for."""
 
+    def lent_ports(self, policy: SandboxPolicy) -> dict[int, str]:
+        """Ports of this machine's loopback that a pen has as its own, and the host each is granted as."""
+
     def attend(
         self, pen: str, policy: SandboxPolicy, warden: socket, refused: Callable[[int, Violation], None]
     ) -> None:
@@ -60,6 +63,12 @@ class Outside(Protocol):
 
     def attend_names(self, resolver: socket) -> None:
         """Takes the socket that the session's questions about names come to."""
+
+    def publish(self, ports: Sequence[int], reach: "Callable[[], socket]") -> None:
+        """The machine's loopback is to lead to these ports of the session, if it does not do so already.
+
+        `reach` makes a stream socket of the session's own network, and raises OSError where there is none.
+        """
 
     def began(self, pen: str, tag: int, request: "Request") -> None:
         """A command begins; what it wants to reach will have its pen and its tag."""

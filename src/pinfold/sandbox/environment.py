@@ -1,12 +1,13 @@
 """Which of the host's variables a command sees, and which it is given. Pure.
 
-Three kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
-program itself, and what leads to the machine's own agents and buses. Names are compared without regard to
+Four kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
+program itself, what leads to the machine's own agents and buses, and its proxies, which a pen cannot reach
+and whose addresses often have a password. Names are compared without regard to
 case. `keep` and `drop` are the policy's, and may have `*`; `drop` is stronger.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import translate
 from functools import lru_cache
 
@@ -42,7 +43,7 @@ NOT_SECRET = ("tokenizers_parallelism", "git_author_*", "git_committer_*", "git_
 _URL = f"{GATE}:{PROXY_PORT}"
 _PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY"), f"http://{_URL}") | {
     "FTP_PROXY": f"socks5h://{_URL}",
-    "NO_PROXY": "localhost,127.0.0.1,127.0.0.0/8,::1,.localhost",
+    "NO_PROXY": "localhost,127.0.0.1,127.0.0.0/8,0.0.0.0,::1,.localhost",
 }
 PROXIES = {
     **_PROXIES,
@@ -56,14 +57,25 @@ PROXIES = {
     "NODE_USE_ENV_PROXY": "1",
 }
 """Where programs that know proxies find the gate. Others reach it by connecting to whom they want."""
-TAKEN = (*SECRETS, *LOADERS, *AGENTS)
+TAKEN = (*SECRETS, *LOADERS, *AGENTS, "*_proxy")
 
 
 def scrub(
-    environment: Mapping[str, str], rules: EnvironmentRules, *, network: bool, temporary: str | None
+    environment: Mapping[str, str],
+    rules: EnvironmentRules,
+    *,
+    network: bool,
+    temporary: str | None,
+    sockets: Collection[str] = (),
 ) -> dict[str, str]:
-    """The command's environment."""
+    """The command's environment. What says where one of the granted sockets is, is kept."""
     kept = {name: value for name, value in environment.items() if is_kept(name, rules)}
+    if sockets:
+        kept |= {
+            name: value
+            for name, value in environment.items()
+            if value.removeprefix("unix://") in sockets and not _matches(name, rules.drop)
+        }
     kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
     if temporary:
         kept["TMPDIR"] = temporary

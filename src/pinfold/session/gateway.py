@@ -11,7 +11,7 @@ import select
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Verdict
@@ -20,7 +20,7 @@ from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settl
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.quoting import quoted
 from pinfold.model.violation import Violation
-from pinfold.policy.reach import leads_out
+from pinfold.policy.reach import leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
@@ -51,7 +51,10 @@ class Gateway:
         judge: "Callable[[], Judge]",
         desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
+        """`environ` tells of the proxy that this machine uses."""
+        self._environ = environ
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._lock = threading.Lock()
         self._asking = threading.Lock()
@@ -66,11 +69,19 @@ class Gateway:
         self._gatehouse: Gatehouse | None = None
         self._line: Line | None = None
         self._is_over = self._is_closed = False
+        self._published: set[int] = set()
+        """Ports of this machine that lead in."""
+        self._taken: set[int] = set()
+        """Those that could not be had, and that this was told of."""
+        self._reach: Callable[[], socket.socket] | None = None
 
     # What the sandbox tells
 
     def leads_out(self, policy: SandboxPolicy) -> bool:
         return leads_out(policy, self._judge().last_settings)
+
+    def lent_ports(self, policy: SandboxPolicy) -> dict[int, str]:
+        return lent_ports(policy, self._judge().last_settings)
 
     def attend(
         self,
@@ -85,6 +96,33 @@ class Gateway:
 
     def attend_names(self, resolver: socket.socket) -> None:
         self._add(RESOLVER, resolver)
+
+    def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
+        """A port that another program has is tried again with each command."""
+        self._reach = reach
+        for port in ports:
+            if port not in self._published:
+                self._publish(port)
+
+    def _publish(self, port: int) -> None:
+        from pinfold.network.messages import PUBLISHED
+        from pinfold.network.published import listeners
+
+        try:
+            found = listeners(port)
+        except OSError as error:
+            if port not in self._taken:
+                self._taken.add(port)
+                self._ledger().trouble(f"port {port} is not published: 127.0.0.1:{port}: {error.strerror}")
+            return
+        self._published.add(port)
+        for listener in found:
+            self._add(f"{PUBLISHED}{port}", listener)
+
+    def _lead_in(self, port: int) -> socket.socket:
+        if self._reach is None or port not in self._published:
+            raise PermissionError(f"port {port} is not published")
+        return self._reach()
 
     def began(self, pen: str, tag: int, request: Request) -> None:
         with self._lock:
@@ -143,6 +181,7 @@ class Gateway:
 
     def _open(self) -> None:
         from pinfold.network.line import Line
+        from pinfold.network.upstream import choose
         from pinfold.sandbox.gatehouse import Gatehouse
 
         try:
@@ -152,8 +191,10 @@ class Gateway:
             self._is_over = True
             self._drop_faces()
             return
-        self._line = Line(self._gatehouse.line, self._decide, self._ask, self._record, self._ended)
-        self._line.start()
+        self._line = Line(
+            self._gatehouse.line, self._decide, self._ask, self._record, self._ended, self._lead_in
+        )
+        self._line.start(upstream=choose(self._judge().last_settings.network.proxy, self._environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
         self._drop_faces()

@@ -67,6 +67,7 @@ class Judge:
         self.talk = talk
         self.fence_trouble = fence_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
+        self._environ = environ
         self._withheld = (state_directory(environ),)
         self._parser: shell.Parser | None = None
         self._has_parsed = False
@@ -89,7 +90,7 @@ class Judge:
         with self._lock:
             written = self._live.current()
             if written is not self._last_settings[0]:
-                spelled_out = replace(written, cap=cap_of(written, self.roots, self.home))
+                spelled_out = replace(written, cap=cap_of(written, self.roots, self.home, self._environ))
                 self._last_settings = written, spelled_out
             settings = self._last_settings[1]
             return settings, self._policy(settings)
@@ -118,7 +119,7 @@ class Judge:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
         made_of, policy = self._last_policy
         if made_of[0] is not settings or made_of[1] is not mapping:
-            policy = _resolved(policy_of(settings, self.roots, self.home))
+            policy = _resolved(policy_of(settings, self.roots, self.home, self._environ))
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
@@ -272,11 +273,11 @@ def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*entries, *map(target, paths))))
 
 
-def _require_host(pattern: str) -> None:
+def _require_host(pattern: str, key: str) -> None:
     # Imported here: most settings name no hosts.
     from pinfold.policy.hosts import require_pattern
 
-    require_pattern(pattern)
+    require_pattern(pattern, key)
 
 
 def directory(path: str) -> str:

@@ -238,14 +238,17 @@ class Session:
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
         with self._lock:
-            fences, ledger, files = self._fences, self._ledger, self._files
-            self._fences = self._ledger = self._files = None
+            fences, self._fences = self._fences, None
+            files, self._files = self._files, None
             self._is_closed = True
         self._judge.close()
         if files is not None:
             files.close()
         if fences is not None:
             fences.close()
+        # Last: how the connections ended that were open is written down too.
+        with self._lock:
+            ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()
 
@@ -361,7 +364,13 @@ class Session:
                 from pinfold.session.fences import Fences
                 from pinfold.session.gateway import Gateway
 
-                gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger)
+                gateway = Gateway(
+                    self.id,
+                    lambda: self._judge,
+                    lambda: self.desk,
+                    lambda: self._ledger or self.ledger,
+                    self.environ,
+                )
                 self._fences = Fences(self.roots, self._judge.home, gateway)
             return self._fences
 

@@ -19,10 +19,11 @@ __all__ = ["Live", "Sources", "cap_of", "load", "policy_of"]
 
 
 def load(
-    sources: Sources, shape: Callable[[str], Shape], check_host: Callable[[str], None] | None = None
+    sources: Sources, shape: Callable[[str], Shape], check_host: Callable[[str, str], None] | None = None
 ) -> Settings:
     """The settings in force, or a `PolicyError`: a broken file is never read as an empty one.
 
-    `shape` and `check_host` raise `ValueError` for a text that is no rule, or names no hosts.
+    `shape` and `check_host` raise `ValueError` for a text that is no rule, or names no hosts; the latter is
+    told in which list it stands.
     """
     return build([*read_layers(sources), default_layer()], shape, check_host)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
 from pinfold.model.policy import (
     POLICY_WORDS,
@@ -52,6 +54,8 @@ _BINDINGS = (
     ("admin.git", "disabled", "filesystem.git_writes", False),
 )
 """A word of the `[admin]` table -> the widest value it leaves, whatever any layer says."""
+_EMPTIED = (("admin.networking", "disabled", "network.publish"),)
+"""A word of the `[admin]` table -> a list that it leaves nothing of."""
 _GRANTS = {
     "filesystem.write": "additional_readwrite_paths",
     "filesystem.read": "additional_readonly_paths",
@@ -65,7 +69,7 @@ _GRANTS = {
 def build(
     layers: Sequence[Layer],
     shape: Callable[[str], Shape],
-    check_host: Callable[[str], None] | None = None,
+    check_host: Callable[[str, str], None] | None = None,
 ) -> Settings:
     """The settings of these layers, or a `PolicyError` where an entry of one is no rule or no host."""
     shape = cache(shape)
@@ -118,6 +122,7 @@ def build(
             deny=values.items("network.deny"),
             unix_sockets=values.items("network.unix_sockets"),
             publish=values.items("network.publish"),
+            proxy=values.word("network.proxy"),
         ),
         environment=EnvironmentRules(
             keep=values.items("environment.keep"), drop=values.items("environment.drop")
@@ -178,21 +183,22 @@ class _Values:
 
 
 def require_sound(
-    layer: Layer, shape: Callable[[str], Shape], check_host: Callable[[str], None] | None
+    layer: Layer, shape: Callable[[str], Shape], check_host: Callable[[str, str], None] | None
 ) -> None:
     """Raises `PolicyError` at the first entry that is no rule or no host, though it may not be in force."""
     if layer.document.layer == "default":
         return
-    checks: dict[Kind, tuple[Callable[[str], object], str]] = {Kind.RULES: (shape, "rule")}
+    checks: dict[Kind, tuple[Callable[..., object], str]] = {Kind.RULES: (shape, "rule")}
     if check_host is not None:
         checks[Kind.HOSTS] = (check_host, "host")
     for name, entries in layer.lists.items():
         if BY_NAME[name].kind not in checks:
             continue
         check, noun = checks[BY_NAME[name].kind]
+        more = (name,) if noun == "host" else ()
         for entry in entries:
             try:
-                check(str(entry.value))
+                check(str(entry.value), *more)
             except ValueError as error:
                 shown = visible(str(entry.value)[:80])
                 message = f"`{shown}` in `{name}` is not a {noun}: {visible(str(error))}"
@@ -215,6 +221,13 @@ def _bind(merged: Merged, managed: list[Layer]) -> None:
         rank = BY_NAME[name].rank
         if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(widest):
             _put(merged, control, name, widest)
+    for control, word, name in _EMPTIED:
+        if merged.scalars[control].value == word and merged.lists.get(name):
+            (entry, *_), closed = merged.lists[name], merged.scalars[control]
+            merged.notices.append(
+                f"{told(entry.origin)}: `{name}` is not used: `{control}` is `{word}` ({told(closed.origin)})"
+            )
+            merged.lists[name] = ()
     # A managed file that insists on the fence means a real one: `danger-full-access` would be none.
     for name in _insisting(managed):
         rank = BY_NAME["sandbox.policy"].rank
@@ -311,7 +324,10 @@ def _cap(managed: list[Layer]) -> Cap:
             output=said.get("limits.output"),
         ),
     )
-    return Cap(policy, tuple(field for name, field in _GRANTS.items() if listed(name) is not None))
+    emptied = [name for control, word, name in _EMPTIED if said.get(control) == word]
+    capped = [name for name in _GRANTS if name in emptied or listed(name) is not None]
+    policy = replace(policy, **{_GRANTS[name]: () for name in emptied})
+    return Cap(policy, tuple(_GRANTS[name] for name in capped))
 
 
 def _origins(merged: Merged) -> dict[str, Origin]:

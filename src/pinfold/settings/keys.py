@@ -25,6 +25,7 @@ class Kind(Enum):
     SIZE = "a size"
     COUNT = "a number"
     PATH = "a path"
+    PROXY = "a proxy"
     RULES = "a list of commands"
     TEXTS = "a list of texts"
     PATHS = "a list of paths"
@@ -57,7 +58,7 @@ class Who(Enum):
     ANYONE = "anyone"
 
 
-SCALARS = frozenset([Kind.BOOL, Kind.WORD, Kind.DURATION, Kind.SIZE, Kind.COUNT, Kind.PATH])
+SCALARS = frozenset([Kind.BOOL, Kind.WORD, Kind.DURATION, Kind.SIZE, Kind.COUNT, Kind.PATH, Kind.PROXY])
 TABLES = frozenset([Kind.TEXT_TABLE, Kind.LIST_TABLE])
 LAYERS = ("managed", "command line", "user", "project-local", "project", "default")
 """Most trusted first; the places in this tuple are compared."""
@@ -159,10 +160,11 @@ TABLE: tuple[Key, ...] = (
     Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore."),
 
     _word("network.access", "none rules ask all", "ask", "Which hosts commands reach: none; those of `allow`; those and whatever a person grants; all but `deny`."),
-    _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`. Loopback, private and other special addresses pass only where an entry is about them."),
+    _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`. Loopback, private and other special addresses pass only where an entry is about them. `localhost:5432` lends commands that port of this machine's loopback, in the place of their own."),
     _list("network.deny", Kind.HOSTS, _RESTRICT, "Hosts that never pass, written as in `allow`; `*` is every host."),
-    _list("network.unix_sockets", Kind.PATHS, _GRANT, "Sockets of this machine that commands may connect to."),
-    _list("network.publish", Kind.PORTS, _GRANT, "Ports in the fence that this machine reaches on its loopback."),
+    _list("network.unix_sockets", Kind.PATHS, _GRANT, "Sockets of this machine that commands may connect to, such as `$SSH_AUTH_SOCK`, which is then left in their environment. Datagram sockets stay closed."),
+    _list("network.publish", Kind.PORTS, _GRANT, "Ports in the fence that this machine reaches on its loopback, under the same number."),
+    Key("network.proxy", Kind.PROXY, _SMALLER, "environment", "The proxy by which hosts outside are reached: `http://HOST:PORT`, with user and password in the variable `PINFOLD_PROXY_CREDENTIALS` as `USER:PASSWORD`; `environment` is the one that `https_proxy` or `all_proxy` names where pinfold is started; `none`. Hosts on `no_proxy` are reached without it, and so are addresses that are not public.", (), Who.TRUSTED),
 
     _list("environment.keep", Kind.NAMES, _GRANT, "Variables that reach commands although they look like secrets."),
     _list("environment.drop", Kind.NAMES, _RESTRICT, "Variables that never reach commands."),

@@ -29,7 +29,7 @@ class Live:
         self,
         sources: Sources,
         shape: Callable[[str], Shape],
-        check_host: Callable[[str], None] | None = None,
+        check_host: Callable[[str, str], None] | None = None,
         *,
         report: Callable[[PolicyError], None] | None = None,
     ) -> None:

@@ -1,11 +1,13 @@
 """The user's policy, as the settings in force give it: `Settings` becomes a `SandboxPolicy`.
 
 Decides what the words of the file mean for paths: `~` is home, a relative grant starts at the first
-root, a relative restriction holds in every root. It asks no disk, so links are not followed here.
+root, a relative restriction holds in every root. It asks no disk, so links are not followed here. A socket
+may be named by the variable that tells programs of it, `$SSH_AUTH_SOCK`: its path differs with each login.
 """
 
-from collections.abc import Iterable, Sequence
-from os.path import join, normpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os.path import isabs, join, normpath
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -13,8 +15,12 @@ from pinfold.model.policy import Cap, NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.settings.shipped import SECRETS
 
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
-def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPolicy:
+
+def policy_of(
+    settings: Settings, roots: Sequence[str], home: str, environ: Mapping[str, str] = NO_VARIABLES
+) -> SandboxPolicy:
     files, network = settings.filesystem, settings.network
     write = _granted(files.write, roots, home)
     read = _granted(files.read, roots, home)
@@ -30,14 +36,16 @@ def policy_of(settings: Settings, roots: Sequence[str], home: str) -> SandboxPol
         hidden=tuple(dict.fromkeys(hidden)),
         protected=_named(files.protect, roots, home),
         network=_network(settings),
-        unix_sockets=_granted(network.unix_sockets, roots, home),
+        unix_sockets=_granted(_sockets(network.unix_sockets, environ), roots, home),
         published_ports=network.publish,
         environment=settings.environment,
         limits=settings.limits,
     )
 
 
-def cap_of(settings: Settings, roots: Sequence[str], home: str) -> Cap:
+def cap_of(
+    settings: Settings, roots: Sequence[str], home: str, environ: Mapping[str, str] = NO_VARIABLES
+) -> Cap:
     """The administrator's cap with its paths spelled out as in `policy_of`.
 
     A second root is writable as an addition to the first (`policy.enrich`), and is no grant to be capped.
@@ -49,7 +57,7 @@ def cap_of(settings: Settings, roots: Sequence[str], home: str) -> Cap:
         protected=_named(written.protected, roots, home),
         additional_readwrite_paths=_granted(written.additional_readwrite_paths, roots, home),
         additional_readonly_paths=_granted(written.additional_readonly_paths, roots, home),
-        unix_sockets=_granted(written.unix_sockets, roots, home),
+        unix_sockets=_granted(_sockets(written.unix_sockets, environ), roots, home),
     )
     if "additional_readwrite_paths" in cap.grants:
         writable = (*spelled_out.additional_readwrite_paths, *roots)
@@ -74,6 +82,15 @@ def expand(path: str, base: str, home: str) -> str:
 def _debug_directory(settings: Settings, home: str) -> str | None:
     path = settings.sandbox.debug_output_dir
     return expand(path, home, home) if path else None
+
+
+def _sockets(paths: Iterable[str], environ: Mapping[str, str]) -> Iterator[str]:
+    """A variable that is not set, or says no path, names no socket."""
+    for path in paths:
+        if not path.startswith("$"):
+            yield path
+        elif isabs(value := environ.get(path[1:], "")):
+            yield value
 
 
 def _granted(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ believed is not a matter of schema, and is told in each description instead.
 from typing import Any
 
 from pinfold.settings.keys import DECISIONS, RULE_KEYS, SECTIONS, Key, Kind, Who
+from pinfold.settings.values import PROXY, PROXY_WORDS
 
 ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,6 +31,7 @@ _KINDS: dict[Kind, dict[str, Any]] = {
     Kind.RULES: _list(_TEXT),
     Kind.TEXTS: _list(_TEXT),
     Kind.PATH: {"type": "string", "pattern": "^([/~].*)?$"},
+    Kind.PROXY: {"type": "string", "pattern": f"^({'|'.join(PROXY_WORDS)}|{PROXY})$"},
     Kind.PATHS: _list(_TEXT),
     Kind.HOSTS: _list({"type": "string", "pattern": r"^(?!.*://)\S+$"}),
     Kind.NAMES: _list({"type": "string", "pattern": r"^[A-Za-z0-9_*?]+$"}),

@@ -31,6 +31,8 @@ _UNITS_OF_SIZE = {
 _LARGEST = 2**62
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _NAME_PATTERN = r"[A-Za-z0-9_*?]+"
+PROXY_WORDS = ("none", "environment")
+PROXY = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?"
 _DURATION_HELP = 'write "10m", "90s" or "1h30m", or "" for no limit'
 _SIZE_HELP = 'write "512MB" or "2GiB", or "" for no limit'
 
@@ -187,6 +189,20 @@ def _path(_: Key, value: object) -> object:
     return text
 
 
+def _proxy(key: Key, value: object) -> object:
+    if value in PROXY_WORDS:
+        return value
+    text = str(_text(value))
+    if "@" in text:
+        raise BadValue(
+            f"`{key.name}` has no place for a password", "put `USER:PASSWORD` into PINFOLD_PROXY_CREDENTIALS"
+        )
+    if not re.fullmatch(PROXY, text):
+        shown = visible(text[:60])
+        raise BadValue(f"`{shown}` is not a proxy", "write `http://HOST:PORT`, `environment` or `none`")
+    return text
+
+
 _SCALAR_CHECKS: dict[Kind, Callable[[Key, object], object]] = {
     Kind.BOOL: _bool,
     Kind.WORD: _word,
@@ -194,6 +210,7 @@ _SCALAR_CHECKS: dict[Kind, Callable[[Key, object], object]] = {
     Kind.SIZE: _size,
     Kind.COUNT: _count,
     Kind.PATH: _path,
+    Kind.PROXY: _proxy,
 }
 _ENTRY_CHECKS: dict[Kind, Callable[[object, str], object]] = {
     Kind.RULES: _text,

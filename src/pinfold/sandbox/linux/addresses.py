@@ -72,7 +72,12 @@ def internet_peer(address: bytes) -> Peer | None:
 
 def is_inside(host: str) -> bool:
     """Whether an address is the session's own."""
-    return host.startswith(("127.", "0.", OWN)) or host in ("::1", "::")
+    return is_loopback(host) or host.startswith(OWN)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether connecting to it means this machine, or what a pen takes for one."""
+    return host.startswith(("127.", "0.")) or host in ("::1", "::")
 
 
 def with_port(address: bytes, port: int) -> bytes:

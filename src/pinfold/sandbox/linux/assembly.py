@@ -37,11 +37,13 @@ def assemble(
     filters: Filters,
     names: list[NameRule],
     gate: socket.socket | None,
+    lent: dict[int, str],
 ) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
 
     `gate` is the way out of it, if it has one; the first message on it brings what hears the session's
-    questions about names, from the first such pen.
+    questions about names, from the first such pen. `lent` are ports of the machine's loopback that
+    it leads to.
 
     Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
     """
@@ -57,7 +59,7 @@ def assemble(
     theirs.close()
     inside.close()
     if any(operation[0] == "seccomp" and operation[2] for operation in rest):
-        warden.serve(ours, host, proc, bound, operations, names, gate)
+        warden.serve(ours, host, proc, bound, operations, names, gate, lent)
 
 
 def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> None:

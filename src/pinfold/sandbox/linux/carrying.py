@@ -57,13 +57,20 @@ _RESET = struct.pack("ii", 1, 0)
 class Carried:
     """One connect that waits."""
 
-    def __init__(self, caller: Caller, sock: int, address: bytes, peer: Peer, *, to_proxy: bool) -> None:
-        """Takes the descriptor. To the proxy all may connect: it hears what is wanted and decides."""
+    def __init__(
+        self, caller: Caller, sock: int, address: bytes, peer: Peer, *, to_proxy: bool, lent: str = ""
+    ) -> None:
+        """Takes the descriptor. To the proxy all may connect: it hears what is wanted and decides.
+
+        `lent` is the host that a lent port of loopback stands for.
+        """
         self.caller = caller
         self.to_proxy = to_proxy
         self.sock = socket.socket(fileno=sock)
         self.address = address
         self.peer = peer
+        self.host = lent or peer.host
+        """Whom the gate is asked for."""
         self.tag = caller.tag()
         self.program = caller.program()
         self.deadline = time.monotonic() + _patience(self.sock) if _is_bounded(self.sock) else None
@@ -79,9 +86,11 @@ class Carried:
 class Carrying:
     """Its thread starts with the first connect."""
 
-    def __init__(self, gate: socket.socket, records: Records) -> None:
+    def __init__(self, gate: socket.socket, records: Records, lent: dict[int, str]) -> None:
         self.gate = gate
         self.records = records
+        self.lent = lent
+        """Ports of loopback that mean the machine's, and by which name each is asked for."""
         self.asked: SimpleQueue[Carried] = SimpleQueue()
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.started = False
@@ -133,7 +142,7 @@ class Carrying:
         if len(self.waiting) >= MOST:
             return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
         self.number += 1
-        wish = Wish(OPEN, self.number, carried.tag, carried.peer.port, carried.peer.host)
+        wish = Wish(OPEN, self.number, carried.tag, carried.peer.port, carried.host)
         self.waiting[self.number] = carried
         return self._send(wish)
 
@@ -183,7 +192,7 @@ class Carrying:
 
     def _refuse(self, carried: Carried, error: int, why: str, answer: Answer | None = None) -> None:
         peer = carried.peer
-        host, rule = (answer.host or peer.host, answer.rule) if answer else (peer.host, "")
+        host, rule = (answer.host or carried.host, answer.rule) if answer else (carried.host, "")
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
         self.records.add(
             carried.tag, "connect", target, rule, why, carried.program, carried.caller.pid, grantable=True

@@ -2,6 +2,7 @@
 
 It starts nothing. Orphans become its children and vanish unawaited, since it ignores SIGCHLD. Commands of its
 session cannot signal it (it is the init of their pid namespace), look into it (not dumpable) or speak to it.
+Whoever leads this machine to a server inside gets sockets of the session's network from it.
 When it ends, the kernel ends every process of the session; it ends with the keeper (PR_SET_PDEATHSIG).
 """
 
@@ -41,9 +42,22 @@ def serve(control: socket.socket) -> None:
         request, _ = channel.receive_bytes(control, REQUEST.size)
         tag, wanted = REQUEST.unpack(request)
         left = 0
+        if not tag and not wanted:
+            send_socket(control)
+            continue
         if tag:
             left = kill_tagged(tag, pid_max, most)
         elif pid_max is not None:
             most = wanted
             bound(pid_max, (str(most).encode(),))
         control.send(LEFT.pack(left))
+
+
+def send_socket(control: socket.socket) -> None:
+    """IPv6's reaches both families, where the machine has it."""
+    try:
+        fresh = socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    except OSError:
+        fresh = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    with fresh:
+        socket.send_fds(control, [LEFT.pack(0)], [fresh.fileno()])

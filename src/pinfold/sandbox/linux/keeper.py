@@ -163,8 +163,8 @@ class Keeper:
             case ("session",):
                 number, pid, ours = self.ready.pop() if self.ready else self.found()
                 return ("made", number, pid), (ours,)
-            case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out)):
-                return self.make_pen(session, operations, names, leads_out)
+            case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out), dict(lent)):
+                return self.make_pen(session, operations, names, leads_out, lent)
             case ("close", int(number)):
                 self.close(number)
                 return ("closed",), ()
@@ -178,12 +178,14 @@ class Keeper:
         self.latest = self.last
         return self.last, pid, ours
 
-    def make_pen(self, session: int, operations: Operations, names: Names, leads_out: bool) -> Reply:
+    def make_pen(
+        self, session: int, operations: Operations, names: Names, leads_out: bool, lent: dict[int, str]
+    ) -> Reply:
         """A pen's number, its spawner's pid; the ways to its spawner, to its warden, and to the gate."""
         limits = [operation[1:] for operation in operations if operation[0] == "group"]
         operations = tuple(operation for operation in operations if operation[0] != "group")
         pairs = [channel.pair() for _ in range(2 if leads_out else 1)]
-        plan = operations, filters_of(operations), names
+        plan = operations, filters_of(operations), names, lent
         way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
         for _, theirs in pairs:
             theirs.close()
@@ -272,10 +274,10 @@ def wait_for_plan(theirs: socket.socket, held: list[int]) -> None:
     for descriptor in namespaces_but_pids:
         namespaces.setns(descriptor)
     namespaces.unshare(namespaces.CLONE_NEWNS)
-    (operations, filters, names), ways = channel.receive(theirs)
+    (operations, filters, names, lent), ways = channel.receive(theirs)
     host, *gate = (socket.socket(fileno=way) for way in ways)
     rules = [NameRule(*name) for name in names]
-    assemble(theirs, host, pids, operations, filters, rules, gate[0] if gate else None)
+    assemble(theirs, host, pids, operations, filters, rules, gate[0] if gate else None, lent)
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:

@@ -61,6 +61,8 @@ class LinuxSession:
 
     def start(self, request: Request) -> Running:
         pen = self.pen(request.policy)
+        if self.outside and request.policy.published_ports:
+            self.outside.publish(request.policy.published_ports, self.reach)
         try:
             return self._start(pen, request)
         except PenGone:
@@ -128,8 +130,9 @@ class LinuxSession:
         operations = tuple(as_data(operation) for operation in plan.operations)
         names = tuple(tuple(rule) for rule in found.names)
         leads_out = self.outside is not None and self.outside.leads_out(policy)
+        lent = self.outside.lent_ports(policy) if self.outside and leads_out else {}
         number, pid, (control, warden, *gate) = self.keeping.ask(
-            ("pen", self.number, operations, names, leads_out)
+            ("pen", self.number, operations, names, leads_out, lent)
         )
         try:
             handle = os.pidfd_open(pid)
@@ -167,7 +170,13 @@ class LinuxSession:
     def _scrub(
         environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan, leads_out: bool
     ) -> dict[str, str]:
-        return scrub(environment, policy.environment, network=leads_out, temporary=plan.temporary)
+        return scrub(
+            environment,
+            policy.environment,
+            network=leads_out,
+            temporary=plan.temporary,
+            sockets=policy.unix_sockets,
+        )
 
     def _forget(self, pen: Pen) -> None:
         with self.lock:
@@ -293,6 +302,16 @@ class LinuxSession:
             return 0  # init is gone, and with it every process of the session
         left: int = LEFT.unpack(data)[0]
         return left
+
+    def reach(self) -> socket.socket:
+        """A stream socket of this session's network, where it stays. Raises OSError once there is none."""
+        with self.killing:
+            self.control.send(REQUEST.pack(0, 0))
+            try:
+                _, descriptors = channel.receive_bytes(self.control, LEFT.size)
+            except channel.Closed:
+                raise ConnectionRefusedError("the session has ended") from None
+        return socket.socket(fileno=descriptors[0])
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""

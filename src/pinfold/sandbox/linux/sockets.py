@@ -7,7 +7,8 @@ namespace and, below its ABI 9, no Landlock closes.
 What may be connected to:
 - a unix path, if its inode was bound in this session (`bound`) or is a socket that the policy grants;
 - an abstract unix name, which belongs to the session's network namespace;
-- an internet address of the session's own, in that namespace; a stream to any other is carried to the gate
+- an internet address of the session's own, in that namespace, but for ports of the machine's loopback that
+  were lent; a stream to those or to any other is carried to the gate
   (`carrying`) if the policy has a way out, and is unreachable if not. Other families: in that namespace.
 
 Facts that shape it:
@@ -43,6 +44,7 @@ from pinfold.sandbox.linux.addresses import (
     family_of,
     internet_peer,
     is_inside,
+    is_loopback,
     length_of,
     unix_address,
     unix_path,
@@ -114,7 +116,8 @@ class Sockets:
     def _leaves(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> bool:
         """Whether a connect is not for this session's own network; it is answered then, now or later."""
         proxy = (peer.host, peer.port) == (GATE, PROXY_PORT)
-        if is_inside(peer.host) and not (proxy and self.carrying):
+        lent = self._lent(peer)
+        if is_inside(peer.host) and not lent and not (proxy and self.carrying):
             return False
         if not self.carrying:
             if is_stream(socket):
@@ -123,8 +126,14 @@ class Sockets:
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         if not is_fresh_stream(socket, family_of(address)):
             return False
-        self.carrying.connect(Carried(caller, socket, address, peer, to_proxy=proxy))
+        self.carrying.connect(Carried(caller, socket, address, peer, to_proxy=proxy, lent=lent))
         return True
+
+    def _lent(self, peer: Peer) -> str:
+        """The host that this port of loopback was lent as; empty if it is the session's own."""
+        if not self.carrying or peer.port not in self.carrying.lent or not is_loopback(peer.host):
+            return ""
+        return self.carrying.lent[peer.port]
 
     def bind(self, caller: Caller) -> None:
         address, socket = self._read(caller)

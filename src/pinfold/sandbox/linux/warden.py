@@ -68,14 +68,15 @@ def serve(
     operations: Operations,
     rules: list[NameRule],
     gate: socket.socket | None,
+    lent: dict[int, str],
 ) -> None:
     """Becomes the warden of the pen around this process, and answers until all in it have ended.
 
     The spawner, which hands over the listener, is told when there is somebody to answer, or why not.
-    `gate` leads to it, if this pen's connections may leave.
+    `gate` leads to it, if this pen's connections may leave; `lent` are ports of loopback that do.
     """
     try:
-        warden = _prepare(spawner, host, proc, bound, operations, rules, gate)
+        warden = _prepare(spawner, host, proc, bound, operations, rules, gate, lent)
         spawner.send(READY)
     except Exception as error:
         spawner.send(words_of(error).encode("utf-8", "backslashreplace"))
@@ -96,6 +97,7 @@ def _prepare(
     operations: Operations,
     rules: list[NameRule],
     gate: socket.socket | None,
+    lent: dict[int, str],
 ) -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
@@ -110,7 +112,7 @@ def _prepare(
     _, (listener,) = channel.receive_bytes(spawner, 1)
     seccomp.set_sync_wake_up(listener)
     standing = Standing(proc, operations)
-    return Warden(listener, proc, bound, Records(host), operations, rules, standing, gate)
+    return Warden(listener, proc, bound, Records(host), operations, rules, standing, gate, lent)
 
 
 def drop_powers() -> None:
@@ -133,6 +135,7 @@ class Warden:
         rules: list[NameRule],
         standing: Standing,
         gate: socket.socket | None,
+        lent: dict[int, str],
     ) -> None:
         self.listener = listener
         self.records = records
@@ -145,7 +148,7 @@ class Warden:
         names = Names(proc, records, Grounds.of(operations), rules, moving)
         names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
         changed = [path for path, access in granted if "remove" in access]
-        carrying = Carrying(gate, records) if gate else None
+        carrying = Carrying(gate, records, lent) if gate else None
         own = granted_sockets(operations)
         sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying)
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})

@@ -1,0 +1,19 @@
+"""Names below a wildcard are a store that fills up slowly."""
+
+from pinfold.network.breadth import Breadth
+
+
+def test_names_run_out_and_come_back() -> None:
+    breadth = Breadth(3, 2.0)
+    assert [breadth.has_room("*.a.test", f"{n}.a.test", 10.0) for n in range(5)] == [True] * 3 + [False] * 2
+    assert breadth.has_room("*.a.test", "0.a.test", 10.0), "one that was seen before is nothing new"
+    assert breadth.has_room("*.b.test", "0.b.test", 10.0), "another rule has a store of its own"
+    assert not breadth.has_room("*.a.test", "x.a.test", 10.0)
+    assert breadth.has_room("*.a.test", "x.a.test", 12.0)
+    assert not breadth.has_room("*.a.test", "y.a.test", 12.0)
+
+
+def test_names_that_are_written_out_are_not_counted() -> None:
+    breadth = Breadth(0, 2.0)
+    assert breadth.has_room("a.test", "a.test", 0.0) and breadth.has_room("", "b.test", 0.0)
+    assert not breadth.has_room("*.a.test:443", "b.a.test", 0.0)

@@ -1,0 +1,186 @@
+"""Programs that people use, in a pen with named hosts: each function runs in a child, as root and another.
+
+Run one by hand: `python -m tests.session.clients NAME`, in a directory of your own whose parent has a `home`.
+"""
+
+import getpass
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pinfold
+from tests.network.probes import make_index, pages, pip_command, postgres, program, ssh_server
+from tests.session.abroad import ALLOWED, Machine
+from tests.session.outside import PLAIN, connections, fine, main_of, opened, python
+
+HERE = Path.cwd()
+
+
+def ssh(_: Machine) -> None:
+    """A session of its own, and git over it; nothing sets a proxy command."""
+    by, git, me = program("ssh"), program("git"), getpass.getuser()
+    subprocess.run([git, "init", "-q", "--bare", "files/r.git"], check=True)
+    with ssh_server() as options, opened() as session:
+        port = options[options.index("-p") + 1]
+        command = shlex.join([by, *options, "-i", f"{HERE}/mine"])
+        assert fine(session, f"{command} {me}@a.test echo through") == "through\n"
+        assert fine(session, f"head -c 3000000 /dev/zero | {command} {me}@a.test wc -c") == "3000000\n"
+        result = session.run(f"{command} {me}@evil.test echo through")
+        assert result.exit_code == 255 and "not known" in result.stderr, result
+        over = f"export GIT_SSH_COMMAND={shlex.quote(command)};"
+        fine(session, f"{over} {git} clone -q ssh://{me}@git.test:{port}{HERE}/files/r.git /tmp/c")
+        who = f"{git} -C /tmp/c -c user.name=n -c user.email=e"
+        fine(session, f"{over} {who} commit -q --allow-empty -m one && {who} push -q origin HEAD:x")
+        fine(session, f"{over} {who} fetch -q")
+    told = {(entry.data["host"], entry.data["face"], entry.data["port"]) for entry in connections()}
+    assert {("a.test", "carried", int(port)), ("git.test", "carried", int(port))} <= told, told
+
+
+@contextmanager
+def agent() -> Iterator[str]:
+    """An ssh agent where the machine's programs have theirs: in its own /tmp."""
+    by = program("ssh-agent")
+    with tempfile.TemporaryDirectory(prefix="ssh-", dir="/tmp") as directory:
+        path = f"{directory}/agent"
+        process = subprocess.Popen([by, "-D", "-a", path], stdout=subprocess.DEVNULL)
+        while not os.path.exists(path):
+            assert process.poll() is None
+        try:
+            yield path
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def an_agent_that_is_granted(_: Machine) -> None:
+    """The key stays outside; what signs with it can be asked. Agents that are not granted are not seen."""
+    by, add, me = program("ssh"), program("ssh-add"), getpass.getuser()
+    with ssh_server() as options, agent() as path:
+        os.environ["SSH_AUTH_SOCK"] = path
+        subprocess.run([add, "-q", str(HERE / "mine")], check=True)
+        for name in ("mine", "mine.pub"):
+            (HERE / name).unlink()
+        login = f"{shlex.join([by, *options])} {me}@a.test echo through"
+        for grant in (path, "$SSH_AUTH_SOCK"):
+            network = {"access": "rules", "allow": list(ALLOWED), "unix_sockets": [grant]}
+            with pinfold.Session([os.getcwd()], settings={"network": network}) as session:
+                assert fine(session, "echo $SSH_AUTH_SOCK") == f"{path}\n"
+                assert "ED25519" in fine(session, f"{add} -l")
+                assert fine(session, login) == "through\n"
+        with opened() as session:
+            assert fine(session, "echo $SSH_AUTH_SOCK") == "\n"
+            assert session.run(login).exit_code == 255
+            assert session.run(f"SSH_AUTH_SOCK={path} {add} -l").exit_code == 2
+        # a variable that is not set grants nothing
+        del os.environ["SSH_AUTH_SOCK"]
+        with pinfold.Session([os.getcwd()], settings={"network": network}) as session:
+            assert session.policy.unix_sockets == ()
+            assert session.run(f"SSH_AUTH_SOCK={path} {add} -l").exit_code == 2
+
+
+def sockets_by_path(_: Machine) -> None:
+    """Streams that are granted; others are refused and told; datagrams even where they are granted."""
+    code = """
+        import socket, sys
+        path, kind = sys.argv[1:]
+        try:
+            with socket.socket(socket.AF_UNIX, getattr(socket, kind)) as sock:
+                if kind == "SOCK_DGRAM": sock.sendto(b"secret", path)
+                else:
+                    sock.connect(path)
+                    sock.sendall(b"hello")
+                    print(sock.recv(16))
+        except OSError as error: print(type(error).__name__)
+    """
+    home = os.environ["HOME"]
+    granted, other, log = (f"{home}/{name}" for name in ("granted", "other", "log"))
+    servers = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(2)]
+    for server, path in zip(servers, (granted, other), strict=True):
+        server.bind(path)
+        server.listen()
+    logger = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    logger.bind(log)
+    logger.setblocking(False)
+    settings = {"network": {"access": "none", "unix_sockets": [granted, log]}}
+    with pinfold.Session([os.getcwd()], settings=settings) as session:
+        execution = session.start(python(code, granted, "SOCK_STREAM"))
+        connection, _ = servers[0].accept()
+        assert connection.recv(16) == b"hello"
+        connection.sendall(b"back")
+        assert execution.wait().stdout == "b'back'\n"
+        result = session.run(python(code, other, "SOCK_STREAM"))
+        assert result.stdout == "PermissionError\n", result
+        assert (result.violations[0].operation, result.violations[0].path) == ("connect", other)
+        for path in (log, granted, other):
+            assert "Error" in fine(session, python(code, path, "SOCK_DGRAM"))
+            assert "Error" in fine(session, python(code, log, "SOCK_STREAM"))
+        try:
+            raise AssertionError(logger.recv(64))
+        except BlockingIOError:
+            pass
+    for sock in (*servers, logger, connection):
+        sock.close()
+
+
+def pip(_: Machine) -> None:
+    make_index()
+    with pages(True) as secure, opened() as session:
+        for number, way in enumerate(("", PLAIN)):
+            where = HERE / f"installed{number}"
+            command = shlex.join(pip_command(f"https://a.test:{secure}/simple", where))
+            fine(session, f"{way}{command}")
+            assert (where / "tiny.py").exists()
+    faces = {entry.data["face"] for entry in connections() if entry.data["verdict"] == "allow"}
+    assert faces == {"connect", "carried"}, faces
+
+
+def psql(_: Machine) -> None:
+    by = program("psql")
+    with postgres() as port, opened() as session:
+        line = f"{by} -h a.test -p {port} -U me -At -c 'select 6 * 7' postgres"
+        for _attempt in range(50):
+            if (result := session.run(line)).exit_code == 0:
+                break
+        assert result.stdout == "42\n", result
+        result = session.run(line.replace("a.test", "evil.test"))
+        assert result.exit_code == 2 and "evil.test" in result.stderr, result
+
+
+def urllib(_: Machine) -> None:
+    code = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read().decode())"
+    with pages(True) as secure, pages(False) as plain, opened() as session:
+        by = f"SSL_CERT_FILE={HERE}/ca.pem {sys.executable} -c {shlex.quote(code)}"
+        for way in ("env ", PLAIN):
+            for url in (f"https://a.test:{secure}/", f"http://a.test:{plain}/"):
+                assert fine(session, f"{way}{by} {url}").startswith("hello from a.test")
+        assert "HTTP Error 403" in session.run(f"env {by} http://evil.test:{plain}/").stderr
+
+
+def java(_: Machine) -> None:
+    by = program("java")
+    (HERE / "Get.java").write_text("""
+        import java.net.*; import java.net.http.*;
+        public class Get { public static void main(String[] a) throws Exception {
+            var request = HttpRequest.newBuilder(URI.create(a[0])).build();
+            var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+            System.out.println(answer.body());
+        } }
+    """)
+    with pages(False) as plain, opened() as session:
+        assert "hello from a.test" in fine(session, f"{by} Get.java http://a.test:{plain}/")
+        assert session.run(f"{by} Get.java http://evil.test:{plain}/").exit_code
+
+
+PROBES = {
+    probe.__name__: probe
+    for probe in (ssh, an_agent_that_is_granted, sockets_by_path, pip, psql, urllib, java)
+}
+
+if __name__ == "__main__":
+    sys.exit(main_of(PROBES, sys.argv[1]))
