@@ -22,6 +22,7 @@ from pinfold.model.permission import Answer, Capability, PermissionNeeded
 TTY = "/dev/tty"
 SECONDS = 120.0
 YES = (b"y", b"yes")
+WHAT = {Capability.CONNECT: "let it connect", Capability.WRITE: "let it"}
 _INPUT, _OUTPUT, _LOCAL = 0, 1, 3
 """Where tcgetattr has these modes."""
 
@@ -38,6 +39,15 @@ class TerminalApprover:
         self._seconds = seconds
         self.turn = allocate_lock()
         """Held while a question is on the terminal; who else reads its keys takes it too."""
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether there is a terminal at all."""
+        try:
+            os.close(os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
         deadline = time.monotonic() + self._seconds
@@ -61,7 +71,7 @@ class TerminalApprover:
             os.close(terminal)
 
     def _put(self, terminal: int, question: PermissionNeeded, seconds: float) -> Answer:
-        what = "let it connect" if question.capability is Capability.CONNECT else "run it"
+        what = WHAT.get(question.capability, "run it")
         _write(terminal, "\n".join([*self._tell(question), "", ""]))
         termios.tcflush(terminal, termios.TCIFLUSH)
         _write(terminal, f"{what}? y or n (no after {seconds:.0f} seconds) ")

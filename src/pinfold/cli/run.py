@@ -14,7 +14,7 @@ from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.permission import Capability, PermissionNeeded
-from pinfold.model.request import Connect, RunCommand
+from pinfold.model.request import Connect, RunCommand, WriteFile
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
@@ -57,10 +57,13 @@ def _command(args: Namespace) -> RunCommand:
 def _question(question: PermissionNeeded) -> list[str]:
     from pinfold.cli.explain import told
 
-    request: RunCommand | Connect = RunCommand(question.command, description=question.description)
+    request: RunCommand | Connect | WriteFile = RunCommand(question.command, description=question.description)
     said = [f"  the agent says: {visible(question.description)}"] if question.description else []
     if question.capability is Capability.CONNECT:
         request = Connect(question.host, question.port)
+        said = ["", f"  wanted by: {visible(question.command)}"]
+    if question.capability is Capability.WRITE:
+        request = WriteFile(question.path, delete=question.operation in ("unlink", "rmdir"))
         said = ["", f"  wanted by: {visible(question.command)}"]
     return ["", *told(request, question.decision, colours=not os.environ.get("NO_COLOR")), *said]
 
@@ -140,20 +143,13 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
-        remedy = f"; {hint}" if (hint := _hint(each)) else ""
+        remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
         print(
             f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}{remedy}",
             file=sys.stderr,
         )
     if len(violations) > MOST_TOLD:
         print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
-
-
-def _hint(violation: Violation) -> str:
-    """What would have let it through."""
-    if violation.why.startswith("git writes"):
-        return "to allow it, set `filesystem.git_writes`"
-    return "to allow it, give `--write PATH`" if not violation.rule and violation.grantable else ""
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -26,8 +26,10 @@ from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver, Desk
+    from pinfold.model.violation import Violation
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
+    from pinfold.session.elevation import Elevations
     from pinfold.session.execution import End, Execution
     from pinfold.session.fences import Fences
     from pinfold.session.ledger import Ledger
@@ -73,6 +75,7 @@ class Session:
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
         self._desk: Desk | None = None
+        self._elevation: Elevations | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -183,7 +186,7 @@ class Session:
         policy = self._approved(decision)
         start = Start(
             command=command.argv if command.argv is not None else command.command,
-            policy=self._of_the_pen(policy),
+            policy=self._of_the_pen(self._elevation.widened(policy) if self._elevation else policy),
             cwd=self._judge.start_of(command),
             environment=environment,
             variables=self._judge.last_settings.environment_set,
@@ -200,7 +203,16 @@ class Session:
         running = pens.start(start)
         if debug:
             after = debug.after(after, pens.plan(start.policy))
-        return Execution(decision, settlement, running, lambda end: after(entry, end), began)
+        settings = self._judge.last_settings
+        line = line_of(command)
+        return Execution(
+            decision,
+            settlement,
+            running,
+            lambda end: after(entry, end),
+            began,
+            lambda violations: _explained(violations, settings, line, decision),
+        )
 
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
@@ -315,8 +327,20 @@ class Session:
                 from pinfold.session.gateway import Gateway
 
                 gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger)
-                self._fences = Fences(self.roots, self._judge.home, gateway)
+                self._fences = Fences(self.roots, self._judge.home, gateway, self._elevations())
             return self._fences
+
+    def _elevations(self) -> "Elevations":
+        """Preconditions: the lock is held."""
+        if self._elevation is None:
+            from pinfold.approval import is_there
+            from pinfold.session.elevation import Elevations
+
+            anybody = any(map(is_there, self._approvers))
+            self._elevation = Elevations(
+                self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, anybody
+            )
+        return self._elevation
 
     @property
     def ledger(self) -> "Ledger":
@@ -327,6 +351,17 @@ class Session:
 
                 self._ledger = Ledger(self.id, self.roots, self.environ)
             return self._ledger
+
+
+def _explained(
+    violations: "tuple[Violation, ...]", settings: Settings, line: str, decision: Decision
+) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
+    """All that was refused, and what of it is to be reported."""
+    from pinfold.policy.violations import explained, is_ignored
+
+    every = tuple(explained(each, settings, line) for each in violations)
+    commands = [command.text for command in decision.commands]
+    return every, tuple(each for each in every if not is_ignored(each, settings, commands))
 
 
 def _start_of(roots: tuple[str, ...]) -> str:
