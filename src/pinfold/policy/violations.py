@@ -3,21 +3,24 @@
 `violations.ignore` hides reports, never records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from posixpath import dirname
 
 from msgspec.structs import replace
 
+from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
-from pinfold.policy.paths import contains
+from pinfold.policy.paths import contains, outermost
 from pinfold.policy.protected import BLOCKED, protected_names
 from pinfold.policy.reasons import remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
 EVERY_COMMAND = "*"
+IN_PLACE = ("open", "truncate", "chmod")
+"""Calls that a file's own path is enough for, if it is there."""
 
 
 def explained(violation: Violation, settings: Settings, command: str) -> Violation:
@@ -60,6 +63,35 @@ def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
 
 def _host(target: str) -> str:
     return target.rpartition(":")[0] or target
+
+
+def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool]) -> SandboxPolicy | None:
+    """The least that a policy would have to add for nothing of this to be refused; None if that would not be
+    enough, or there is nothing. `is_there` tells whether a path exists: a new name needs its directory."""
+    paths: list[str] = []
+    hosts: list[str] = []
+    sockets: list[str] = []
+    git: bool | None = None
+    for each in violations:
+        if not each.grantable or each.operation in ("warden", "bind"):
+            return None
+        if each.operation == "connect":
+            (sockets if each.path.startswith("/") else hosts).append(each.path)
+        elif each.why.startswith(BLOCKED):
+            git = False
+        elif each.rule or not each.path:
+            return None
+        else:
+            whole = each.operation in IN_PLACE and is_there(each.path)
+            paths.append(each.path if whole else dirname(each.path))
+    if not (paths or hosts or sockets or git is False):
+        return None
+    return SandboxPolicy(
+        additional_readwrite_paths=outermost(paths),
+        unix_sockets=tuple(dict.fromkeys(sockets)),
+        network=NetworkRules(allow=tuple(dict.fromkeys(hosts)) or None),
+        block_git_writes=git,
+    )
 
 
 def is_ignored(violation: Violation, settings: Settings, commands: Iterable[str]) -> bool:

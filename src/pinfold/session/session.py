@@ -6,7 +6,7 @@ outside where settings or a person said so. Whatever goes wrong on this way ends
 
 import os
 from _thread import allocate_lock
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pinfold.session.fences import Fences
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
+
+CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+MOST_REFUSED = 64
+"""Of how many lines it is remembered what they were refused."""
 
 
 class Session:
@@ -76,6 +80,8 @@ class Session:
         self._ledger: Ledger | None = None
         self._desk: Desk | None = None
         self._elevation: Elevations | None = None
+        self._refused: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
+        """What each line was refused when it last ran in the fence, and was refused something."""
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -211,7 +217,7 @@ class Session:
             running,
             lambda end: after(entry, end),
             began,
-            lambda violations: _explained(violations, settings, line, decision),
+            lambda violations: self._explained(violations, settings, line, decision),
         )
 
     def close(self) -> None:
@@ -257,6 +263,13 @@ class Session:
         """The decision that counts once a person has answered, and the answer."""
         if decision.verdict is not Verdict.ASK:
             return decision, None
+        if _capability(decision) is Capability.BYPASS and (narrower := self._narrower(command)):
+            # What would have been enough is offered before no fence at all.
+            settlement = self._asked(command, narrower)
+            if settlement.answer is not Answer.NO:
+                now = self._narrower(command)
+                same = now is not None and now.widening == narrower.widening
+                return narrower, settlement if same else CHANGED
         settlement = self._asked(command, decision)
         # A person takes their time: what was denied meanwhile is denied, and nothing else was approved.
         now = self._decided(command)
@@ -265,7 +278,21 @@ class Session:
             decision.sandboxed,
         ):
             return now, settlement if now.verdict is Verdict.ASK else None
-        return decision, Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+        return decision, CHANGED
+
+    def _narrower(self, command: RunCommand) -> Decision | None:
+        """The command inside the fence, with what it was refused when it last ran there, if that will do."""
+        refused = self._refused.get(line_of(command), ())
+        if not refused:
+            return None
+        from pinfold.policy.violations import sufficient
+
+        policy = sufficient(refused, os.path.exists)
+        if policy is None:
+            return None
+        decision = self._decided(replace(command, disable_sandbox=False, policy=policy))
+        asks = decision.verdict is Verdict.ASK and decision.sandboxed and decision.widening
+        return decision if asks and _capability(decision) is Capability.WIDEN else None
 
     def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
         return self.desk.ask(
@@ -302,6 +329,20 @@ class Session:
         usual = self._judge.policy.limits
         limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
         return policy if limits == policy.limits else replace(policy, limits=limits)
+
+    def _explained(
+        self, violations: "tuple[Violation, ...]", settings: Settings, line: str, decision: Decision
+    ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
+        """All that was refused, and what of it is to be reported."""
+        from pinfold.policy.violations import explained, is_ignored
+
+        every = tuple(explained(each, settings, line) for each in violations)
+        with self._lock:
+            self._refused[line] = every
+            if len(self._refused) > MOST_REFUSED:
+                self._refused.popitem(last=False)
+        commands = [command.text for command in decision.commands]
+        return every, tuple(each for each in every if not is_ignored(each, settings, commands))
 
     def _debugging(self, policy: SandboxPolicy, start: "Start") -> "Debugging | None":
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""
@@ -351,17 +392,6 @@ class Session:
 
                 self._ledger = Ledger(self.id, self.roots, self.environ)
             return self._ledger
-
-
-def _explained(
-    violations: "tuple[Violation, ...]", settings: Settings, line: str, decision: Decision
-) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
-    """All that was refused, and what of it is to be reported."""
-    from pinfold.policy.violations import explained, is_ignored
-
-    every = tuple(explained(each, settings, line) for each in violations)
-    commands = [command.text for command in decision.commands]
-    return every, tuple(each for each in every if not is_ignored(each, settings, commands))
 
 
 def _start_of(roots: tuple[str, ...]) -> str:

@@ -70,6 +70,9 @@ class Names:
         self.judging = Judge(records, matcher)
         self.judge = self.judging.judge
         self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
+        self.marks = (b"/.", *{_mark(rule.name) for rule in rules if not rule.name.startswith(".")})
+        """One of these is in the text of every path that is protected, if it is spelled as the rule is."""
+        self.free = tuple(os.fsencode(f"{path}/") for path in grounds.free)
         self.umasks = Umasks(proc)
         self.handlers = {name: self.releasing(handler) for name, handler in self._calls().items()}
 
@@ -130,7 +133,7 @@ class Names:
                 # What exists is refused by the kernel alone. It is noted where the text says enough.
                 return self._open_existing(caller, base, path, flags)
         if not makes:
-            if self.judging.asking and not self.is_plain(caller, base, path):
+            if self.judging.asking and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
                 return self._open_existing(caller, base, path, flags)
             return caller.resume()
         glance = UNTOLD if flags & NAMES_IT_ALONE else self.spots.glance(caller, base, path)
@@ -196,6 +199,10 @@ class Names:
             found = self.spots.walk(found.directory, link)
         return None
 
+    def _is_unmarked(self, path: bytes) -> bool:
+        """Whether the text of an absolute path is enough to tell that nobody need be asked."""
+        return path[0] == SLASH and not any(mark in path for mark in self.marks)
+
     def is_plain(self, caller: Caller, base: int, path: bytes) -> bool:
         """Whether a path leads, by its text, to where commands may write and nothing is protected."""
         if path[0] != SLASH:
@@ -203,7 +210,7 @@ class Names:
                 path = b"%b/%b" % (os.readlink(start_of(caller.pid, base), dir_fd=self.spots.proc), path)
             except OSError:
                 return True
-        return self.spots.is_plain(path)
+        return path.startswith(self.free) or self.spots.is_plain(path)
 
     def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> bool:
         """True if the caller has its answer; False if the name is taken."""
@@ -363,6 +370,10 @@ class Names:
         if mode & 0o077 or self.umasks.bind_owners:
             self.umasks.take_over(caller.pid)
         return caller.is_waiting()
+
+
+def _mark(name: str) -> bytes:
+    return os.fsencode(name if name.startswith("/") else f"/{name.partition('/')[0]}")
 
 
 def _two_ends(caller: Caller) -> tuple[End, End]:
