@@ -167,10 +167,10 @@ def a_warden_hears_of_each_thing_once() -> None:
     with ends[1] as heard:
         heard.setblocking(False)
         session.hold(POLICY, Found(tuple(names[:601])))
-        assert channel.receive(heard)[0] == ((names[600],), ())
+        assert channel.receive(heard)[0] == ("hold", (names[600],), ())
         session.hold(POLICY, Found(tuple(names[:601])))
         session.hold(POLICY, Found(tuple(names[:601]), (names[0],)))
-        assert channel.receive(heard)[0] == ((), (names[0],))
+        assert channel.receive(heard)[0] == ("hold", (), (names[0],))
     ends[0].close()
     pen.refusals = wardens
     command.cancel()

@@ -31,7 +31,7 @@ def journal() -> list[Entry]:
 
 
 class Says:
-    """An approver that says the same to everything."""
+    """An approver that says the same to everything, but no to calls that wait: see `elevations`."""
 
     name = "a test"
 
@@ -43,6 +43,8 @@ class Says:
         self.asked.append(question)
         if isinstance(self.answer, Exception):
             raise self.answer
+        if question.capability is pinfold.Capability.WRITE:
+            return pinfold.Answer.NO
         return self.answer  # type: ignore[return-value]
 
 

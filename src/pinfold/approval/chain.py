@@ -27,6 +27,12 @@ class Approver(Protocol):
         """The answer; None if this one cannot say."""
 
 
+def is_there(approver: Approver) -> bool:
+    """Whether one can be asked at all, as far as it says: a call is not made to wait for nobody."""
+    tells = getattr(approver, "is_there", None)
+    return tells is None or bool(tells())
+
+
 def settle(
     question: PermissionNeeded, approvers: Sequence[Approver], patience: float = PATIENCE
 ) -> Settlement:

@@ -75,6 +75,15 @@ class TerminalApprover:
         """What Ctrl-C does besides saying no."""
         self._restore: Callable[[], None] = lambda: None
 
+    @staticmethod
+    def is_there() -> bool:
+        """Whether there is a terminal at all."""
+        try:
+            os.close(os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
     def __call__(self, question: PermissionNeeded) -> Reply | None:
         deadline = time.monotonic() + self.seconds
         # One at a time: with two questions on the screen, an answer to one would be taken for the other's.

@@ -149,22 +149,13 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
-        remedy = f"; {hint}" if (hint := _hint(each)) else ""
+        remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
         print(
             f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}{remedy}",
             file=sys.stderr,
         )
     if len(violations) > MOST_TOLD:
         print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
-
-
-def _hint(violation: Violation) -> str:
-    """What would have let it through."""
-    if violation.why.startswith("git writes"):
-        return "to allow it, set `filesystem.git_writes`"
-    if violation.rule or not violation.grantable or violation.operation == "connect":
-        return ""
-    return "to allow it, give `--write PATH`"
 
 
 def _press(execution: Execution, key: bytes) -> None:

@@ -15,6 +15,8 @@ class Answer(StrEnum):
     ONCE = "once"
     SESSION = "session"
     """For this, whenever it comes again in this session."""
+    DIRECTORY = "directory"
+    """For this session, and for whatever else lies in the same directory."""
     ALWAYS = "always"
     """In later sessions too, until it is revoked."""
     RULE = "rule"

@@ -91,6 +91,7 @@ class FilesystemSettings(Struct, frozen=True):
     hide: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
     git_writes: bool = False
+    ask: bool = True
     tmp: TmpAccess = TmpAccess.PRIVATE
     ignore_files: tuple[str, ...] = (".pinfoldignore", ".cursorignore")
 

@@ -1,13 +1,21 @@
-"""What a command tried and was refused, as the pen's warden saw it."""
+"""What a command tried and was refused, as the pen's warden or the gate saw it."""
+
+from collections.abc import Iterable
 
 from msgspec import Struct
+
+from pinfold.model.visible import visible
+
+MOST_TOLD = 50
+LONGEST = 500
+"""Characters of one line."""
 
 
 class Violation(Struct, frozen=True):
     operation: str
-    """The system call, such as `openat` or `rename`."""
+    """The system call, such as `open` or `rename`."""
     path: str
-    """Where it led in the pen, every link followed."""
+    """Where it led in the pen, every link followed; of a connect, the host and its port."""
     rule: str
     """The protected name that stood in the way; empty if the place as such is closed."""
     why: str
@@ -19,3 +27,37 @@ class Violation(Struct, frozen=True):
     """Whether a person may let it through."""
     times: int = 1
     """How often it was tried, at least."""
+    command: str = ""
+    """The line that was run."""
+    origin: str = ""
+    """Where the rule is written: a file and its line, or a layer of the settings."""
+    remedy: str = ""
+    """What would allow it; empty if nothing does."""
+
+
+def violations_text(violations: Iterable[Violation]) -> str:
+    """The block that an agent can be shown; empty if there is nothing to tell.
+
+    Paths and names are whatever a program chose: nothing in them can end the block, or a line of it.
+    """
+    every = tuple(violations)
+    if not every:
+        return ""
+    lines = [_line(each) for each in every[:MOST_TOLD]]
+    if len(every) > MOST_TOLD:
+        lines.append(f"and {len(every) - MOST_TOLD} more")
+    return "\n".join(("<sandbox_violations>", *lines, "</sandbox_violations>"))
+
+
+def _line(violation: Violation) -> str:
+    each = violation
+    who = f"{each.program}[{each.pid}]" if each.program else ""
+    told = (
+        " ".join(part for part in (who, each.operation, each.path) if part),
+        f"{each.why} (rule `{each.rule}`)" if each.rule else each.why,
+        f"written in {each.origin}" if each.origin else "",
+        f"to allow it: {each.remedy}" if each.remedy else "",
+        f"tried {each.times} times" if each.times > 1 else "",
+    )
+    line = visible("; ".join(part for part in told if part)).replace("<", "\\x3c").replace(">", "\\x3e")
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."

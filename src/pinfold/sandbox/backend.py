@@ -76,6 +76,48 @@ class Outside(Protocol):
     def close(self) -> None: ...
 
 
+class Wanted(Struct, frozen=True):
+    """A call that waits, since it would change what its policy denies."""
+
+    policy: SandboxPolicy
+    request: "Request | None"
+    """The command, if it is known."""
+    operation: str
+    paths: tuple[str, ...]
+    """What it changes, every link followed; behind it, of a rename or a link, what it takes for that."""
+    text: str
+    """Of a symlink, where it is to lead."""
+    rule: str
+    """The protected name that is in the way; empty if the place as such is closed."""
+    why: str
+    program: str
+    pid: int
+
+
+class Ruling(Struct, frozen=True):
+    """What becomes of a call that waits."""
+
+    allowed: bool
+    said: str = ""
+    """Why not, for whoever reads of it later."""
+
+
+class Elevation(Protocol):
+    """Somebody who may let more through than a pen's policy does, call by call."""
+
+    def asks(self, policy: SandboxPolicy) -> bool:
+        """Whether anybody can be asked about commands of this policy."""
+
+    def key(self, wanted: Wanted) -> tuple[str, ...]:
+        """What the answer is about. Calls of one command with the same are one question."""
+
+    def known(self, wanted: Wanted) -> Ruling | None:
+        """The answer, if nobody need be asked, or nobody may be."""
+
+    def ask(self, wanted: Wanted) -> Ruling:
+        """Asks; takes as long as a person takes. From any thread."""
+
+
 class Result(Struct, frozen=True):
     """How a command went."""
 
@@ -165,7 +207,11 @@ class Session(Protocol):
 
 class Backend(Protocol):
     def open_session(
-        self, roots: Sequence[str], survey: Survey | None = None, outside: Outside | None = None
+        self,
+        roots: Sequence[str],
+        survey: Survey | None = None,
+        outside: Outside | None = None,
+        elevation: Elevation | None = None,
     ) -> Session: ...
 
     def close(self) -> None: ...

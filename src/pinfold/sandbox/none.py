@@ -17,7 +17,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Stream
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.sandbox.backend import Found, Outside, Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.pump import Pump
@@ -206,6 +206,7 @@ class NoBackend:
         roots: Sequence[str],  # noqa: ARG002
         survey: Survey | None = None,  # noqa: ARG002
         outside: Outside | None = None,  # noqa: ARG002
+        elevation: Elevation | None = None,  # noqa: ARG002
     ) -> UnfencedSession:
         return UnfencedSession()
 

@@ -124,6 +124,8 @@ class Seccomp(Operation, frozen=True):
     """Whether a warden answers the calls that make names and connections."""
     sockets: tuple[str, ...] = ()
     """Sockets of the machine that it lets commands connect to."""
+    asks: bool = False
+    """Whether a person can be asked for what it denies, while the call waits."""
 
 
 def as_data(operation: Operation) -> tuple[object, ...]:

@@ -88,7 +88,7 @@ class Plan(Struct, frozen=True):
         return "\n".join(str(operation) for operation in self.operations)
 
 
-def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Plan:
+def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS, *, asks: bool = False) -> Plan:
     """The operations that build a pen for this policy, in their order."""
     require_fence(policy)
     places = _unhidden(places)
@@ -107,7 +107,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS) -> Pla
             *_group(policy),
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
-            Seccomp(profile, watched=True, sockets=tuple(place.path for place in _sorted(places.sockets))),
+            Seccomp(profile, True, tuple(place.path for place in _sorted(places.sockets)), asks),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )

@@ -15,6 +15,8 @@ from pinfold.sandbox.backend import Running
 from pinfold.session.result import Result, refusal_of
 
 Ended = Callable[["End"], None]
+Explain = Callable[[tuple[Violation, ...]], tuple[tuple[Violation, ...], tuple[Violation, ...]]]
+"""Refusals in full: all of them, for the journal, and those that are to be reported."""
 
 
 class End(Struct, frozen=True):
@@ -38,12 +40,14 @@ class Execution:
         running: Running | None = None,
         ended: Ended | None = None,
         began: float = 0.0,
+        explain: Explain | None = None,
     ) -> None:
         self.decision = decision
         self.settlement = settlement
         self._running = running
         self._ended = ended
         self._began = began
+        self._explain = explain
         self.violations: tuple[Violation, ...] = ()
         """What it tried and was refused, once it has ended."""
 
@@ -73,6 +77,7 @@ class Execution:
             return Result(self.decision, self.settlement)
         end = self._running.wait()
         self._tell(end, end.violations)
+        reported = self.violations
         return Result(
             self.decision,
             self.settlement,
@@ -84,7 +89,7 @@ class Execution:
             end.timed_out,
             end.cancelled,
             end.truncated,
-            end.violations,
+            reported,
         )
 
     def cancel(self) -> None:
@@ -106,6 +111,8 @@ class Execution:
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:
         self.violations = violations
+        if self._explain and violations:
+            violations, self.violations = self._explain(violations)
         if self._ended:
             seconds = time.monotonic() - self._began
             self._ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations))

@@ -10,7 +10,7 @@ import threading
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Backend, Found, Outside
+from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.session.lookout import Lookout
 from pinfold.session.survey import Surveyor
@@ -48,9 +48,10 @@ def _close(backend: Backend, owner: int) -> None:
 class Fences:
     """May be used from any thread."""
 
-    def __init__(self, roots: tuple[str, ...], home: str, outside: Outside) -> None:
+    def __init__(self, roots: tuple[str, ...], home: str, outside: Outside, elevation: Elevation) -> None:
         self._roots = roots
         self._outside = outside
+        self._elevation = elevation
         self._home = home
         self._lookout = self._new_lookout()
         self._lock = threading.Lock()
@@ -67,7 +68,9 @@ class Fences:
                 self._pens = None
             if self._pens is None:
                 try:
-                    self._pens = _backend().open_session(self._roots, self._survey, self._outside)
+                    self._pens = _backend().open_session(
+                        self._roots, self._survey, self._outside, self._elevation
+                    )
                 except SandboxUnavailable:
                     raise
                 except ConfinementError as error:

@@ -3,7 +3,7 @@
 import os
 import sys
 from _thread import allocate_lock
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -30,6 +30,8 @@ from pinfold.settings import Live, Sources, cap_of, policy_of
 from pinfold.shell.shape import shape
 
 MOST_ANSWERS = 1024
+MANAGED = "/etc/pinfold"
+"""Where the administrator's files are, or would be."""
 
 
 class Talk(Struct, frozen=True):
@@ -75,6 +77,7 @@ class Judge:
         self._ignore_files = IgnoreFiles(roots)
         self.is_inside_fence = is_inside_fence(environ)
         self._answers: dict[Request, _Answer] = {}
+        self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
@@ -131,13 +134,27 @@ class Judge:
     def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
         """What pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
         own code and interpreter, as where it is installed in the project's own virtual environment."""
-        words = (word for hook in settings.hooks.before_command for word in hook.command)
-        hooks = (os.path.join(self.home, os.path.expanduser(word)) for word in words)
+        hooks = self._hooks(settings)
         # A project's own file is in its `.pinfold`, which is protected by its name.
         files = (file for file in self._live.files if os.path.basename(os.path.dirname(file)) != ".pinfold")
         paths = (*files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
         writable = (*self.roots, *policy.additional_readwrite_paths)
         return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
+
+    def _hooks(self, settings: Settings) -> Iterator[str]:
+        words = (word for hook in settings.hooks.before_command for word in hook.command)
+        return (os.path.join(self.home, os.path.expanduser(word)) for word in words)
+
+    def own_paths(self) -> tuple[str, ...]:
+        """What pinfold itself obeys, runs or remembers, wherever it lies: no command is ever to write it."""
+        settings = self.settings
+        if self._own[0] is not settings:
+            files = (path for file in self._live.files for path in (file, *_own_directory(file)))
+            code = (os.path.dirname(pinfold.__file__), os.path.dirname(os.__file__), sys.executable)
+            environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+            paths = (*self._withheld, *files, *self._hooks(settings), *code, *environment, MANAGED)
+            self._own = settings, _with_targets(tuple(filter(None, paths)))
+        return self._own[1]
 
     def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
         """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""
@@ -271,6 +288,12 @@ def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
 
     paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
     return tuple(dict.fromkeys((*entries, *map(target, paths))))
+
+
+def _own_directory(file: str) -> tuple[str, ...]:
+    """The directory of a settings file that holds nothing else."""
+    directory = os.path.dirname(file)
+    return (directory,) if os.path.basename(directory) in ("pinfold", ".pinfold") else ()
 
 
 def _require_host(pattern: str, key: str) -> None:

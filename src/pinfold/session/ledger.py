@@ -6,7 +6,7 @@ from msgspec.structs import asdict
 
 from pinfold.audit.journal import Journal, JournalError
 from pinfold.model.decision import Decision
-from pinfold.model.permission import Settlement
+from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.session.execution import End
@@ -89,6 +89,20 @@ class Ledger:
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
         """A connection that came to its end, or to none."""
         self._try("connect", {**outcome, "command": command}, entry or None)
+
+    def elevated(
+        self, question: PermissionNeeded, settlement: Settlement, paths: tuple[str, ...], entry: int
+    ) -> None:
+        """A call that waited for a person, and what they said."""
+        told = {
+            "command": question.command,
+            "program": question.program,
+            "operation": question.operation,
+            "paths": paths,
+            "answer": settlement.answer,
+            "by": settlement.by,
+        }
+        self._try("elevation", told, entry or None)
 
     def trouble(self, text: str) -> None:
         self._note(text)

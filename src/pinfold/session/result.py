@@ -7,7 +7,7 @@ from msgspec import Struct
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable, SandboxViolation
 from pinfold.model.permission import Answer, Settlement
-from pinfold.model.violation import Violation
+from pinfold.model.violation import Violation, violations_text
 from pinfold.sandbox.enforcement import Enforcement
 
 
@@ -28,7 +28,7 @@ class Result(Struct, frozen=True):
     truncated: bool = False
     """Whether output beyond the cap was thrown away."""
     violations: tuple[Violation, ...] = ()
-    """What it tried and was refused, as far as the fence saw it."""
+    """What it tried and was refused, as far as the fence saw it and the settings want it reported."""
 
     def __repr__(self) -> str:
         """Short: a decision has its whole policy in it."""
@@ -53,6 +53,11 @@ class Result(Struct, frozen=True):
     def refusal(self) -> str:
         """Why it was not run, in one line; empty if it was."""
         return "" if self.ran else refusal_of(self.decision, self.settlement)
+
+    @property
+    def violations_text(self) -> str:
+        """The refusals as an agent can be shown them, in `<sandbox_violations>`; empty if there are none."""
+        return violations_text(self.violations)
 
     def check(self) -> Self:
         """This result, if the command was run; else raises what stopped it."""

@@ -6,7 +6,7 @@ outside where settings or a person said so. Whatever goes wrong on this way ends
 
 import os
 from _thread import allocate_lock
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -28,13 +28,19 @@ from pinfold.settings.sources import find_project
 if TYPE_CHECKING:
     from pinfold.approval import Approver, Desk
     from pinfold.files import FileTools
+    from pinfold.model.violation import Violation
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
+    from pinfold.session.elevation import Elevations
     from pinfold.session.execution import End, Execution
     from pinfold.session.fences import Fences
     from pinfold.session.files import SessionFiles
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
+
+CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+MOST_REFUSED = 64
+"""Of how many lines it is remembered what they were refused."""
 
 
 class Session:
@@ -84,6 +90,9 @@ class Session:
         self._ledger: Ledger | None = None
         self._desk: Desk | None = None
         self._files: SessionFiles | None = None
+        self._elevation: Elevations | None = None
+        self._refused: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
+        """What each line was refused when it last ran in the fence, and was refused something."""
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -216,7 +225,7 @@ class Session:
         policy = self._approved(decision)
         start = Start(
             command=command.argv if command.argv is not None else command.command,
-            policy=self._of_the_pen(policy),
+            policy=self._of_the_pen(self._elevation.widened(policy) if self._elevation else policy),
             cwd=self._judge.start_of(command),
             environment=environment,
             variables=self._judge.last_settings.environment_set,
@@ -233,7 +242,16 @@ class Session:
         running = pens.start(start)
         if debug:
             after = debug.after(after, pens.plan(start.policy))
-        return Execution(decision, settlement, running, lambda end: after(entry, end), began)
+        settings = self._judge.last_settings
+        line = line_of(command)
+        return Execution(
+            decision,
+            settlement,
+            running,
+            lambda end: after(entry, end),
+            began,
+            lambda violations: self._explained(violations, settings, line, decision),
+        )
 
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
@@ -283,6 +301,13 @@ class Session:
         """The decision that counts once a person has answered, and the answer."""
         if decision.verdict is not Verdict.ASK:
             return decision, None
+        if _capability(decision) is Capability.BYPASS and (narrower := self._narrower(command)):
+            # What would have been enough is offered before no fence at all.
+            settlement = self._asked(command, narrower)
+            if settlement.answer is not Answer.NO:
+                now = self._narrower(command)
+                same = now is not None and now.widening == narrower.widening
+                return narrower, settlement if same else CHANGED
         settlement = self._asked(command, decision)
         # A person takes their time: what was denied meanwhile is denied, and nothing else was approved.
         now = self._decided(command)
@@ -291,8 +316,22 @@ class Session:
         if settlement.answer is Answer.NO:
             return decision, settlement
         if (now.widening, now.sandboxed) != (decision.widening, decision.sandboxed):
-            return decision, Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+            return decision, CHANGED
         return now, settlement
+
+    def _narrower(self, command: RunCommand) -> Decision | None:
+        """The command inside the fence, with what it was refused when it last ran there, if that will do."""
+        refused = self._refused.get(line_of(command), ())
+        if not refused:
+            return None
+        from pinfold.policy.violations import sufficient
+
+        policy = sufficient(refused, os.path.exists)
+        if policy is None:
+            return None
+        decision = self._decided(replace(command, disable_sandbox=False, policy=policy))
+        asks = decision.verdict is Verdict.ASK and decision.sandboxed and decision.widening
+        return decision if asks and _capability(decision) is Capability.WIDEN else None
 
     def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
         from pinfold.session.approvals import choices_of
@@ -341,6 +380,20 @@ class Session:
         limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
         return policy if limits == policy.limits else replace(policy, limits=limits)
 
+    def _explained(
+        self, violations: "tuple[Violation, ...]", settings: Settings, line: str, decision: Decision
+    ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
+        """All that was refused, and what of it is to be reported."""
+        from pinfold.policy.violations import explained, is_ignored
+
+        every = tuple(explained(each, settings, line) for each in violations)
+        with self._lock:
+            self._refused[line] = every
+            if len(self._refused) > MOST_REFUSED:
+                self._refused.popitem(last=False)
+        commands = [command.text for command in decision.commands]
+        return every, tuple(each for each in every if not is_ignored(each, settings, commands))
+
     def _debugging(self, policy: SandboxPolicy, start: "Start") -> "Debugging | None":
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""
         if not policy.debug_output_dir:
@@ -371,8 +424,20 @@ class Session:
                     lambda: self._ledger or self.ledger,
                     self.environ,
                 )
-                self._fences = Fences(self.roots, self._judge.home, gateway)
+                self._fences = Fences(self.roots, self._judge.home, gateway, self._elevations())
             return self._fences
+
+    def _elevations(self) -> "Elevations":
+        """Preconditions: the lock is held."""
+        if self._elevation is None:
+            from pinfold.approval import is_there
+            from pinfold.session.elevation import Elevations
+
+            anybody = any(map(is_there, self._approvers))
+            self._elevation = Elevations(
+                self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, anybody
+            )
+        return self._elevation
 
     @property
     def ledger(self) -> "Ledger":

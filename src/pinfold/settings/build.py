@@ -113,6 +113,7 @@ def build(
             hide=values.items("filesystem.hide"),
             protect=values.items("filesystem.protect"),
             git_writes=values.flag("filesystem.git_writes"),
+            ask=values.flag("filesystem.ask"),
             tmp=TmpAccess(values.word("filesystem.tmp")),
             ignore_files=values.items("filesystem.ignore_files"),
         ),

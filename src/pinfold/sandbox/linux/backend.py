@@ -7,7 +7,7 @@ answer; then its output comes straight from its pipes. The keeper sleeps meanwhi
 import threading
 from collections.abc import Collection, Sequence
 
-from pinfold.sandbox.backend import Outside, Survey
+from pinfold.sandbox.backend import Elevation, Outside, Survey
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.linux.keeping import Keeping, take
 from pinfold.sandbox.linux.machine import ask_machine
@@ -27,7 +27,11 @@ class LinuxBackend:
         self.machine = ask_machine()
 
     def open_session(
-        self, roots: Sequence[str], survey: Survey | None = None, outside: Outside | None = None
+        self,
+        roots: Sequence[str],
+        survey: Survey | None = None,
+        outside: Outside | None = None,
+        elevation: Elevation | None = None,
     ) -> LinuxSession:
         with self.lock:
             if self.keeping is None or not self.keeping.is_alive():
@@ -35,7 +39,7 @@ class LinuxBackend:
                     self.keeping.end()
                 self.keeping = take()
             keeping = self.keeping
-        return LinuxSession(keeping, self.machine, roots, survey, self.accepted, outside)
+        return LinuxSession(keeping, self.machine, roots, survey, self.accepted, outside, elevation)
 
     def close(self) -> None:
         """Ends every session."""

@@ -45,9 +45,9 @@ def confine(operation: tuple[object, ...], filters: Filters) -> int | None:
             drop_powers()
         case ("landlock", tuple(rules)):
             restrict(rules)
-        case ("seccomp", str(profile), True, tuple()):
+        case ("seccomp", str(profile), True, tuple(), bool()):
             return seccomp.install(filters[profile], WATCHED)
-        case ("seccomp", str(profile), False, tuple()):
+        case ("seccomp", str(profile), False, tuple(), bool()):
             seccomp.install(filters[profile])
         case _:
             raise ValueError(f"unknown operation {operation[0]}")

@@ -15,7 +15,7 @@ UNIX = {PAIRS: UnixSockets.PAIRS, STREAMS: UnixSockets.STREAMS}
 def filters_of(operations: tuple[tuple[object, ...], ...]) -> Filters:
     """What a plan's operations name."""
     steps = [step for step in operations if step[0] == "seccomp"]
-    return {str(step[1]): compiled(str(step[1]), bool(step[2])) for step in steps}
+    return {str(step[1]): compiled(str(step[1]), bool(step[2]), bool(step[4])) for step in steps}
 
 
 def compile_ahead() -> None:
@@ -24,5 +24,6 @@ def compile_ahead() -> None:
 
 
 @lru_cache(maxsize=4)
-def compiled(name: str, watched: bool) -> bytes:
-    return pack(profile(MACHINE, Warden.PRESENT if watched else Warden.ABSENT, UNIX[name]))
+def compiled(name: str, watched: bool, asks: bool = False) -> bytes:
+    warden = Warden.ASKING if asks else Warden.PRESENT if watched else Warden.ABSENT
+    return pack(profile(MACHINE, warden, UNIX[name]))

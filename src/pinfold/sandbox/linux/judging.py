@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from pinfold.model.names import Match, NameMatcher
+from pinfold.sandbox.linux.asking import Asking
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.carried import carried
@@ -16,6 +17,10 @@ from pinfold.sandbox.linux.spots import Spot
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
 OUTSIDE = "it lies outside of what may be written"
+CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
+"""Calls that change what is there; the others fail by themselves if something is."""
+Held = tuple[str, int]
+"""Where something that is to get another name lies, and our descriptor of it."""
 
 
 class Wish(NamedTuple):
@@ -44,9 +49,16 @@ class Judge:
         self.records = records
         self.matcher = matcher
         self.exemptions: list[Exemption] = []
+        self.asking: Asking | None = None
+        """Who puts a call aside until a person has answered, if anybody can be asked."""
 
     def judge(
-        self, caller: Caller, operation: str, spot: Spot, directory: bool = False, other: Spot | None = None
+        self,
+        caller: Caller,
+        operation: str,
+        spot: Spot,
+        directory: bool = False,
+        other: Spot | Held | None = None,
     ) -> bool:
         """The one place where a protected name that is wanted is judged: True if the caller has its answer.
 
@@ -58,7 +70,7 @@ class Judge:
             return False
         if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
             return False
-        wish = Wish(operation, spot, matches[0], other)
+        wish = Wish(operation, spot, matches[0], other if isinstance(other, Spot) else None)
         for exemption in self.exemptions:
             verdict = exemption(caller, wish)
             if verdict is not None:
@@ -66,7 +78,7 @@ class Judge:
         else:
             verdict = Verdict.REFUSED
         if verdict is Verdict.REFUSED:
-            self.refuse(caller, operation, spot, matches[0])
+            self.refuse(caller, operation, spot, matches[0], other)
         return verdict is not Verdict.GO_ON
 
     def judge_move(self, caller: Caller, source: Spot, spot: Spot) -> bool:
@@ -80,33 +92,82 @@ class Judge:
         if lost is None and directory:
             lost = carried(self.matcher, source, source)
         if lost:
-            self.refuse(caller, "rename", source, lost)
+            self.refuse(caller, "rename", source, lost, onto=spot)
             return True
         if directory and (gained := carried(self.matcher, source, spot)):
             self.refuse(caller, "rename", spot, gained)
             return True
         return self.judge(caller, "rename", spot, directory=directory, other=source)
 
-    def is_ours(self, caller: Caller, operation: str, spot: Spot) -> bool:
-        """Whether the warden makes names here. If nobody may, that is noted."""
-        place = spot.place
-        if place.made_by_warden:
-            return True
-        if not place.free and (operation == "open" or spot.status() is None):
-            self.record(caller, operation, spot.path, "", OUTSIDE, True)
-        return False
+    def leave(
+        self,
+        caller: Caller,
+        operation: str,
+        spot: Spot,
+        source: Spot | Held | None = None,
+        onto: Spot | None = None,
+        match: Match | None = None,
+    ) -> None:
+        """The kernel goes on with a call where the warden makes no names. Where nobody may, that is asked
+        about, or noted. `onto`: where something is moved from there, or to there."""
+        place, path = spot.place, spot.path
+        noted = not place.free and (operation in CHANGING or spot.status() is None)
 
-    def refuse(self, caller: Caller, operation: str, spot: Spot | str, match: Match) -> None:
+        def go_on(said: str) -> None:
+            if noted:
+                self.record(caller, operation, path, "", _told(OUTSIDE, said), True)
+            caller.resume()
+
+        closed = not place.free and not place.made_by_warden
+        if closed and self.asking and self.asking.hold(caller, operation, onto or spot, go_on, match, source):
+            return
+        go_on("")
+
+    def leave_protected(self, caller: Caller, operation: str, spot: Spot, match: Match) -> None:
+        """The kernel goes on with a change of something that a mount of its own protects."""
+        path = spot.path
+
+        def go_on(said: str) -> None:
+            rule = match.rule
+            self.record(caller, operation, path, rule.name, _told(rule.why, said), rule.grantable)
+            caller.resume()
+
+        if not self.asking or not self.asking.hold(caller, operation, spot, go_on, match):
+            caller.resume()
+
+    def refuse(
+        self,
+        caller: Caller,
+        operation: str,
+        spot: Spot | str,
+        match: Match,
+        source: Spot | Held | None = None,
+        onto: Spot | None = None,
+    ) -> None:
+        """A protected name is in the way. `onto` is where it would be moved."""
         path = spot if isinstance(spot, str) else spot.path
-        self.record(caller, operation, path, match.rule.name, match.rule.why, match.rule.grantable)
-        exists = operation == "rename" and isinstance(spot, Spot) and spot.status()
-        caller.refuse(HELD if exists else PROTECTED)
+        error = HELD if operation == "rename" and isinstance(spot, Spot) and spot.status() else PROTECTED
+
+        def refuse(said: str) -> None:
+            rule = match.rule
+            self.record(caller, operation, path, rule.name, _told(rule.why, said), rule.grantable)
+            caller.refuse(error)
+
+        target = onto or (spot if isinstance(spot, Spot) else None)
+        origin = spot if onto and isinstance(spot, Spot) else source
+        if self.asking and target and self.asking.hold(caller, operation, target, refuse, match, origin):
+            return
+        refuse("")
 
     def record(self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool) -> None:
         self.records.add(caller.tag(), operation, path, rule, why, caller.program(), caller.pid, grantable)
 
 
-def _makes_file(operation: str, source: Spot | None) -> bool:
+def _told(why: str, said: str) -> str:
+    return f"{why}; {said}" if said else why
+
+
+def _makes_file(operation: str, source: Spot | Held | None) -> bool:
     """Whether a plain file gets the name, for sure."""
-    status = source.status() if source and operation == "rename" else None
+    status = source.status() if isinstance(source, Spot) and operation == "rename" else None
     return operation == "open" or (status is not None and stat.S_ISREG(status.st_mode))

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel, init
+from pinfold.sandbox.linux import channel, hand, init
 from pinfold.sandbox.linux.assembly import assemble
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
@@ -165,6 +165,8 @@ class Keeper:
                 return ("made", number, pid), (ours,)
             case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out), dict(lent)):
                 return self.make_pen(session, operations, names, leads_out, lent)
+            case ("hand",):
+                return self.make_hand()
             case ("close", int(number)):
                 self.close(number)
                 return ("closed",), ()
@@ -201,6 +203,13 @@ class Keeper:
             os.close(ours)
             raise
         return ("made", self.last, pid), (ours, *(ends.detach() for ends, _ in pairs))
+
+    def make_hand(self) -> Reply:
+        """What does granted things outside of the pens; it is ended as a pen is."""
+        pid, ours, _ = finish(begin(hand.serve)[1])
+        self.last += 1
+        self.pens[self.last] = pidfd_open(pid)
+        return ("made", self.last, pid), (ours,)
 
     def begin_pen(self, session: int) -> tuple[int, socket.socket]:
         _, *held = self.sessions[session]

@@ -28,7 +28,7 @@ from pinfold.kernel import quick
 from pinfold.kernel.files import AT_EMPTY_PATH, RENAME_EXCHANGE, RENAME_NOREPLACE, linkat, renameat2
 from pinfold.model.names import NameMatcher, NameRule
 from pinfold.sandbox.linux.bare import completes
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int, start_of
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
@@ -70,8 +70,11 @@ class Names:
         self.judging = Judge(records, matcher)
         self.judge = self.judging.judge
         self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
+        self.marks = (b"/.", *{_mark(rule.name) for rule in rules if not rule.name.startswith(".")})
+        """One of these is in the text of every path that is protected, if it is spelled as the rule is."""
+        self.free = tuple(os.fsencode(f"{path}/") for path in grounds.free)
         self.umasks = Umasks(proc)
-        self.handlers = {name: self._releasing(handler) for name, handler in self._calls().items()}
+        self.handlers = {name: self.releasing(handler) for name, handler in self._calls().items()}
 
     def _calls(self) -> dict[str, Handler]:
         """By their arguments: a path has a descriptor before it, or starts where the caller is."""
@@ -100,7 +103,7 @@ class Names:
         base, address, flags, mode, _, _ = caller.arguments
         self.open(caller, as_int(base), address, flags, mode)
 
-    def _releasing(self, handler: Handler) -> Handler:
+    def releasing(self, handler: Handler) -> Handler:
         spots, moving = self.spots, self.moving
 
         def answer(caller: Caller) -> None:
@@ -128,15 +131,17 @@ class Names:
                 return caller.resume()
             if not makes:
                 # What exists is refused by the kernel alone. It is noted where the text says enough.
-                self._note_outside(caller, base, path)
+                return self._open_existing(caller, base, path, flags)
         if not makes:
+            if self.judging.asking and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
+                return self._open_existing(caller, base, path, flags)
             return caller.resume()
         glance = UNTOLD if flags & NAMES_IT_ALONE else self.spots.glance(caller, base, path)
         if glance == PLAIN:
             return caller.resume()
         spot = self.spots.find(caller, base, path)
-        if spot is None or not self.judging.is_ours(caller, "open", spot):
-            return caller.resume()
+        if spot is None or not spot.place.made_by_warden:
+            return self._open_beyond(caller, spot, flags)
         # Whatever is not there is most often simply made. Only a link to nothing is in the way of that.
         straight = glance == ABSENT and not spot.matches() and not completes(spot)
         if (flags & os.O_EXCL or straight) and self._create(caller, spot, flags, mode):
@@ -145,8 +150,8 @@ class Names:
 
     def _open_at(self, caller: Caller, spot: Spot | None, flags: int, mode: int) -> None:
         for _ in range(MOST_LINKS):
-            if spot is None or not self.judging.is_ours(caller, "open", spot):
-                return caller.resume()
+            if spot is None or not spot.place.made_by_warden:
+                return self._open_beyond(caller, spot, flags)
             link = quick.readlinkat(spot.directory, spot.name)
             if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
                 # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
@@ -158,10 +163,54 @@ class Names:
             spot = self.spots.walk(spot.directory, link)
         return caller.refuse(errno.ELOOP)
 
-    def _note_outside(self, caller: Caller, base: int, path: bytes) -> None:
+    def _open_existing(self, caller: Caller, base: int, path: bytes, flags: int) -> None:
+        """No name is made, so the kernel alone judges: unless a person may be asked first."""
         spot = self.spots.find(caller, base, path)
-        if spot and spot.status():
-            self.judging.is_ours(caller, "open", spot)
+        if spot and self.judging.asking:
+            spot = self.followed(spot, flags)
+        if spot is None or spot.status() is None:
+            return caller.resume()
+        if spot.place.made_by_warden:
+            return self.leave_own(caller, "open", spot)
+        return self.judging.leave(caller, "open", spot)
+
+    def _open_beyond(self, caller: Caller, spot: Spot | None, flags: int) -> None:
+        """A name may be made, in a place where the warden makes none."""
+        if spot and self.judging.asking:
+            spot = self.followed(spot, flags)
+        if spot is None or (flags & os.O_EXCL and spot.status()):
+            return caller.resume()
+        return self.judging.leave(caller, "open", spot)
+
+    def leave_own(self, caller: Caller, operation: str, spot: Spot) -> None:
+        """Something in a root is changed, by the kernel, unless a mount of its own protects it."""
+        lost = next((match for match in spot.matches() if not match.rest), None)
+        return self.judging.leave_protected(caller, operation, spot, lost) if lost else caller.resume()
+
+    def followed(self, spot: Spot, flags: int = 0) -> Spot | None:
+        """Where the links at the end of a path lead; None if nowhere."""
+        if flags & NAMES_IT_ALONE:
+            return spot
+        found: Spot | None = spot
+        for _ in range(MOST_LINKS):
+            link = quick.readlinkat(found.directory, found.name) if found else 0
+            if found is None or not isinstance(link, bytes):
+                return found
+            found = self.spots.walk(found.directory, link)
+        return None
+
+    def _is_unmarked(self, path: bytes) -> bool:
+        """Whether the text of an absolute path is enough to tell that nobody need be asked."""
+        return path[0] == SLASH and not any(mark in path for mark in self.marks)
+
+    def is_plain(self, caller: Caller, base: int, path: bytes) -> bool:
+        """Whether a path leads, by its text, to where commands may write and nothing is protected."""
+        if path[0] != SLASH:
+            try:
+                path = b"%b/%b" % (os.readlink(start_of(caller.pid, base), dir_fd=self.spots.proc), path)
+            except OSError:
+                return True
+        return path.startswith(self.free) or self.spots.is_plain(path)
 
     def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> bool:
         """True if the caller has its answer; False if the name is taken."""
@@ -185,8 +234,10 @@ class Names:
         """O_TMPFILE: the path is the directory's. It gets its name by a link, which is judged then."""
         path = caller.text(address)
         spot = self.spots.directory(caller, base, path) if path else None
-        if spot is None or not self.judging.is_ours(caller, "open", spot):
+        if spot is None:
             return caller.resume()
+        if not spot.place.made_by_warden:
+            return self.judging.leave(caller, "open", spot)
         if spot.place.inside:
             return self.judging.refuse(caller, "open", spot, spot.place.inside)
         if not self._ready(caller, mode):
@@ -229,11 +280,11 @@ class Names:
 
     def link(self, caller: Caller, old: End, new: End, flags: int) -> None:
         source = caller.text(old[1])
-        spot = self._wanted(caller, "link", *new)
-        if spot is None:
-            return None
-        if source is None:
+        spot = self._found(caller, *new)
+        if spot is None or source is None:
             return caller.resume()
+        if not spot.place.made_by_warden:
+            return self._link_beyond(caller, (old[0], source), spot, flags)
         if flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH):
             return caller.refuse(errno.EINVAL)
         thing = self._thing(caller, old[0], source, flags)
@@ -243,11 +294,16 @@ class Names:
         matches = self.matcher.matches(origin) if origin.startswith("/") else ()
         lost = next((match for match in matches if not match.rest), None)
         if lost:
-            return self.judging.refuse(caller, "link", origin, lost)
-        if self.judge(caller, "link", spot) or not caller.is_waiting():
+            return self.judging.refuse(caller, "link", origin, lost, (origin, thing), spot)
+        if self.judge(caller, "link", spot, other=(origin, thing)) or not caller.is_waiting():
             return None
         linkat(self.spots.own, b"%d" % thing, spot.directory, spot.name, AT_SYMLINK_FOLLOW)
         return caller.succeed()
+
+    def _link_beyond(self, caller: Caller, source: tuple[int, bytes], spot: Spot, flags: int) -> None:
+        thing = self._thing(caller, *source, flags) if self.judging.asking else -1
+        held = (self.spots.path_of(thing), thing) if thing >= 0 else None
+        return self.judging.leave(caller, "link", spot, held)
 
     def _thing(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
         """What a link is to be made of, held by a descriptor; -errno if there is none."""
@@ -264,10 +320,11 @@ class Names:
 
     def rename(self, caller: Caller, old: End, new: End, flags: int) -> None:
         self.moving.hold(move=True)
-        source = self._wanted(caller, "rename", *old)
-        spot = self._wanted(caller, "rename", *new) if source else None
+        source, spot = self._found(caller, *old), self._found(caller, *new)
         if source is None or spot is None:
-            return None
+            return caller.resume()
+        if not source.place.made_by_warden or not spot.place.made_by_warden:
+            return self._rename_beyond(caller, source, spot)
         if flags & ~(RENAME_EXCHANGE | RENAME_NOREPLACE):
             return caller.refuse(errno.EINVAL)
         for gets, gives in ((spot, source), (source, spot))[: 2 if flags & RENAME_EXCHANGE else 1]:
@@ -288,18 +345,38 @@ class Names:
 
     def _wanted(self, caller: Caller, operation: str, base: int, address: int) -> Spot | None:
         """The spot that a call names, if it is for us to make it; else the call has gone back."""
-        path = caller.text(address)
-        spot = self.spots.find(caller, base, path) if path else None
-        if spot is None or not self.judging.is_ours(caller, operation, spot):
+        spot = self._found(caller, base, address)
+        if spot is None:
             caller.resume()
-            return None
-        return spot
+        elif not spot.place.made_by_warden:
+            self.judging.leave(caller, operation, spot)
+        else:
+            return spot
+        return None
+
+    def _found(self, caller: Caller, base: int, address: int) -> Spot | None:
+        path = caller.text(address)
+        return self.spots.find(caller, base, path) if path else None
+
+    def _rename_beyond(self, caller: Caller, source: Spot, spot: Spot) -> None:
+        """One end or both lie where the warden makes no names."""
+        if source.place.free or spot.place.free:
+            return caller.resume()
+        if source.status() is None:
+            return caller.resume()
+        lost = next((m for each in (source, spot) for m in each.matches() if not m.rest), None)
+        outside = source if spot.place.made_by_warden else spot
+        return self.judging.leave(caller, "rename", outside, source, spot, lost)
 
     def _ready(self, caller: Caller, mode: int) -> bool:
         """Takes over the caller's umask if it counts; False if it is no longer there."""
         if mode & 0o077 or self.umasks.bind_owners:
             self.umasks.take_over(caller.pid)
         return caller.is_waiting()
+
+
+def _mark(name: str) -> bytes:
+    return os.fsencode(name if name.startswith("/") else f"/{name.partition('/')[0]}")
 
 
 def _two_ends(caller: Caller) -> tuple[End, End]:

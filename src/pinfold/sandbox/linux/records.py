@@ -10,6 +10,12 @@ from contextlib import suppress
 
 from pinfold.sandbox.linux import channel
 
+ASKED, WITHDRAWN = -1, -2
+"""In the place of a command's tag: a call waits for a person, or does not wait any more."""
+OTHERWISE = -1
+"""In the place of an errno: what would be done if nobody could be asked."""
+HOLD, ANSWER = "hold", "answer"
+"""What the host says to a warden: what has come into being, and what becomes of a call that waits."""
 PATHS = 100
 COMMANDS = 64
 Key = tuple[str, str]

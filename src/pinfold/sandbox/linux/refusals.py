@@ -5,15 +5,20 @@ is in the socket by the time its end is known, and one read that does not block 
 """
 
 import _socket
+import select
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.records import ANSWER, ASKED, HOLD, WITHDRAWN
 
 LAST_WORDS = 0
 """The tag of a record that tells the warden's own end."""
+STEP = 0.1
 COMMANDS = 256
 """Of how many commands refusals are kept that nobody has asked for, as of those left running."""
 
@@ -24,6 +29,9 @@ class Refusals:
         self.warden.setblocking(False)
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
+        self.asked: Callable[..., None] | None = None
+        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, deed."""
+        self.withdrawn: Callable[[int], None] = lambda _id: None
         self.ended = ""
         """Why the warden has ended, once it has: its pen is good for nothing then."""
 
@@ -43,11 +51,31 @@ class Refusals:
         except OSError:
             return  # there is no more to read for now, or the pen is closed
 
-    def _keep(self, tag: int, *fields: object) -> None:
+    def read(self) -> None:
+        """Takes what has come."""
+        with self.lock:
+            self._read()
+
+    def answer(self, id_: int, error: int, said: str = "", descriptors: tuple[int, ...] = ()) -> None:
+        """What becomes of a call that waits. Waits for a warden with much to read, which waits for nobody."""
+        while True:
+            try:
+                with self.lock:
+                    return channel.send(self.warden, (ANSWER, id_, error, said), descriptors)
+            except BlockingIOError:
+                _wait_writable(self.warden)
+            except (channel.Closed, OSError):
+                return None  # it has ended, and so has its pen
+
+    def _keep(self, tag: int, *fields: Any) -> None:
+        if tag == ASKED and self.asked:
+            return self.asked(*fields)
+        if tag == WITHDRAWN:
+            return self.withdrawn(*fields)
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
-            return
-        self._add(tag, Violation(*fields))  # type: ignore[arg-type]  # the warden's words, in the order of ours
+            return None
+        return self._add(tag, Violation(*fields))
 
     def add(self, tag: int, violation: Violation) -> None:
         """What somebody else than the warden has refused a command."""
@@ -66,7 +94,7 @@ class Refusals:
         """
         with self.lock, suppress(channel.Closed):
             try:
-                channel.send(self.warden, (protected, hidden))
+                channel.send(self.warden, (HOLD, protected, hidden))
             except OSError as error:
                 raise ConfinementError(
                     f"a pen's warden could not be told what is new: {error.strerror}"
@@ -75,6 +103,13 @@ class Refusals:
     def close(self) -> None:
         with self.lock:
             self.warden.close()
+
+
+def _wait_writable(warden: _socket.socket) -> None:
+    poll = select.poll()
+    with suppress(ValueError):  # closed just now
+        poll.register(warden, select.POLLOUT)
+        poll.poll(STEP * 1000)
 
 
 def _end(why: str) -> Violation:

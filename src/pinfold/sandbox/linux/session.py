@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Found, Outside, Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
@@ -26,6 +27,11 @@ from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen
 
+if TYPE_CHECKING:
+    from socket import socket
+
+    from pinfold.sandbox.linux.elevating import Elevating
+
 
 class LinuxSession:
     """May be used from any thread."""
@@ -38,6 +44,7 @@ class LinuxSession:
         survey: Survey | None,
         accepted: Collection[Layer],
         outside: Outside | None = None,
+        elevation: Elevation | None = None,
     ) -> None:
         self.keeping = keeping
         self.machine = machine
@@ -45,6 +52,8 @@ class LinuxSession:
         self.survey = survey
         self.accepted = accepted
         self.outside = outside
+        self.elevation = elevation
+        self.elevating: Elevating | None = None
         self.environment = dict(os.environ)
         """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
         self.lock = threading.Lock()
@@ -124,7 +133,8 @@ class LinuxSession:
             *hold(place.path for place in (*places.roots, *places.writable)),
             *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
         )
-        plan, enforcement = fit(plan_pen(policy, places), self.machine, policy)
+        asks = self.elevation is not None and self.elevation.asks(policy)
+        plan, enforcement = fit(plan_pen(policy, places, asks=asks), self.machine, policy)
         require_accepted(enforcement, self.accepted)
         self._bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)
@@ -150,6 +160,8 @@ class LinuxSession:
             self.outside.attend(str(number), policy, way_out, refusals.add)
             for descriptor in resolver:
                 self.outside.attend_names(socket(fileno=descriptor))
+        if asks:
+            self._attend(refusals, policy)
         environment = self._scrub(self.environment, policy, plan, leads_out)
         return Pen(
             number,
@@ -165,6 +177,15 @@ class LinuxSession:
             (place.path for place in places.hidden),
             leads_out,
         )
+
+    def _attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
+        """Somebody hears what the pen's warden asks. Preconditions: the lock is held."""
+        if self.elevating is None and self.elevation is not None:
+            from pinfold.sandbox.linux.elevating import Elevating
+
+            self.elevating = Elevating(self.elevation, self.keeping)
+        if self.elevating is not None:
+            self.elevating.attend(refusals, policy)
 
     @staticmethod
     def _scrub(
@@ -272,6 +293,8 @@ class LinuxSession:
             tag = self.tag
         if self.outside and pen.leads_out:
             self.outside.began(str(pen.number), tag, request)
+        if self.elevating:
+            self.elevating.began(tag, request)
         return tag
 
     def kill(self, tag: int) -> None:
@@ -303,15 +326,17 @@ class LinuxSession:
         left: int = LEFT.unpack(data)[0]
         return left
 
-    def reach(self) -> socket.socket:
+    def reach(self) -> "socket":
         """A stream socket of this session's network, where it stays. Raises OSError once there is none."""
+        from socket import socket
+
         with self.killing:
             self.control.send(REQUEST.pack(0, 0))
             try:
                 _, descriptors = channel.receive_bytes(self.control, LEFT.size)
             except channel.Closed:
                 raise ConnectionRefusedError("the session has ended") from None
-        return socket.socket(fileno=descriptors[0])
+        return socket(fileno=descriptors[0])
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""
@@ -322,6 +347,8 @@ class LinuxSession:
             # Taken out, so that nobody else ends one of them too.
             pens = (*self.retired, *(pen for _, pen in self.pens))
             self.retired, self.pens = [], []
+        if self.elevating:
+            self.elevating.close()
         self.keeping.close(self.number)
         for pen in pens:
             self._end(pen)

@@ -178,11 +178,11 @@ class Spots:
                 path = b"%b/%b" % (os.readlink(start_of(caller.pid, base), dir_fd=self.proc), path)
             except OSError:
                 return UNTOLD
-        if not self._is_plain(path):
+        if not self.is_plain(path):
             return UNTOLD
         return PLAIN if os.access(path, os.F_OK) else ABSENT
 
-    def _is_plain(self, path: bytes) -> bool:
+    def is_plain(self, path: bytes) -> bool:
         head, _, name = path.rpartition(b"/")
         place = self.places.get(head)
         if place is None or place.inside or not place.made_by_warden:

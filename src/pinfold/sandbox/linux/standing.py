@@ -16,14 +16,13 @@ not here; beyond `MOST` names none is watched.
 
 import os
 import select
-import socket
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pinfold.kernel import watch
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
-from pinfold.sandbox.linux import channel, late
+from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.rooms import EMPTY, VOID
 
 MOST = 1000
@@ -63,20 +62,17 @@ class Standing:
         if self.queue >= 0:
             poll.register(self.queue, select.POLLIN)
 
-    def take(self, host: socket.socket) -> bool:
-        """Holds what the host has found since; False if the host is gone."""
-        try:
-            (protected, hidden), _ = channel.receive(host)
-        except BlockingIOError:
-            return True
-        except channel.Closed:
-            return False
+    def take(self, protected: Iterable[str], hidden: Iterable[str]) -> None:
+        """Holds what the host has found since."""
         for path in protected:
             self.hold(path, self.protected)
         for path in hidden:
             self.hold(path, self.hidden)
         self.restore()
-        return True
+
+    def protect(self, path: str) -> None:
+        """Holds something that has just been made, or replaced."""
+        self.take((path,), ())
 
     def look(self, descriptor: int) -> bool:
         """Something has happened to what we watch; False if this descriptor is not ours."""

@@ -27,6 +27,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 
 from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.calls import number
@@ -40,13 +41,15 @@ from pinfold.kernel.process import (
 )
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
+from pinfold.sandbox.linux.asking import LOOK, Asking
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.carrying import Carrying
+from pinfold.sandbox.linux.changing import Changing
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
-from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.records import HOLD, Records
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
 from pinfold.sandbox.linux.spots import Grounds
@@ -143,15 +146,22 @@ class Warden:
         self.host = records.host
         self.proc = proc
         self.turns = Turns()
+        self.next_look = 0.0
         granted = landlock_rules(operations)
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
         names = Names(proc, records, Grounds.of(operations), rules, moving)
         names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
+        self.asking: Asking | None = None
+        asked: dict[str, Handler] = {}
+        if asks(operations):
+            self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
+            self.asking.protect = standing.protect
+            asked = Changing(names).handlers
         changed = [path for path, access in granted if "remove" in access]
         carrying = Carrying(gate, records, lent) if gate else None
         own = granted_sockets(operations)
         sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying)
-        self.handlers: dict[int, Handler] = by_number({**names.handlers, **sockets.handlers})
+        self.handlers: dict[int, Handler] = by_number({**names.handlers, **asked, **sockets.handlers})
 
     def serve(self) -> None:
         poll = select.poll()
@@ -162,9 +172,10 @@ class Warden:
         # What a call leaves is counted away.
         gc.disable()
         while True:
-            ready = poll.poll(self.turns.patience)
+            ready = poll.poll(self.patience())
             if not ready:
                 self.turns.rest()
+                self.look()
                 continue
             descriptor, event = ready[0]
             if descriptor == self.listener:
@@ -174,10 +185,41 @@ class Warden:
                 if call:
                     self.answer(call)
             elif descriptor == self.host.fileno():
-                if not self.standing.take(self.host):
+                if not self.take():
                     poll.unregister(self.host)
             else:
                 self.standing.look(descriptor)
+
+    def patience(self) -> float | None:
+        """How long to wait for a call, in milliseconds."""
+        if not self.asking or not self.asking.pending:
+            return self.turns.patience
+        # Whoever waits for a person may die meanwhile, and nothing tells.
+        if monotonic() >= self.next_look:
+            self.look()
+        return self.turns.patience or LOOK * 1000
+
+    def look(self) -> None:
+        self.next_look = monotonic() + LOOK
+        if self.asking:
+            self.asking.look()
+
+    def take(self) -> bool:
+        """What the host says; False if it is gone."""
+        try:
+            (kind, *said), descriptors = channel.receive(self.host)
+        except BlockingIOError:
+            return True
+        except channel.Closed:
+            if self.asking:
+                self.asking.give_up()
+            return False
+        if kind == HOLD:
+            self.standing.take(*said)
+        elif self.asking:
+            id_, error, words = said
+            self.asking.answer(id_, error, words, descriptors)
+        return True
 
     def answer(self, call: seccomp.Notification) -> None:
         caller = Caller(self.listener, self.proc, self.turns, call)
@@ -203,6 +245,11 @@ def landlock_rules(operations: Operations) -> tuple[tuple[str, tuple[str, ...]],
         if operation[0] == "landlock":
             return operation[1]  # type: ignore[return-value]  # as sandbox.operations writes it
     return ()
+
+
+def asks(operations: Operations) -> bool:
+    """Whether a person can be asked for what a plan denies."""
+    return any(operation[0] == "seccomp" and bool(operation[4]) for operation in operations)
 
 
 def granted_sockets(operations: Operations) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ class Warden(Enum):
 
     ABSENT = "absent"
     PRESENT = "present"
+    ASKING = "asking"
+    """It hears of changes too that make no name, since a person may be asked about those denied."""
 
 
 class UnixSockets(Enum):
@@ -137,6 +139,8 @@ NAMING = (
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat"),
     *("rename", "renameat", "renameat2", "bind"),
 )
+# ... where a person can be asked, about other changes by path ...
+CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
 # ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
 OWNERS = 0o700
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
@@ -160,8 +164,10 @@ def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
         yield Rule((call,), errno(EPERM), (_has_some(mode, S_ISUID),))
     yield from _sockets(unix)
     yield from _limits()
-    if warden is Warden.PRESENT:
+    if warden is not Warden.ABSENT:
         yield from _notified()
+    if warden is Warden.ASKING:
+        yield Rule(CHANGING, RET_USER_NOTIF)
 
 
 def _sockets(unix: UnixSockets) -> Iterator[Rule]:

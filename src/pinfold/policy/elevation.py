@@ -1,0 +1,175 @@
+"""A call that waits: what its answer is about, whether anybody may grant it, and what a grant covers. Pure.
+
+INVARIANT: what is hidden, pinfold's own, protected for good or by the administrator is nobody's to grant; nor
+is what the administrator's cap leaves out.
+"""
+
+from collections.abc import Collection
+from posixpath import dirname
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.model.decision import Widening
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.paths import contains, is_covered
+from pinfold.policy.protected import Grant, protected_by
+from pinfold.policy.widen import with_approved
+
+GIT = ".git"
+ANYWHERE = ("/",)
+REMOVING = ("unlink", "rmdir")
+APART = ("rename", "link", "chmod")
+GIT_WRITES = Widening("block_git_writes", "false")
+
+
+class Ground(Struct, frozen=True):
+    """What a call is judged by."""
+
+    policy: SandboxPolicy
+    roots: tuple[str, ...]
+    home: str
+    own: tuple[str, ...]
+    """What pinfold itself obeys, runs or remembers."""
+    settings: Settings
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        return (*self.roots, *self.policy.additional_readwrite_paths)
+
+
+class Grants(Struct, frozen=True):
+    """What a person has let through for the rest of a session."""
+
+    paths: frozenset[str] = frozenset()
+    directories: frozenset[str] = frozenset()
+    git: bool = False
+
+
+def key_of(operation: str, paths: tuple[str, ...], rule: str) -> tuple[str, ...]:
+    """What an answer is about: git's writes as a whole, or these very paths."""
+    if rule == GIT:
+        git = _git_directory(paths[0])
+        if all(contains(git, path) for path in paths):
+            return "git", git
+    kind = operation if operation in APART else "remove" if operation in REMOVING else "write"
+    return kind, *paths
+
+
+def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:
+    """Why nobody may grant it; empty if a person may."""
+    if ground.policy.type is not PolicyType.WORKSPACE_READWRITE:
+        return "the policy is read-only"
+    for path in paths:
+        if hidden_by(path, ground.policy, ground.roots):
+            return "it is hidden, and nobody can grant that"
+        if is_covered(path, ground.own) or (operation == "chmod" and is_covered_by(ground.own, path)):
+            return "it is pinfold's own, and nobody can grant that"
+        name = protected_by(path, ANYWHERE, ())
+        if name and name.grant is Grant.NEVER:
+            return "nobody can grant that"
+        if _is_managed(path, ground):
+            return "your administrator protects it"
+    return _beyond_cap(key, paths, ground)
+
+
+def is_covered_by(inner: Collection[str], outer: str) -> bool:
+    """Whether one of these lies in a path."""
+    return any(contains(outer, each) for each in inner)
+
+
+def _is_managed(path: str, ground: Ground) -> bool:
+    settings = ground.settings
+    entries = tuple(
+        entry
+        for place, entry in enumerate(settings.filesystem.protect)
+        if settings.origin("filesystem.protect", place).layer == "managed"
+    )
+    if not entries:
+        return False
+    name = protected_by(path, ANYWHERE, entries)
+    return name is not None and name.name in entries
+
+
+def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], ground: Ground) -> str:
+    cap = ground.settings.cap
+    if key[0] == "git":
+        closed = with_approved(ground.policy, (GIT_WRITES,), cap).block_git_writes
+        return "your administrator has closed git writes" if closed else ""
+    for path in paths[:1] if key[0] == "link" else paths:
+        if is_covered(path, ground.writable):
+            continue
+        wish = Widening("additional_readwrite_paths", path)
+        if not is_covered(path, with_approved(ground.policy, (wish,), cap).additional_readwrite_paths):
+            return "your administrator does not leave that open"
+    return ""
+
+
+def covers(grants: Grants, key: tuple[str, ...], ground: Ground) -> bool:
+    """Whether a session's grants let it through."""
+    if key[0] == "git":
+        return grants.git
+    return all(_is_granted(path, grants, ground) or _is_free(path, ground) for path in key[1:])
+
+
+def _is_granted(path: str, grants: Grants, ground: Ground) -> bool:
+    if path in grants.paths:
+        return True
+    # What is protected by its name is granted by its name alone.
+    return (
+        is_covered(path, grants.directories) and protected_by(path, ANYWHERE, ground.policy.protected) is None
+    )
+
+
+def _is_free(path: str, ground: Ground) -> bool:
+    """Whether commands may write it as it is."""
+    in_git = ground.policy.block_git_writes and GIT in path.split("/")
+    if in_git or not is_covered(path, ground.writable):
+        return False
+    return protected_by(path, ground.writable, ground.policy.protected) is None
+
+
+def granted(grants: Grants, key: tuple[str, ...], ground: Ground, directory: str = "") -> Grants:
+    """The grants, and what this answer adds: its paths, or all of a directory."""
+    if key[0] == "git":
+        return replace(grants, git=True)
+    paths = {path for path in key[1:] if not _is_free(path, ground)}
+    if directory:
+        return replace(
+            grants,
+            directories=grants.directories | {directory},
+            paths=grants.paths | {path for path in paths if not contains(directory, path)},
+        )
+    return replace(grants, paths=grants.paths | paths)
+
+
+def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:
+    """The directory that could be granted as a whole; empty where that would be too much."""
+    if key[0] == "git":
+        return ""
+    directory = dirname(key[1])
+    kept = (ground.home, *ground.roots, *ground.own)
+    if directory.count("/") < 2 or is_covered_by(kept, directory) or is_covered(directory, ground.writable):
+        return ""
+    hidden = [path for path in ground.policy.hidden if path.startswith("/")]
+    return "" if is_covered_by(hidden, directory) else directory
+
+
+def widened(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, ground: Ground) -> SandboxPolicy:
+    """A later command's policy, with what was granted; `own` is the user's, which it may be narrower than."""
+    if policy.type is not PolicyType.WORKSPACE_READWRITE or grants == Grants():
+        return policy
+    paths = sorted(
+        path for path in (*grants.paths, *grants.directories) if not is_covered(path, ground.roots)
+    )
+    wishes = [Widening("additional_readwrite_paths", path) for path in paths]
+    if grants.git and policy.block_git_writes and own.block_git_writes:
+        wishes.append(GIT_WRITES)
+    return with_approved(policy, wishes, ground.settings.cap)
+
+
+def _git_directory(path: str) -> str:
+    head, git, _ = f"{path}/".partition(f"/{GIT}/")
+    return f"{head}/{GIT}" if git else path

@@ -1,0 +1,117 @@
+"""A refusal in full: which setting stands behind it, where that is written, and what would allow it. Pure.
+
+`violations.ignore` hides reports, never records.
+"""
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from posixpath import dirname
+
+from msgspec.structs import replace
+
+from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.model.text import Origin
+from pinfold.model.violation import Violation
+from pinfold.policy.paths import contains, outermost
+from pinfold.policy.protected import BLOCKED, protected_names
+from pinfold.policy.reasons import remedy_for
+
+SHIPPED = "pinfold's own list of protected names"
+EVERY_COMMAND = "*"
+IN_PLACE = ("open", "truncate", "chmod")
+"""Calls that a file's own path is enough for, if it is there."""
+
+
+def explained(violation: Violation, settings: Settings, command: str) -> Violation:
+    """The same with its command, where its rule is written, and what would allow it."""
+    origin, remedy = _behind(violation, settings)
+    return replace(violation, command=command, origin=origin, remedy=remedy)
+
+
+def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
+    if violation.operation == "warden":
+        return "", ""
+    if violation.operation == "connect" and not violation.path.startswith("/"):
+        return _of_setting(settings, "network.access", f"add `{_host(violation.path)}` to `network.allow`")
+    if violation.operation == "connect":
+        key = "network.unix_sockets"
+        return _of_setting(settings, key, f"add `{violation.path}` to `{key}`")
+    if violation.why.startswith(BLOCKED):
+        return _of_setting(settings, "filesystem.git_writes", "set `filesystem.git_writes = true`")
+    if violation.rule:
+        return _of_name(violation, settings)
+    where = dirname(violation.path)
+    return _of_setting(settings, "filesystem.write", f"add `{where}` to `filesystem.write`")
+
+
+def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
+    key = "filesystem.protect"
+    for place, entry in enumerate(settings.filesystem.protect):
+        if entry == violation.rule:
+            origin = settings.origin(key, place)
+            return str(origin), remedy_for(origin, f"take `{entry}` from `{key}`")
+    listed = any(each.name == violation.rule for each in protected_names())
+    remedy = "a person can grant it when they are asked" if violation.grantable else ""
+    return SHIPPED if listed else "", remedy
+
+
+def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
+    origin: Origin = settings.origin(key)
+    return f"`{key}`, {origin}", remedy_for(origin, remedy)
+
+
+def _host(target: str) -> str:
+    return target.rpartition(":")[0] or target
+
+
+def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool]) -> SandboxPolicy | None:
+    """The least that a policy would have to add for nothing of this to be refused; None if that would not be
+    enough, or there is nothing. `is_there` tells whether a path exists: a new name needs its directory."""
+    paths: list[str] = []
+    hosts: list[str] = []
+    sockets: list[str] = []
+    git: bool | None = None
+    for each in violations:
+        if not each.grantable or each.operation in ("warden", "bind"):
+            return None
+        if each.operation == "connect":
+            (sockets if each.path.startswith("/") else hosts).append(each.path)
+        elif each.why.startswith(BLOCKED):
+            git = False
+        elif each.rule or not each.path:
+            return None
+        else:
+            whole = each.operation in IN_PLACE and is_there(each.path)
+            paths.append(each.path if whole else dirname(each.path))
+    if not (paths or hosts or sockets or git is False):
+        return None
+    return SandboxPolicy(
+        additional_readwrite_paths=outermost(paths),
+        unix_sockets=tuple(dict.fromkeys(sockets)),
+        network=NetworkRules(allow=tuple(dict.fromkeys(hosts)) or None),
+        block_git_writes=git,
+    )
+
+
+def is_ignored(violation: Violation, settings: Settings, commands: Iterable[str]) -> bool:
+    """Whether the settings say not to report it. `commands` are the line's simple commands."""
+    texts = tuple(commands)
+    return any(
+        _names(entry, violation)
+        for words, entries in settings.violations_ignore.items()
+        if words == EVERY_COMMAND or any(_starts(text, words) for text in texts)
+        for entry in entries
+    )
+
+
+def _starts(command: str, words: str) -> bool:
+    return command == words or command.startswith(f"{words} ")
+
+
+def _names(entry: str, violation: Violation) -> bool:
+    """A path and what lies in it, a host with or without its port, or a pattern of either."""
+    path = violation.path
+    if entry.startswith("/") and contains(entry, path):
+        return True
+    return fnmatchcase(path, entry) or fnmatchcase(_host(path), entry)

@@ -1,0 +1,327 @@
+"""The host's part of a question: calls that wait in pens, joined, bounded, asked about and then done.
+
+One thread hears what the wardens ask and decides what need not be asked; another has done what was granted,
+by the `hand`; questions wait for their answers on threads of their own, some at a time. So whatever a person,
+or a thousand programs, take their time with, no command waits that has nothing to do with it.
+
+- Like calls of a command are one question, and its answer holds for all of them, and for those that come
+  later.
+- A command may have `OPEN` questions at a time, the others wait their turn; and `IN_ALL`: beyond, it hears
+  no.
+- Nobody is asked for what the user could not do either.
+"""
+
+import os
+import select
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
+from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.deeds import Deed, parse_deed
+from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.records import OTHERWISE
+from pinfold.sandbox.linux.refusals import Refusals
+
+OPEN, IN_ALL = 8, 64
+ASKING = 32
+"""How many questions of the session are asked at a time."""
+COMMANDS = 1024
+"""Of how many commands answers are remembered, and which they are."""
+PATIENCE = 30.0
+"""Seconds that the hand may take."""
+CHANGED = -1
+DO, LIKELY = "do", "likely"
+TOO_MANY = f"it has asked for {IN_ALL} other things already"
+SWAPPED = "something else is there by now than was asked about"
+GONE = "what does granted things could not be reached"
+
+
+class Call(NamedTuple):
+    """One that waits."""
+
+    refusals: Refusals
+    id: int
+    deed: Deed
+
+
+class Question:
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.calls: list[Call] = []
+        self.ruling: Ruling | None = None
+
+
+class Command:
+    """What a command has asked."""
+
+    def __init__(self) -> None:
+        self.questions: dict[tuple[str, ...], Question] = {}
+        self.open = 0
+        self.waiting: deque[Question] = deque()
+
+
+class Elevating:
+    """May be used from any thread."""
+
+    def __init__(self, elevation: Elevation, keeping: Keeping) -> None:
+        self.elevation = elevation
+        self.hand = Hand(keeping)
+        self.lock = threading.Lock()
+        self.heard: deque[tuple[Any, ...]] = deque()
+        self.withdrawn: set[tuple[int, int]] = set()
+        """Calls that nobody waits for any more, by their warden's socket and their id."""
+        self.requests: OrderedDict[int, Request] = OrderedDict()
+        self.commands: OrderedDict[int, Command] = OrderedDict()
+        self.wardens: dict[int, Refusals] = {}
+        self.ready: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        """Questions whose turn it is, on the threads that ask."""
+        self.granted: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.threads = self.under_way = 0
+        self.closed = False
+        self.poll = select.epoll()
+        self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.poll.register(self.wake, select.EPOLLIN)
+        for name, work in (("hear", self._hear), ("grant", lambda: self._work(self.granted))):
+            threading.Thread(target=work, name=f"pinfold-{name}", daemon=True).start()
+
+    def attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
+        """Hears a new pen's warden."""
+        warden = refusals.warden.fileno()
+
+        def asked(*fields: Any) -> None:
+            self.heard.append((refusals, policy, *fields))
+            self._wake()
+
+        refusals.asked = asked
+        refusals.withdrawn = lambda id_: self.withdrawn.add((id(refusals), id_))
+        with self.lock:
+            self.wardens[warden] = refusals
+            with suppress(FileExistsError):  # the number of one that was closed just now
+                self.poll.register(warden, select.EPOLLIN)
+
+    def began(self, tag: int, request: Request) -> None:
+        with self.lock:
+            self.requests[tag] = request
+            if len(self.requests) > COMMANDS:
+                self.requests.popitem(last=False)
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed = True
+            threads = self.threads
+        self._wake()
+        self.granted.put(None)
+        for _ in range(threads):
+            self.ready.put(None)
+        self.hand.close()
+
+    def _wake(self) -> None:
+        with suppress(OSError, ValueError):
+            os.eventfd_write(self.wake, 1)
+
+    # Hearing
+
+    def _hear(self) -> None:
+        while not self.closed:
+            for descriptor, _ in self.poll.poll():
+                if descriptor == self.wake:
+                    with suppress(BlockingIOError):
+                        os.eventfd_read(self.wake)
+                    continue
+                with self.lock:
+                    refusals = self.wardens.get(descriptor)
+                if refusals is None or not self._read(refusals):
+                    self._forget(descriptor)
+            while self.heard:
+                self._take(*self.heard.popleft())
+        self.poll.close()
+        os.close(self.wake)
+
+    @staticmethod
+    def _read(refusals: Refusals) -> bool:
+        """False if its warden has ended, or its pen was closed."""
+        try:
+            refusals.read()
+        except ValueError:
+            return False
+        return not refusals.ended and refusals.warden.fileno() >= 0
+
+    def _forget(self, descriptor: int) -> None:
+        with self.lock:
+            refusals = self.wardens.pop(descriptor, None)
+            with suppress(OSError, ValueError):
+                self.poll.unregister(descriptor)
+        if refusals is not None:
+            self.withdrawn -= {each for each in set(self.withdrawn) if each[0] == id(refusals)}
+
+    def _take(
+        self,
+        refusals: Refusals,
+        policy: SandboxPolicy,
+        id_: int,
+        tag: int,
+        pid: int,
+        program: str,
+        rule: str,
+        why: str,
+        plain: Any,
+    ) -> None:
+        deed = parse_deed(plain)
+        call = Call(refusals, id_, deed)
+        text = os.fsdecode(deed.text)
+        request = self.requests.get(tag)
+        wanted = Wanted(policy, request, deed.operation, deed.paths, text, rule, why, program, pid)
+        known = self.elevation.known(wanted)
+        if known is not None:
+            return self._settle(call, known)
+        with self.lock:
+            command = self._command(tag)
+            key = self.elevation.key(wanted)
+            question = command.questions.get(key)
+            if question is None and len(command.questions) >= IN_ALL:
+                known = Ruling(False, TOO_MANY)
+            elif question is None:
+                question = command.questions[key] = Question(wanted)
+                question.calls.append(call)
+                return self._start(command, question)
+            elif question.ruling is None:
+                question.calls.append(call)
+                return None
+            else:
+                known = question.ruling
+        return self._settle(call, known)
+
+    def _command(self, tag: int) -> Command:
+        """Preconditions: the lock is held."""
+        if tag not in self.commands:
+            done = [other for other, each in self.commands.items() if not each.open]
+            if len(self.commands) >= COMMANDS and done:
+                del self.commands[done[0]]
+            self.commands[tag] = Command()
+        return self.commands[tag]
+
+    # Asking
+
+    def _start(self, command: Command, question: Question) -> None:
+        """Preconditions: the lock is held."""
+        if command.open >= OPEN:
+            command.waiting.append(question)
+            return
+        command.open += 1
+        self.under_way += 1
+        if self.threads < min(ASKING, self.under_way):
+            self.threads += 1
+            threading.Thread(
+                target=self._work, args=(self.ready,), name="pinfold-asking", daemon=True
+            ).start()
+        self.ready.put(lambda: self._ask(command, question))
+
+    def _ask(self, command: Command, question: Question) -> None:
+        ruling = None
+        try:
+            with self.lock:
+                calls = [call for call in question.calls if not self._is_withdrawn(call)]
+            ruling = self._likely(calls[0]) if calls else Ruling(False)
+            if ruling is None:
+                ruling = self.elevation.ask(question.wanted)
+        except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
+            ruling = Ruling(False, f"the question failed: {error}")
+        finally:
+            with self.lock:
+                question.ruling = ruling or Ruling(False)
+                calls, question.calls = question.calls, []
+                command.open -= 1
+                self.under_way -= 1
+                if command.waiting:
+                    self._start(command, command.waiting.popleft())
+        for call in calls:
+            self._settle(call, question.ruling)
+
+    def _likely(self, call: Call) -> Ruling | None:
+        """What would be in the way of a yes."""
+        error, _ = self.hand.do(LIKELY, call.deed)
+        if not error:
+            return None
+        return Ruling(False, SWAPPED if error == CHANGED else f"you may not write it either: {_words(error)}")
+
+    # Doing
+
+    def _settle(self, call: Call, ruling: Ruling) -> None:
+        if ruling.allowed:
+            self.granted.put(lambda: self._do(call))
+        elif not self._is_withdrawn(call):
+            call.refusals.answer(call.id, OTHERWISE, ruling.said)
+
+    def _do(self, call: Call) -> None:
+        if self._is_withdrawn(call):
+            return None
+        try:
+            error, made = self.hand.do(DO, call.deed)
+        except ConfinementError as gone:
+            return call.refusals.answer(call.id, OTHERWISE, str(gone))
+        try:
+            if error == CHANGED:
+                call.refusals.answer(call.id, OTHERWISE, SWAPPED)
+            else:
+                call.refusals.answer(call.id, error, "", () if made is None else (made,))
+        finally:
+            if made is not None:
+                os.close(made)
+
+    def _is_withdrawn(self, call: Call) -> bool:
+        """Whether nobody waits for it: its caller has ended, or its warden has."""
+        return bool(call.refusals.ended) or (id(call.refusals), call.id) in self.withdrawn
+
+    def _work(self, jobs: "SimpleQueue[Callable[[], None] | None]") -> None:
+        while True:
+            job = jobs.get()
+            if job is None:
+                return
+            with suppress(Exception):  # each answers by itself; the next one must not suffer
+                job()
+
+
+class Hand:
+    """The way to the process that does what was granted; it is made when there is something to do."""
+
+    def __init__(self, keeping: Keeping) -> None:
+        self.keeping = keeping
+        self.lock = threading.Lock()
+        self.number = 0
+        self.way: Any = None
+
+    def do(self, kind: str, deed: Deed) -> tuple[int, int | None]:
+        """An errno, or CHANGED, and the descriptor that came of it."""
+        with self.lock:
+            try:
+                if self.way is None:
+                    self.number, _, (self.way,) = self.keeping.ask(("hand",))
+                    self.way.settimeout(PATIENCE)
+                channel.send(self.way, (kind, deed.plain()))
+                (error,), descriptors = channel.receive(self.way)
+            except (channel.Closed, OSError, ConfinementError):
+                self._end()
+                raise ConfinementError(GONE) from None
+        return error, descriptors[0] if descriptors else None
+
+    def close(self) -> None:
+        with self.lock:
+            self._end()
+
+    def _end(self) -> None:
+        """Preconditions: the lock is held."""
+        if self.way is not None:
+            self.way.close()
+            self.way = None
+            self.keeping.close(self.number)
+
+
+def _words(error: int) -> str:
+    return os.strerror(error)

@@ -1,0 +1,158 @@
+"""Calls that wait, as the sandbox hands them over: rules, a person and the journal for them.
+
+INVARIANT: whatever goes wrong is a no.
+"""
+
+import os
+from _thread import allocate_lock
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.policy.elevation import (
+    Grants,
+    Ground,
+    covers,
+    directory_to_offer,
+    granted,
+    key_of,
+    objection,
+    widened,
+)
+from pinfold.policy.protected import protected_by
+from pinfold.policy.reasons import remedy_for
+from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.session.judge import Judge
+
+if TYPE_CHECKING:
+    from pinfold.approval import Desk
+    from pinfold.session.ledger import Ledger
+
+FOR_THE_SESSION = (Answer.SESSION, Answer.DIRECTORY, Answer.ALWAYS)
+DONE = {
+    "open": "write",
+    "mkdir": "make the directory",
+    "mknod": "make",
+    "symlink": "make the link",
+    "link": "make the link",
+    "rename": "replace or make",
+    "unlink": "delete",
+    "rmdir": "delete the directory",
+    "truncate": "cut",
+    "chmod": "change the mode of",
+}
+
+
+class Elevations:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        session: str,
+        judge: "Callable[[], Judge]",
+        desk: "Callable[[], Desk]",
+        ledger: "Callable[[], Ledger]",
+        anybody: bool,
+    ) -> None:
+        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
+        self._anybody = anybody
+        """Whether there is an approver at all."""
+        self._lock = allocate_lock()
+        self.grants = Grants()
+
+    def asks(self, policy: SandboxPolicy) -> bool:
+        writes = policy.type is PolicyType.WORKSPACE_READWRITE
+        return self._anybody and writes and self._judge().last_settings.filesystem.ask
+
+    def key(self, wanted: Wanted) -> tuple[str, ...]:
+        return key_of(wanted.operation, wanted.paths, wanted.rule)
+
+    def known(self, wanted: Wanted) -> Ruling | None:
+        key, ground = self.key(wanted), self._ground(wanted.policy)
+        if not ground.settings.filesystem.ask:
+            return Ruling(False, "`filesystem.ask` is false by now")
+        if why := objection(key, wanted.operation, wanted.paths, ground):
+            return Ruling(False, why)
+        return Ruling(True) if covers(self.grants, key, ground) else None
+
+    def ask(self, wanted: Wanted) -> Ruling:
+        key, ground = self.key(wanted), self._ground(wanted.policy)
+        directory = directory_to_offer(key, ground)
+        request = wanted.request
+        choices = [Answer.NO, Answer.ONCE, Answer.SESSION, Answer.ALWAYS]
+        if directory:
+            choices.insert(3, Answer.DIRECTORY)
+        question = PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self._session,
+            capability=Capability.WRITE,
+            command=line_of(request),
+            cwd=request.cwd if request else "",
+            decision=_decision(wanted, key, ground),
+            choices=tuple(choices),
+            operation=wanted.operation,
+            path=key[1],
+            program=wanted.program,
+        )
+        settlement = self._desk().ask(question)
+        # A person takes their time: what nobody may grant by now is not granted.
+        late = self.known(wanted)
+        allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
+        if allowed and settlement.answer in FOR_THE_SESSION:
+            with self._lock:
+                scope = directory if settlement.answer is Answer.DIRECTORY else ""
+                self.grants = granted(self.grants, key, ground, scope)
+        self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
+        if allowed:
+            return Ruling(True)
+        if settlement.answer is Answer.NO:
+            return Ruling(False, f"it was asked for, and the answer is no ({settlement.by})")
+        return late or Ruling(False)
+
+    def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """The policy of a command's pen, with what was granted for the session."""
+        grants = self.grants
+        return (
+            policy
+            if grants == Grants()
+            else widened(policy, grants, self._judge().policy, self._ground(policy))
+        )
+
+    def _ground(self, policy: SandboxPolicy) -> Ground:
+        judge = self._judge()
+        return Ground(policy, judge.roots, judge.home, judge.own_paths(), judge.settings)
+
+
+def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
+    """What is asked, as any decision tells it."""
+    settings = ground.settings
+    path = wanted.paths[0]
+    what = f"`{wanted.program}` wants to {DONE[wanted.operation]} {path}"
+    if len(wanted.paths) > 1:
+        what += f", from {wanted.paths[1]}"
+    if wanted.text:
+        what += f", leading to `{wanted.text}`"
+    if key[0] == "git":
+        setting, step = "filesystem.git_writes", "git_writes"
+        said, remedy = f"{what}; git writes are blocked", "set `filesystem.git_writes`"
+    elif wanted.rule:
+        setting, step, remedy = "filesystem.protect", "protected", ""
+        said = f"{what}, which is protected: {wanted.why}"
+    else:
+        setting, step = "filesystem.write", "outside"
+        named = protected_by(path, ("/",), ground.policy.protected)
+        said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
+        remedy = f"add it to `{setting}`"
+    origin = settings.origin(setting)
+    reason = Reason(
+        step, said, Verdict.ASK, rule=wanted.rule, origin=origin, remedy=remedy_for(origin, remedy)
+    )
+    return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)
+
+
+def line_of(request: Request | None) -> str:
+    if request is None:
+        return ""
+    return request.command if isinstance(request.command, str) else " ".join(request.command)

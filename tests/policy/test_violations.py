@@ -1,0 +1,81 @@
+"""Refusals in full, and which of them are reported."""
+
+import pytest
+
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.settings import FilesystemSettings, Settings
+from pinfold.model.text import Origin
+from pinfold.model.violation import Violation
+from pinfold.policy.violations import explained, is_ignored, sufficient
+
+SETTINGS = Settings(
+    filesystem=FilesystemSettings(protect=("kept",)),
+    origins={
+        "filesystem.protect[0]": Origin("user", "/u/settings.toml", 7),
+        "filesystem.git_writes": Origin("managed", "/etc/pinfold/managed.toml", 3),
+    },
+    violations_ignore={"*": ("/noise", "*.local"), "git push": ("/usr/bin/nc",)},
+)
+
+
+def refused(operation: str, path: str, rule: str = "", why: str = "", grantable: bool = True) -> Violation:
+    return Violation(operation, path, rule, why, "p", 7, grantable)
+
+
+@pytest.mark.parametrize(
+    ("violation", "origin", "remedy"),
+    [
+        (refused("open", "/o/x"), "filesystem.write", "add `/o` to `filesystem.write`"),
+        (refused("open", "/w/kept", "kept"), "/u/settings.toml:7", "take `kept`"),
+        (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person can grant it"),
+        (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's own list", ""),
+        (refused("open", "/w/.git/x", ".git", "git writes are blocked"), "managed.toml:3", "administrator"),
+        (refused("connect", "x.example:443"), "network.access", "add `x.example` to `network.allow`"),
+        (refused("connect", "/run/docker.sock"), "network.unix_sockets", "add `/run/docker.sock`"),
+        (refused("warden", ""), "", ""),
+    ],
+)
+def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origin: str, remedy: str) -> None:
+    told = explained(violation, SETTINGS, "the line")
+    assert told.command == "the line" and origin in told.origin and remedy in told.remedy
+    assert bool(told.remedy) is bool(remedy)
+
+
+@pytest.mark.parametrize(
+    ("path", "commands", "ignored"),
+    [
+        ("/noise", ["make"], True),
+        ("/noise/x", ["make"], True),
+        ("/noises", ["make"], False),
+        ("printer.local:631", ["make"], True),
+        ("/usr/bin/nc", ["git push origin"], True),
+        ("/usr/bin/nc", ["git pushes"], False),
+        ("/usr/bin/nc", ["ls", "git push"], True),
+    ],
+)
+def test_what_is_not_reported(path: str, commands: list[str], ignored: bool) -> None:
+    assert is_ignored(refused("open", path), SETTINGS, commands) is ignored
+
+
+def test_what_would_have_been_enough() -> None:
+    there = {"/o/old"}.__contains__
+    every = (
+        refused("open", "/o/old"),
+        refused("mkdir", "/p/new"),
+        refused("connect", "x.example:443"),
+        refused("connect", "/run/x.sock"),
+        refused("open", "/w/.git/x", ".git", "git writes are blocked; asked"),
+    )
+    policy = sufficient(every, there)
+    assert policy is not None
+    assert policy.additional_readwrite_paths == ("/o/old", "/p")
+    assert policy.network.allow == ("x.example:443",) and policy.unix_sockets == ("/run/x.sock",)
+    assert policy.block_git_writes is False
+    # A new name beside it needs the directory.
+    assert sufficient((refused("open", "/o/new"),), there) == SandboxPolicy(
+        additional_readwrite_paths=("/o",)
+    )
+    # What no policy adds is not made up for by the rest.
+    for other in (refused("open", "/w/.vscode/x", ".vscode"), refused("open", "/x", grantable=False)):
+        assert sufficient((*every, other), there) is None
+    assert sufficient((), there) is None

@@ -1,0 +1,591 @@
+"""What holds of calls that wait for a person: each function runs in a child, as root and as another user."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pinfold
+from pinfold.session.state import state_directory
+from tests.sandbox.probing import probes_of, run
+from tests.session.runs import journal, wait_until
+
+NO, ONCE, SESSION, DIRECTORY = (pinfold.Answer(word) for word in ("no", "once", "session", "directory"))
+HOME = os.environ.get("HOME", "")
+OUT = f"{HOME}/out"
+
+
+class Person:
+    """Answers calls that wait, as told; `meanwhile` is done while they wait."""
+
+    name = "a test"
+
+    def __init__(self, answer: pinfold.Answer = ONCE, meanwhile: Callable[[str], None] | None = None) -> None:
+        self.answer = answer
+        self.meanwhile = meanwhile
+        self.asked: list[pinfold.PermissionNeeded] = []
+
+    def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        self.asked.append(question)
+        if self.meanwhile:
+            self.meanwhile(question.path)
+        return self.answer
+
+    @property
+    def paths(self) -> list[str]:
+        return [question.path for question in self.asked]
+
+
+def opened(person: Person, settings: dict[str, Any] | None = None) -> pinfold.Session:
+    os.makedirs(OUT, exist_ok=True)
+    return pinfold.Session([os.getcwd()], settings=settings or {}, approvers=[person])
+
+
+def until(event: threading.Event) -> Callable[[str], None]:
+    """What a person does meanwhile who takes their time."""
+
+    def wait(_path: str) -> None:
+        event.wait(60)
+
+    return wait
+
+
+def read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+def write(path: str, text: str = "old\n") -> str:
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def python(program: str, *words: str) -> list[str]:
+    return ["/usr/bin/python3", "-c", program, *words]
+
+
+# What is granted goes on as if it had always been allowed.
+
+
+def a_granted_create_is_the_callers_own() -> None:
+    person = Person()
+    with opened(person) as session:
+        result = session.run(f"umask 027; echo hi > {OUT}/new; cat {OUT}/new; stat -c '%a %u' {OUT}/new")
+        assert result.stdout == f"hi\n640 {os.geteuid()}\n" and not result.violations, result
+    (question,) = person.asked
+    assert (question.capability, question.operation) == ("write", "open")
+    assert (question.path, question.program) == (f"{OUT}/new", "bash")
+    assert f"{OUT}/new" in question.decision.reasons[0].message and question.command.startswith("umask")
+
+
+def a_granted_open_has_the_callers_flags() -> None:
+    write(f"{OUT}/old", "12345")
+    program = (
+        "import os, sys, fcntl; p = sys.argv[1]\n"
+        "a = os.open(p, os.O_WRONLY | os.O_APPEND); os.write(a, b'6'); os.lseek(a, 0, 0); os.write(a, b'7')\n"
+        "assert fcntl.fcntl(a, fcntl.F_GETFD) & fcntl.FD_CLOEXEC\n"
+        "b = os.open(p, os.O_RDWR); assert os.read(b, 9) == b'1234567'\n"
+        "c = os.open(p, os.O_WRONLY | os.O_TRUNC); assert os.fstat(c).st_size == 0; os.write(c, b'new')\n"
+        "assert not fcntl.fcntl(c, fcntl.F_GETFL) & os.O_APPEND\n"
+    )
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python(program, f"{OUT}/old"))
+        assert result.exit_code == 0, result
+    assert len(person.asked) == 1 and read(f"{OUT}/old") == "new"
+
+
+def every_change_that_is_seen_can_be_granted() -> None:
+    write(f"{OUT}/a")
+    write(f"{OUT}/gone")
+    os.mkdir(f"{OUT}/empty")
+    write("mine", "mine\n")
+    program = (
+        "import os, sys; o = sys.argv[1] + '/'\n"
+        "os.mkdir(o + 'd', 0o700); os.mknod(o + 'n'); os.symlink('a', o + 's'); os.link(o + 'a', o + 'l')\n"
+        "os.rename(o + 'a', o + 'b'); os.unlink(o + 'gone'); os.rmdir(o + 'empty')\n"
+        "os.truncate(o + 'b', 1); os.chmod(o + 'b', 0o600); os.rename('mine', o + 'l')\n"
+        "os.mkfifo(o + 'f'); fd = os.open(o, os.O_RDONLY); os.unlink('n', dir_fd=fd)\n"
+        "os.chdir(o); os.truncate('l', 2); open('l', 'r+').write('x')\n"
+    )
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python(program, OUT))
+        assert result.exit_code == 0 and not result.violations, result
+    assert sorted(os.listdir(OUT)) == ["b", "d", "f", "l", "s"]
+    assert read(f"{OUT}/b") == "o" and read(f"{OUT}/l") == "xi" and not os.path.exists("mine")
+    assert os.stat(f"{OUT}/b").st_mode & 0o777 == 0o600 and os.readlink(f"{OUT}/s") == "a"
+    operations = {question.operation for question in person.asked}
+    assert operations == {
+        *("mkdir", "mknod", "symlink", "link", "rename", "unlink", "rmdir", "truncate", "chmod")
+    }, operations
+
+
+def a_link_is_followed_before_anybody_is_asked() -> None:
+    write(f"{OUT}/real")
+    os.symlink(f"{OUT}/real", "link")
+    os.symlink(f"{OUT}/made", "dangling")
+    person = Person()
+    with opened(person) as session:
+        assert session.run("echo 1 > link; echo 2 > dangling").exit_code == 0
+    assert person.paths == [f"{OUT}/real", f"{OUT}/made"] and read(f"{OUT}/made") == "2\n"
+
+
+def what_would_fail_by_itself_asks_nobody() -> None:
+    write(f"{OUT}/there")
+    person = Person()
+    with opened(person) as session:
+        result = session.run(
+            f"mkdir {OUT}/there; set -C; echo > {OUT}/there; rm {OUT}/none; rmdir {OUT}/there;"
+            f" cat < {OUT}/none;"
+            f" echo > {OUT}/none/x; echo > /dev/null; echo > /proc/self/comm; truncate -s 0 /dev/null; true"
+        )
+        assert "File exists" in result.stderr and "cannot overwrite" in result.stderr, result
+        if os.geteuid():
+            session.run("echo > /etc/hostname; echo > /etc/new; rm /etc/hostname")
+    assert not person.asked, person.paths
+
+
+# No.
+
+
+def no_is_final_for_a_command() -> None:
+    person = Person(NO)
+    with opened(person) as session:
+        result = session.run(f"for n in 1 2 3 4; do echo > {OUT}/new; done")
+        assert result.stderr.count("Read-only file system") == 4
+        (violation,) = result.violations
+        assert "the answer is no (a test said no)" in violation.why and violation.times == 4
+        assert len(person.asked) == 1 and not os.path.exists(f"{OUT}/new")
+        session.run(f"echo > {OUT}/new")
+        assert len(person.asked) == 2
+    told = [entry.data for entry in journal() if entry.kind == "elevation"]
+    assert [each["answer"] for each in told] == ["no", "no"] and told[0]["paths"] == [f"{OUT}/new"]
+
+
+def nobody_is_asked_where_settings_or_the_policy_say_no() -> None:
+    person = Person()
+    with opened(person, {"filesystem": {"ask": False}}) as session:
+        assert session.run(f"echo > {OUT}/new").exit_code
+    with opened(person, {"sandbox": {"policy": "read-only"}}) as session:
+        assert session.run(f"echo > {OUT}/new; echo > new").exit_code
+    assert not person.asked and os.listdir(OUT) == []
+
+
+def what_nobody_may_grant_is_not_asked() -> None:
+    secret = write(f"{HOME}/.ssh/id_rsa")
+    settings = write(f"{HOME}/.config/pinfold/settings.toml", "")
+    state = state_directory(os.environ)
+    code = os.path.dirname(pinfold.__file__)
+    tries = (
+        f"echo > {secret}",
+        f"echo > {HOME}/.ssh/config",
+        f"echo > {settings}",
+        f"rm {settings}",
+        f"mv {settings} {OUT}/x",
+        f"ln {settings} {OUT}/x",
+        f"echo > {HOME}/.config/pinfold/other.toml",
+        f"echo > {state}/journal.sqlite",
+        f"rm {state}/journal.sqlite",
+        f"chmod 777 {HOME}/.config/pinfold",
+        f"echo > {code}/new.py",
+        "mkdir .pinfold",
+        f"mkdir {OUT}/.pinfold",
+        "mkdir -p sub/.pinfold",
+    )
+    person = Person()
+    os.makedirs(OUT)
+    with pinfold.Session([os.getcwd()], approvers=[person]) as session:
+        for line in tries:
+            result = session.run(line)
+            assert result.exit_code, line
+    assert not person.asked, person.paths
+    assert os.listdir(OUT) == [] and read(secret) == "old\n"
+
+
+# For the session.
+
+
+def a_session_grant_widens_later_pens() -> None:
+    person = Person(SESSION)
+    write(f"{OUT}/file")
+    with opened(person) as session:
+        assert session.run(f"echo 1 > {OUT}/file").exit_code == 0
+        assert session.run(f"echo 2 > {OUT}/file; echo 3 >> {OUT}/file").exit_code == 0
+        assert person.paths == [f"{OUT}/file"] and read(f"{OUT}/file") == "2\n3\n"
+        plan = session.fences.fenced().plan(session._elevations().widened(session.policy))
+        assert f"bind '{OUT}/file' True" in plan
+        assert session.run(f"echo > {OUT}/other").exit_code == 0
+        assert person.paths[1:] == [f"{OUT}/other"]
+
+
+def a_directory_can_be_granted() -> None:
+    person = Person(DIRECTORY)
+    with opened(person) as session:
+        assert session.run(f"echo 1 > {OUT}/a; echo 2 > {OUT}/b; mkdir {OUT}/c").exit_code == 0
+        assert session.run(f"echo 3 > {OUT}/c/d").exit_code == 0
+        assert person.paths == [f"{OUT}/a"]
+        person.answer = NO
+        assert session.run(f"mkdir {OUT}/.vscode").exit_code
+    assert not os.path.exists(f"{OUT}/.vscode")
+
+
+def a_directory_that_is_too_much_is_not_offered() -> None:
+    person = Person(NO)
+    with opened(person) as session:
+        session.run(f"echo > {HOME}/x; echo > {os.path.dirname(os.getcwd())}/y; echo > {OUT}/z")
+    assert [DIRECTORY in question.choices for question in person.asked] == [False, False, True]
+
+
+# Git, and what is protected in the workspace.
+
+
+def a_commit_asks_once() -> None:
+    git = "git -c user.name=n -c user.email=e"
+    subprocess.run(f"git init -q && echo 1 > f && git add f && {git} commit -qm 1", shell=True, check=True)
+    person = Person()
+    with opened(person) as session:
+        result = session.run(f"git status; echo 2 > f; {git} commit -qam 2; git log --oneline | wc -l")
+        assert result.stdout.endswith("2\n") and not result.violations, result
+        assert person.paths == [f"{os.getcwd()}/.git"]
+        # What git would run is a question of its own.
+        person.answer = NO
+        assert session.run("echo > .git/hooks/pre-commit").exit_code
+        assert person.paths[1:] == [f"{os.getcwd()}/.git/hooks/pre-commit"]
+        person.answer = SESSION
+        session.run(f"echo 3 > f; {git} commit -qam 3")
+        session.run(f"echo 4 > f; {git} commit -qam 4")
+        assert len(person.asked) == 3
+    assert subprocess.run(["git", "fsck"], capture_output=True).returncode == 0
+    log = subprocess.run(["git", "log", "--oneline"], capture_output=True, text=True).stdout
+    assert log.count("\n") == 4 and not os.path.exists(".git/hooks/pre-commit")
+
+
+def what_is_made_of_a_protected_name_stays_protected() -> None:
+    person = Person()
+    with opened(person) as session:
+        result = session.run("mkdir .vscode; echo 1 > .vscode/tasks.json; cat .vscode/tasks.json")
+        assert result.stdout == "1\n" and len(person.asked) >= 2, (result, person.paths)
+        person.answer = NO
+        late = session.run("echo 3 > .vscode/tasks.json; echo 3 > .vscode/more; rm .vscode/tasks.json")
+        assert late.exit_code
+    assert read(".vscode/tasks.json") == "1\n" and os.listdir(".vscode") == ["tasks.json"]
+
+
+# Many at once.
+
+
+def like_calls_are_one_question() -> None:
+    seen = threading.Event()
+
+    def meanwhile(_path: str) -> None:
+        seen.wait(20)
+
+    person = Person(ONCE, meanwhile)
+    with opened(person) as session:
+        run = session.start(f"for n in $(seq 40); do echo $n >> {OUT}/log & done; wait")
+        wait_until(lambda: bool(person.asked))
+        time.sleep(0.5)
+        seen.set()
+        # One made it; for the others it is not what was asked about any more, or it was there already.
+        assert run.wait().exit_code == 0
+    assert person.paths == [f"{OUT}/log"]
+
+
+def beyond_its_share_a_command_hears_no() -> None:
+    person = Person(NO)
+    with opened(person) as session:
+        result = session.run(f"for n in $(seq 80); do echo > {OUT}/$n; done")
+        assert len(person.asked) == 64, len(person.asked)
+        assert "it has asked for 64 other things already" in result.violations[-1].why
+
+
+def a_thousand_that_wait_stall_nobody() -> None:
+    seen = threading.Event()
+    person = Person(NO, until(seen))
+    program = (
+        "import threading, sys\n"
+        "def one(n):\n"
+        "    try: open(f'{sys.argv[1]}/{n % 20}', 'w')\n"
+        "    except OSError: left.append(n)\n"
+        "left = []; threading.stack_size(65536)\n"
+        "all = [threading.Thread(target=one, args=(n,)) for n in range(1000)]\n"
+        "[t.start() for t in all]; print('started', flush=True); [t.join() for t in all]; print(len(left))\n"
+    )
+    with opened(person, {"limits": {"processes": 3000}}) as session:
+        started: list[object] = []
+        waiting = session.start(python(program, OUT))
+        taking = threading.Thread(target=lambda: started.extend(waiting.events()))
+        taking.start()
+        wait_until(lambda: bool(started) and len(person.asked) == 8, 30)
+        times = []
+        for _ in range(20):
+            began = time.monotonic()
+            assert session.run("echo > here; cat here; rm here").exit_code == 0
+            times.append(time.monotonic() - began)
+        assert sorted(times)[10] < 0.5, times
+        seen.set()
+        taking.join(30)
+    assert b"".join(getattr(each, "data", b"") for each in started) == b"started\n1000\n", started
+
+
+# Who waits may die, be interrupted, or be swapped for something else.
+
+
+def a_caller_that_died_gets_nothing() -> None:
+    going = threading.Event()
+    person = Person(ONCE, until(going))
+    with opened(person) as session:
+        result = session.run(f"(echo > {OUT}/new) & sleep 0.5; kill -9 $!; wait $! 2>/dev/null; echo over")
+        assert result.stdout == "over\n" and len(person.asked) == 1
+        time.sleep(0.3)
+        going.set()
+        session.run("sleep 0.2")
+    assert not os.path.exists(f"{OUT}/new")
+
+
+def an_interrupt_ends_the_wait() -> None:
+    going = threading.Event()
+    person = Person(ONCE, until(going))
+    program = (
+        "import signal, sys, os\n"
+        "def stop(*_): raise KeyboardInterrupt\n"
+        "signal.signal(signal.SIGINT, stop)\n"
+        "try: open(sys.argv[1], 'w')\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+    )
+    with opened(person) as session:
+        line = f'/usr/bin/python3 -c "{program}" {OUT}/new & sleep 1; kill -INT $!; wait $!'
+        result = session.run(f"set -m; {line}")
+        assert "interrupted" in result.stdout, result
+        going.set()
+    assert not os.path.exists(f"{OUT}/new")
+
+
+def a_swap_while_it_is_asked_gains_nothing() -> None:
+    def other_directory(_path: str) -> None:
+        os.rename(f"{OUT}/d", f"{OUT}/moved")
+        os.mkdir(f"{OUT}/d")
+
+    def link_to_another(_path: str) -> None:
+        os.rename(f"{OUT}/d", f"{OUT}/moved")
+        os.symlink(f"{OUT}/victim", f"{OUT}/d")
+
+    def other_file(path: str) -> None:
+        os.rename(path, f"{OUT}/kept")
+        write(path, "another\n")
+
+    def link_in_its_place(path: str) -> None:
+        if os.path.exists(path):
+            os.unlink(path)
+        os.symlink(f"{OUT}/victim/file", path)
+
+    def gone(path: str) -> None:
+        os.unlink(path)
+
+    lines = (
+        "echo > {}/d/new",
+        "echo > {}/d/old",
+        "rm {}/d/old",
+        "truncate -s 0 {}/d/old",
+        "chmod 7 {}/d/old",
+    )
+    swaps = (other_directory, link_to_another, other_file, link_in_its_place, gone)
+    for line in lines:
+        for swap in swaps:
+            shutil.rmtree(OUT, ignore_errors=True)
+            write(f"{OUT}/d/old")
+            write(f"{OUT}/victim/file", "victim\n")
+            write(f"{OUT}/victim/old", "victim\n")
+            if line.endswith("new") and swap in (other_file, gone):
+                continue
+            person = Person(ONCE, swap)
+            with opened(person) as session:
+                result = session.run(line.format(OUT))
+                assert len(person.asked) == 1, (line, swap, result)
+                assert result.exit_code and "something else" in result.violations[0].why, (
+                    line,
+                    swap,
+                )
+            for name in ("file", "old"):
+                assert read(f"{OUT}/victim/{name}") == "victim\n", (line, swap)
+                assert os.stat(f"{OUT}/victim/{name}").st_mode & 0o111 == 0
+            assert sorted(os.listdir(f"{OUT}/victim")) == ["file", "old"]
+
+
+def what_racing_threads_change_gains_nothing() -> None:
+    for kind in RACES:
+        race(30, kind)
+
+
+def race(turns: int, kind: str) -> None:
+    """Something is swapped all the time while a call waits that a person grants; the victim never is."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    os.makedirs(f"{OUT}/granted")
+    write(f"{OUT}/victim/file", "victim\n")
+    person = Person(ONCE, _not_the_victim)
+    with opened(person) as session:
+        command = [*python(RACER, kind, OUT, os.getcwd(), str(turns))]
+        result = session.run(command, timeout=turns * 0.5 + 60)
+        assert result.exit_code == 0, (kind, result)
+        assert person.asked and all("/granted/" in path or "/victim/" in path for path in person.paths)
+        assert session.run("echo > after; cat after").exit_code == 0
+    assert read(f"{OUT}/victim/file") == "victim\n", kind
+    assert os.listdir(f"{OUT}/victim") == ["file"], kind
+
+
+def _not_the_victim(path: str) -> None:
+    if "/granted/" not in path:
+        raise PermissionError("an approver that raises says no")
+
+
+RACES = ("path", "link", "descriptor", "exec", "death")
+RACER = r"""
+import ctypes, os, sys, threading
+kind, out, work, turns = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+libc = ctypes.CDLL(None, use_errno=True)
+good, bad = f"{out}/granted/".encode(), f"{out}/victim/".encode()
+assert kind
+stop = False
+buffer = ctypes.create_string_buffer(200)
+link = f"{work}/link"
+fds = {good: os.open(good, os.O_PATH), bad: os.open(bad, os.O_PATH)}
+moving = os.dup(fds[good])
+name = b""
+
+def point(way):
+    new = f"{link}.{threading.get_ident()}"
+    try: os.unlink(new)
+    except OSError: pass
+    os.symlink(way, new)
+    os.rename(new, link)
+
+def swap():
+    n = 0
+    while not stop:
+        n += 1
+        way = (good, bad)[n % 2]
+        if kind == "path": buffer.value = way + b"file"
+        elif kind == "descriptor": os.dup2(fds[way], moving)
+        elif kind == "link": point(way)
+
+point(good)
+buffer.value = good + b"file"
+thread = threading.Thread(target=swap)
+thread.start()
+O = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+for turn in range(turns):
+    if kind == "path": fd = libc.open(buffer, O, 0o644)
+    elif kind == "descriptor": fd = libc.openat(moving, b"file", O, 0o644)
+    elif kind == "link": fd = libc.open(f"{link}/file".encode(), O, 0o644)
+    else:
+        fd = -1
+        pid = os.fork()
+        if pid == 0:
+            # The thread that waits is ended by its process's exec, or by a kill.
+            def opens():
+                libc.open(good + b"%d" % (turn % 8), O, 0o644)
+            threading.Thread(target=opens, daemon=True).start()
+            if kind == "exec": os.execv("/bin/true", ["true"])
+            os.kill(os.getpid(), 9)
+        os.waitpid(pid, 0)
+    if fd >= 0:
+        where = os.readlink(f"/proc/self/fd/{fd}")
+        assert "victim" not in where, where
+        os.write(fd, b"granted")
+        os.close(fd)
+stop = True
+thread.join()
+"""
+
+
+# The warden's end.
+
+
+def a_warden_that_dies_closes() -> None:
+    going = threading.Event()
+    person = Person(ONCE, until(going))
+    with opened(person) as session:
+        run = session.start(f"echo > {OUT}/new; echo $?")
+        wait_until(lambda: bool(person.asked))
+        wardens = subprocess.run(
+            ["pgrep", "-x", "pinfold-warden"], capture_output=True, text=True
+        ).stdout.split()
+        mine = [int(pid) for pid in wardens if _is_mine(int(pid))]
+        assert mine
+        for pid in mine:
+            os.kill(pid, signal.SIGKILL)
+        result = run.wait()
+        assert "Function not implemented" in result.stderr and result.stdout == "1\n", result
+        assert any(each.operation == "warden" for each in result.violations)
+        going.set()
+        time.sleep(0.2)
+    assert not os.path.exists(f"{OUT}/new")
+
+
+def _is_mine(pid: int) -> bool:
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rpartition(")")[2].split()[1])
+    return False
+
+
+# What is told.
+
+
+def refusals_tell_everything() -> None:
+    ignoring = {
+        "violations": {"ignore": {"touch": [f"{OUT}/ignored"]}},
+        "filesystem": {"protect": ["kept.txt"]},
+    }
+    with opened(Person(NO), ignoring) as session:
+        line = f"touch {OUT}/new; touch kept.txt; touch {OUT}/ignored; mkdir .git"
+        result = session.run(line)
+        told = {each.path.rpartition("/")[2]: each for each in result.violations}
+        assert set(told) == {"new", "kept.txt", ".git"}, told
+        new, kept, git = told["new"], told["kept.txt"], told[".git"]
+        assert (new.program, new.operation, new.command) == ("touch", "open", line)
+        assert new.pid and "filesystem.write" in new.origin and OUT in new.remedy
+        assert kept.rule == "kept.txt" and "filesystem.protect" in kept.remedy
+        assert "git_writes" in git.remedy
+        text = result.violations_text
+        assert text.startswith("<sandbox_violations>\n") and text.endswith("\n</sandbox_violations>")
+        assert f"open {OUT}/new" in text and "ignored" not in text
+    (end,) = [entry.data for entry in journal() if entry.kind == "end"]
+    assert len(end["violations"]) == 4
+
+
+def a_bypass_is_offered_what_would_have_been_enough() -> None:
+    class Careful(Person):
+        def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer:
+            self.asked.append(question)
+            return NO if question.capability in ("write", "bypass") else ONCE
+
+    person = Careful()
+    with opened(person) as session:
+        line = f"echo 1 > {OUT}/new"
+        assert session.run(line).exit_code
+        result = session.run(pinfold.RunCommand(line, disable_sandbox=True))
+        assert result.exit_code == 0 and result.decision.sandboxed, result
+        assert [question.capability for question in person.asked] == ["write", "widen"]
+        (wish,) = person.asked[1].decision.widening
+        assert (wish.field, wish.value) == ("additional_readwrite_paths", OUT)
+        # Where nothing is known of it, or nothing would be enough, there is only the one question.
+        session.run(pinfold.RunCommand("true", disable_sandbox=True))
+        assert session.run("mkdir .pinfold").exit_code
+        session.run(pinfold.RunCommand("mkdir .pinfold", disable_sandbox=True))
+        assert [question.capability for question in person.asked[2:]] == ["bypass", "bypass"]
+
+
+ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race")
+
+if __name__ == "__main__":
+    run(globals())
