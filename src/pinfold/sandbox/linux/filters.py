@@ -20,7 +20,7 @@ def filters_of(operations: tuple[tuple[object, ...], ...]) -> Filters:
 
 def compile_ahead() -> None:
     """What most plans name. By the same call: a cache tells a keyword from a position."""
-    filters_of((("seccomp", STREAMS, True),))
+    filters_of((("seccomp", STREAMS, True, (), False),))
 
 
 @lru_cache(maxsize=4)
