@@ -9,6 +9,7 @@ import threading
 import time
 import tty
 from _thread import LockType
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 from pinfold.model.errors import InternalError, PinfoldError
@@ -38,10 +39,11 @@ def carried(execution: Execution, turn: LockType) -> Exited:
     return _known(end)
 
 
-def on_terminal(execution: Execution, turn: LockType) -> Exited:
+def on_terminal(execution: Execution, turn: LockType, ended: Callable[[], None]) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow.
 
     `turn` is held while keys are read or anything is drawn; who holds it has the terminal.
+    `ended` is called before the terminal is what it was: nobody else may change it afterwards.
     """
     before = termios.tcgetattr(0)
     signal.signal(signal.SIGWINCH, lambda *_: _follow(execution))
@@ -50,6 +52,7 @@ def on_terminal(execution: Execution, turn: LockType) -> Exited:
         tty.setraw(0)
         return carried(execution, turn)
     finally:
+        ended()
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 

@@ -221,12 +221,14 @@ class Session:
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
         with self._lock:
-            fences, ledger = self._fences, self._ledger
-            self._fences = self._ledger = None
+            fences, self._fences = self._fences, None
             self._is_closed = True
         self._judge.close()
         if fences is not None:
             fences.close()
+        # Until here what ended was still written down.
+        with self._lock:
+            ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.close()
 
@@ -342,15 +344,20 @@ class Session:
                 from pinfold.session.fences import Fences
                 from pinfold.session.gateway import Gateway
 
-                gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger)
+                gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, self._books)
                 self._fences = Fences(self.roots, self._judge.home, gateway)
             return self._fences
 
     @property
     def ledger(self) -> "Ledger":
         self._require_open()
+        return self._books()
+
+    def _books(self) -> "Ledger":
+        """The ledger, in a session that is being closed too."""
         with self._lock:
             if self._ledger is None:
+                self._require_open()
                 from pinfold.session.ledger import Ledger
 
                 self._ledger = Ledger(self.id, self.roots, self.environ)
