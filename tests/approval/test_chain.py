@@ -1,5 +1,6 @@
 """Approvers in turn: whatever goes wrong is a no."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -45,6 +46,25 @@ def test_the_end_of_the_chain_says_no() -> None:
     assert settle(QUESTION, []).answer is Answer.NO
     settled = settle(QUESTION, [says(None)])  # type: ignore[list-item]
     assert settled.answer is Answer.NO and "nobody" in settled.by
+
+
+def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
+    class Slow:
+        name = "slow"
+
+        def __init__(self) -> None:
+            self.gone = threading.Event()
+
+        def __call__(self, question: PermissionNeeded) -> Answer:
+            self.gone.wait(10)
+            return Answer.ONCE
+
+        def withdraw(self, _: PermissionNeeded) -> None:
+            self.gone.set()
+
+    slow = Slow()
+    settled = settle(QUESTION, [slow], is_withdrawn=lambda: True)
+    assert settled.answer is Answer.NO and "nobody waited" in settled.by and slow.gone.is_set()
 
 
 def test_who_is_late_said_no() -> None:

@@ -265,6 +265,23 @@ def test_time_is_up_for_a_host_too(screen: Screen) -> None:
     screen.wait_for("exit:0")
 
 
+def test_a_question_goes_when_nobody_waits_for_it(screen: Screen) -> None:
+    screen.run("run", "-c", f"timeout 2 {CURL}; read word; echo got:$word")
+    screen.wait_for("let it connect?")
+    screen.wait_for("it is not wanted any more")
+    screen.press("-l", "hello")
+    screen.press("Enter")
+    screen.wait_for("got:hello")
+    screen.wait_for("exit:0")
+
+
+def test_a_question_goes_with_its_command(screen: Screen) -> None:
+    screen.run("run", "--timeout", "3", "-c", CURL, shell="{}; echo exit:$?; stty -a")
+    screen.wait_for("let it connect?")
+    assert "Traceback" not in screen.wait_for("exit:124")
+    assert " echo" in screen.wait_for(" icanon")
+
+
 def test_ctrl_c_at_a_question_interrupts_the_command(screen: Screen) -> None:
     screen.run("run", "-c", f"trap 'echo caught; exit 9' INT; {CURL}; sleep 30")
     screen.wait_for("let it connect?")

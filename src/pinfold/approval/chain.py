@@ -4,18 +4,23 @@ An approver answers, or says None: then the next one is asked. One that raises, 
 offered, or that is late ends the chain with no: to go on would let the next one overrule it.
 
 An approver with a time of its own to keep (a person at a terminal, a page in a browser) runs on a thread
-here, so that one that hangs cannot hold the session; its late answer goes nowhere.
+here, so that one that hangs cannot hold the session; its late answer goes nowhere. A question that nobody
+waits for any more is withdrawn: an approver that has a `withdraw` is told, and the answer is no.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Thread
+from time import monotonic
 from typing import Protocol
 
 from pinfold.model.permission import Answer, PermissionNeeded, Reply, Settlement
 
 PATIENCE = 600.0
 """Seconds a person may take."""
+GLANCE = 0.2
+"""Seconds between looks at whether anybody still waits."""
 NOBODY = Settlement(Answer.NO, "there is nobody to ask")
+WITHDRAWN = Settlement(Answer.NO, "nobody waited for the answer any more")
 
 
 class Approver(Protocol):
@@ -34,17 +39,22 @@ def is_there(approver: Approver) -> bool:
 
 
 def settle(
-    question: PermissionNeeded, approvers: Sequence[Approver], patience: float = PATIENCE
+    question: PermissionNeeded,
+    approvers: Sequence[Approver],
+    patience: float = PATIENCE,
+    is_withdrawn: Callable[[], bool] = lambda: False,
 ) -> Settlement:
     """The first answer of the chain."""
     for approver in approvers:
-        settlement = _ask(approver, question, patience)
+        settlement = _ask(approver, question, patience, is_withdrawn)
         if settlement:
             return settlement
     return NOBODY
 
 
-def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Settlement | None:
+def _ask(
+    approver: Approver, question: PermissionNeeded, patience: float, is_withdrawn: Callable[[], bool]
+) -> Settlement | None:
     name = str(getattr(approver, "name", type(approver).__name__))
     said: list[object] = []
 
@@ -56,7 +66,12 @@ def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Set
 
     thread = Thread(target=ask, name=f"pinfold-{name}", daemon=True)
     thread.start()
-    thread.join(patience)
+    deadline = monotonic() + patience
+    while thread.is_alive() and (rest := deadline - monotonic()) > 0:
+        thread.join(min(GLANCE, rest))
+        if not said and is_withdrawn():
+            _withdraw(approver, question)
+            return WITHDRAWN
     if not said:
         return Settlement(Answer.NO, f"{name} gave no answer within {patience:g} seconds")
     answer = said[0]
@@ -72,3 +87,9 @@ def _ask(approver: Approver, question: PermissionNeeded, patience: float) -> Set
         return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
     said_by = f"{name} {reply.why or 'said no'}" if reply.answer is Answer.NO else name
     return Settlement(reply.answer, said_by, reply.reach, reply.rules)
+
+
+def _withdraw(approver: Approver, question: PermissionNeeded) -> None:
+    withdraw = getattr(approver, "withdraw", None)
+    if callable(withdraw):
+        withdraw(question)

@@ -8,13 +8,13 @@ changes. Whoever asks what is being asked already waits for that answer.
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import time
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from pinfold.approval.chain import Approver, settle
+from pinfold.approval.chain import WITHDRAWN, Approver, settle
 from pinfold.approval.memory import LASTING, Remembered, Subject, subject_of
 from pinfold.approval.store import Store
 from pinfold.model.digest import digest
@@ -94,8 +94,8 @@ class Desk:
     def writes_rules(self) -> bool:
         return bool(self._ground.file)
 
-    def ask(self, question: PermissionNeeded) -> Settlement:
-        """The answer that holds; a person is asked if there is none yet."""
+    def ask(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool] = lambda: False) -> Settlement:
+        """The answer that holds; a person is asked if there is none yet, and while anybody waits for it."""
         subject = self._subject(question)
         while True:
             with self._lock:
@@ -107,9 +107,11 @@ class Desk:
                     break
             asked.wait()
         try:
-            settlement = self._held(question, settle(question, self.approvers))
-            with self._lock:
-                self._remember(question, subject, settlement)
+            settled = settle(question, self.approvers, is_withdrawn=is_withdrawn)
+            settlement = self._held(question, settled)
+            if settled is not WITHDRAWN:
+                with self._lock:
+                    self._remember(question, subject, settlement)
             return settlement
         finally:
             with self._lock:

@@ -73,7 +73,17 @@ class TerminalApprover:
         """Held while a question is on the terminal; who else draws there or reads its keys takes it too."""
         self.interrupt: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
         """What Ctrl-C does besides saying no."""
-        self._restore: Callable[[], None] = lambda: None
+        self._modes = allocate_lock()
+        self._restore: Callable[[], None] | None = None
+        """Gives the terminal back, while a question stands on it."""
+        self._end_line: Callable[[], None] = lambda: None
+        self._is_closed = False
+        self._withdrawn: set[str] = set()
+        """Questions that nobody waits for any more, and that still stand or wait for their turn."""
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        """Takes a question off the terminal. From any thread."""
+        self._withdrawn.add(question.request_id)
 
     @staticmethod
     def is_there() -> bool:
@@ -96,10 +106,20 @@ class TerminalApprover:
             return Reply(Answer.NO, why="interrupted it")
         finally:
             _asking.release()
+            self._withdrawn.discard(question.request_id)
 
-    def restore(self) -> None:
-        """Gives the terminal back, if a question still stands on it."""
-        self._restore()
+    def close(self) -> None:
+        """Nobody is asked any more; a question that stands ends, and the terminal is as it was before."""
+        with self._modes:
+            self._is_closed = True
+            if self._restore:
+                self._end_line()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self._restore:
+            self._restore()
+            self._restore = None
 
     def _late(self) -> Reply:
         return Reply(Answer.NO, why=f"gave no answer within {self.seconds:g} seconds")
@@ -111,7 +131,11 @@ class TerminalApprover:
             return None
         try:
             with self.turn, self._keys_alone(terminal):
-                reply = _Talk(terminal, self._sheet, question, seconds).reply()
+                talk = _Talk(terminal, self._sheet, question, seconds)
+                reply = talk.reply(lambda: self._is_closed or question.request_id in self._withdrawn)
+                if reply is None and not self._is_closed:
+                    is_late = question.request_id not in self._withdrawn
+                    _write(terminal, "\n" if is_late else "it is not wanted any more\n")
                 return self._late() if reply is None else reply
         finally:
             os.close(terminal)
@@ -126,13 +150,16 @@ class TerminalApprover:
         asking[_LOCAL] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
         asking[_CHARACTERS] = [*before[_CHARACTERS]]
         asking[_CHARACTERS][termios.VMIN], asking[_CHARACTERS][termios.VTIME] = 1, 0
-        self._restore = lambda: _set(terminal, before)
-        _set(terminal, asking)
+        with self._modes:
+            if not self._is_closed:
+                self._restore = lambda: _set(terminal, before)
+                self._end_line = lambda: _write(terminal, "\n")
+                _set(terminal, asking)
         try:
             yield
         finally:
-            self._restore = lambda: None
-            _set(terminal, before)
+            with self._modes:
+                self._give_back()
 
 
 class _Talk:
@@ -147,9 +174,13 @@ class _Talk:
         self._can_widen = len(question.reaches) > 1 and Answer.SESSION in question.choices
         self._poll = select.poll()
         self._poll.register(terminal, select.POLLIN)
+        self._is_withdrawn: Callable[[], bool] = lambda: False
 
-    def reply(self) -> Reply | None:
+    def reply(self, is_withdrawn: Callable[[], bool]) -> Reply | None:
         """What the person says; None if they say nothing in time."""
+        if is_withdrawn():
+            return Reply(Answer.NO)
+        self._is_withdrawn = is_withdrawn
         columns, rows = self._size()
         start = "\n" if self._is_dumb else SET_RIGHT + "\r\n"
         self._write(start + _text(self._sheet.question(self._question, columns, rows)))
@@ -173,7 +204,6 @@ class _Talk:
                 drawn = self._draw_choices()
             elif key in self._keys:
                 return self._said(self._keys[key])
-        self._write("\n" if self._is_over() else "")
         return None
 
     def _said(self, answer: Answer) -> Reply:
@@ -278,7 +308,7 @@ class _Talk:
             return b""
 
     def _is_over(self) -> bool:
-        return time.monotonic() >= self._deadline
+        return time.monotonic() >= self._deadline or self._is_withdrawn()
 
     def _size(self) -> tuple[int, int]:
         with suppress(OSError):
@@ -288,15 +318,19 @@ class _Talk:
         return 80, 24
 
     def _write(self, text: str) -> None:
-        data = text.encode("utf-8", "replace")
-        poll = select.poll()
-        poll.register(self._terminal, select.POLLOUT)
-        while data and poll.poll(SECONDS * 1000):
-            data = data[os.write(self._terminal, data) :]
+        _write(self._terminal, text)
 
 
 def _text(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
+
+
+def _write(terminal: int, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    poll = select.poll()
+    poll.register(terminal, select.POLLOUT)
+    while data and poll.poll(SECONDS * 1000):
+        data = data[os.write(terminal, data) :]
 
 
 def _set(terminal: int, modes: list[object]) -> None:

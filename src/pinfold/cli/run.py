@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
             person.seconds = min(session.settings.approvals.wait or LONGEST, LONGEST)
             return _as_json(session, command) if args.json else _as_program(session, command, person)
     finally:
-        person.restore()
+        person.close()
 
 
 def _command(args: Namespace) -> RunCommand:
@@ -118,8 +118,10 @@ def _as_program(session: Session, command: RunCommand, person: TerminalApprover)
         # The command is what Ctrl-C is for, as it is when no question stands.
         person.interrupt = lambda: _press(execution, INTERRUPT)
     try:
-        carry = streams.on_terminal if on_terminal else streams.carried
-        end = carry(execution, person.turn)
+        if on_terminal:
+            end = streams.on_terminal(execution, person.turn, person.close)
+        else:
+            end = streams.carried(execution, person.turn)
     except KeyboardInterrupt:
         execution.cancel()
         return INTERRUPTED

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from _thread import LockType
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 from pinfold.model.errors import InternalError, PinfoldError
@@ -36,10 +37,11 @@ def carried(execution: Execution, turn: LockType) -> Exited:
     return _known(end)
 
 
-def on_terminal(execution: Execution, turn: LockType) -> Exited:
+def on_terminal(execution: Execution, turn: LockType, ended: Callable[[], None]) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow.
 
     `turn` is held while keys are read or anything is drawn; who holds it has the terminal.
+    `ended` is called before the terminal is what it was: nobody else may change it afterwards.
     """
     import termios
     import tty
@@ -51,6 +53,7 @@ def on_terminal(execution: Execution, turn: LockType) -> Exited:
         tty.setraw(0)
         return carried(execution, turn)
     finally:
+        ended()
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 

@@ -235,7 +235,7 @@ class Gateway:
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
-            settlement = self._desk().ask(self._question(host, port, tag, decision))
+            settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
         return _answered(host, port, ruling, settlement)
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:

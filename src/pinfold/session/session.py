@@ -417,13 +417,7 @@ class Session:
                 from pinfold.session.fences import Fences
                 from pinfold.session.gateway import Gateway
 
-                gateway = Gateway(
-                    self.id,
-                    lambda: self._judge,
-                    lambda: self.desk,
-                    lambda: self._ledger or self.ledger,
-                    self.environ,
-                )
+                gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, self._books, self.environ)
                 self._fences = Fences(self.roots, self._judge.home, gateway, self._elevations())
             return self._fences
 
@@ -442,8 +436,13 @@ class Session:
     @property
     def ledger(self) -> "Ledger":
         self._require_open()
+        return self._books()
+
+    def _books(self) -> "Ledger":
+        """The ledger, in a session that is being closed too."""
         with self._lock:
             if self._ledger is None:
+                self._require_open()
                 from pinfold.session.ledger import Ledger
 
                 self._ledger = Ledger(self.id, self.roots, self.environ)
