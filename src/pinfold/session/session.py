@@ -45,7 +45,8 @@ class Session:
 
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
     the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
-    is needed; without any, the answer is no. May be used from any thread.
+    is needed, about several things at a time if several wait; without any, the answer is no. May be used from
+    any thread.
     """
 
     def __init__(
