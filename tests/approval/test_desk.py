@@ -17,7 +17,12 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from tests.approval.asking import DECISION, Ground, Person, question
 
 CONNECT: dict[str, Any] = {"capability": Capability.CONNECT, "host": "a.example", "port": 443}
-WRITE: dict[str, Any] = {"capability": Capability.WRITE, "operation": "openat", "path": "/d/e/file"}
+WRITE: dict[str, Any] = {
+    "capability": Capability.WRITE,
+    "operation": "openat",
+    "path": "/d/e/file",
+    "directory": "/d/e",
+}
 
 
 def desk_with(
@@ -184,7 +189,7 @@ def test_a_directory_is_what_lies_in_it(path: str, is_covered: bool) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "reach"),
-    [({}, Reach.TARGET), (CONNECT, Reach.DIRECTORY), ({**WRITE, "path": "/file"}, Reach.DIRECTORY)],
+    [({}, Reach.TARGET), (CONNECT, Reach.DIRECTORY), ({**WRITE, "directory": ""}, Reach.DIRECTORY)],
 )
 def test_a_reach_that_is_not_offered_is_a_no(asked: dict[str, Any], reach: Reach) -> None:
     desk, _ = desk_with(Reply(Answer.SESSION, reach))

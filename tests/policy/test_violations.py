@@ -27,7 +27,7 @@ def refused(operation: str, path: str, rule: str = "", why: str = "", grantable:
     [
         (refused("open", "/o/x"), "filesystem.write", "add `/o` to `filesystem.write`"),
         (refused("open", "/w/kept", "kept"), "/u/settings.toml:7", "take `kept`"),
-        (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person can grant it"),
+        (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person's yes"),
         (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's own list", ""),
         (refused("open", "/w/.git/x", ".git", "git writes are blocked"), "managed.toml:3", "administrator"),
         (refused("connect", "x.example:443"), "network.access", "add `x.example` to `network.allow`"),

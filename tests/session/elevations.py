@@ -14,7 +14,9 @@ from pinfold.session.state import state_directory
 from tests.sandbox.probing import probes_of, run
 from tests.session.runs import journal, wait_until
 
-NO, ONCE, SESSION, DIRECTORY = (pinfold.Answer(word) for word in ("no", "once", "session", "directory"))
+NO, ONCE = pinfold.Answer.NO, pinfold.Answer.ONCE
+SESSION = pinfold.Reply(pinfold.Answer.SESSION, pinfold.Reach.TARGET)
+DIRECTORY = pinfold.Reply(pinfold.Answer.SESSION, pinfold.Reach.DIRECTORY)
 HOME = os.environ.get("HOME", "")
 OUT = f"{HOME}/out"
 
@@ -24,12 +26,16 @@ class Person:
 
     name = "a test"
 
-    def __init__(self, answer: pinfold.Answer = ONCE, meanwhile: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        answer: pinfold.Answer | pinfold.Reply = ONCE,
+        meanwhile: Callable[[str], None] | None = None,
+    ) -> None:
         self.answer = answer
         self.meanwhile = meanwhile
         self.asked: list[pinfold.PermissionNeeded] = []
 
-    def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer:
+    def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
         self.asked.append(question)
         if self.meanwhile:
             self.meanwhile(question.path)
@@ -240,7 +246,8 @@ def a_directory_that_is_too_much_is_not_offered() -> None:
     person = Person(NO)
     with opened(person) as session:
         session.run(f"echo > {HOME}/x; echo > {os.path.dirname(os.getcwd())}/y; echo > {OUT}/z")
-    assert [DIRECTORY in question.choices for question in person.asked] == [False, False, True]
+    offered = [bool(question.directory) for question in person.asked]
+    assert offered == [False, False, True]
 
 
 # Git, and what is protected in the workspace.
@@ -533,8 +540,11 @@ def _is_mine(pid: int) -> bool:
     while pid > 1:
         if pid == os.getpid():
             return True
-        with open(f"/proc/{pid}/stat") as file:
-            pid = int(file.read().rpartition(")")[2].split()[1])
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:  # another session's, which has ended meanwhile
+            return False
     return False
 
 

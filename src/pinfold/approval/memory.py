@@ -99,6 +99,7 @@ def _left(subject: Subject, reach: Reach) -> tuple[object, ...]:
     s = subject
     always = (s.capability, s.sandboxed, s.widening, s.policy, s.fingerprint, s.roots, s.user)
     if reach is Reach.DIRECTORY:
-        return always
+        # What is protected there is another matter than what merely lies there.
+        return (*always, tuple((step, rule) for step, rule, _ in s.reasons))
     target = (*always, s.operation, s.host, s.port, s.path, s.reasons)
     return target if reach is Reach.TARGET else (*target, s.command, s.cwd, s.program)

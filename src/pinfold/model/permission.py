@@ -1,6 +1,5 @@
 """What a person is asked, and what they may answer."""
 
-import os.path
 from enum import StrEnum
 
 from msgspec import Struct
@@ -15,8 +14,6 @@ class Answer(StrEnum):
     ONCE = "once"
     SESSION = "session"
     """For this, whenever it comes again in this session."""
-    DIRECTORY = "directory"
-    """For this session, and for whatever else lies in the same directory."""
     ALWAYS = "always"
     """In later sessions too, until it is revoked."""
     RULE = "rule"
@@ -71,6 +68,8 @@ class PermissionNeeded(Struct, frozen=True):
     """The system call that waits, where that is what is asked, such as `openat` or `rename`."""
     path: str = ""
     """What it would change."""
+    directory: str = ""
+    """Where it lies, if a lasting answer may be given for all that lies there."""
     program: str = ""
     """What the process that made the call is called."""
     run: str = ""
@@ -85,8 +84,8 @@ class PermissionNeeded(Struct, frozen=True):
             return (Reach.COMMAND, Reach.TARGET)
         if self.capability is not Capability.WRITE:
             return (Reach.COMMAND,)
-        is_deep = os.path.dirname(self.path) not in ("", "/")
-        return (Reach.COMMAND, Reach.TARGET, Reach.DIRECTORY) if is_deep else (Reach.COMMAND, Reach.TARGET)
+        wide = (Reach.DIRECTORY,) if self.directory else ()
+        return (Reach.COMMAND, Reach.TARGET, *wide)
 
     @property
     def rule_key(self) -> str:

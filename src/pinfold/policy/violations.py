@@ -52,7 +52,7 @@ def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
             origin = settings.origin(key, place)
             return str(origin), remedy_for(origin, f"take `{entry}` from `{key}`")
     listed = any(each.name == violation.rule for each in protected_names())
-    remedy = "a person can grant it when they are asked" if violation.grantable else ""
+    remedy = "a person's yes when they are asked" if violation.grantable else ""
     return SHIPPED if listed else "", remedy
 
 

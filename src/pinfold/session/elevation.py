@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
     Grants,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pinfold.approval import Desk
     from pinfold.session.ledger import Ledger
 
-FOR_THE_SESSION = (Answer.SESSION, Answer.DIRECTORY, Answer.ALWAYS)
+LASTING = (Answer.SESSION, Answer.ALWAYS)
 DONE = {
     "open": "write",
     "mkdir": "make the directory",
@@ -81,9 +81,6 @@ class Elevations:
         key, ground = self.key(wanted), self._ground(wanted.policy)
         directory = directory_to_offer(key, ground)
         request = wanted.request
-        choices = [Answer.NO, Answer.ONCE, Answer.SESSION, Answer.ALWAYS]
-        if directory:
-            choices.insert(3, Answer.DIRECTORY)
         question = PermissionNeeded(
             request_id=os.urandom(8).hex(),
             session=self._session,
@@ -91,18 +88,20 @@ class Elevations:
             command=line_of(request),
             cwd=request.cwd if request else "",
             decision=_decision(wanted, key, ground),
-            choices=tuple(choices),
+            choices=(Answer.NO, Answer.ONCE, *LASTING),
             operation=wanted.operation,
             path=key[1],
+            directory=directory,
             program=wanted.program,
+            run=str(request.entry) if request else "",
         )
         settlement = self._desk().ask(question)
         # A person takes their time: what nobody may grant by now is not granted.
         late = self.known(wanted)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
-        if allowed and settlement.answer in FOR_THE_SESSION:
+        if allowed and settlement.answer in LASTING and settlement.reach is not Reach.COMMAND:
             with self._lock:
-                scope = directory if settlement.answer is Answer.DIRECTORY else ""
+                scope = directory if settlement.reach is Reach.DIRECTORY else ""
                 self.grants = granted(self.grants, key, ground, scope)
         self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
         if allowed:

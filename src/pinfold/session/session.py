@@ -48,8 +48,9 @@ class Session:
 
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
     the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
-    is needed; without any, the answer is no. `resume` is the id of a session that has ended: what it was
-    granted for its time holds again, in the same projects. May be used from any thread.
+    is needed, about several things at a time if several wait; without any, the answer is no. `resume` is the
+    id of a session that has ended: what it was granted for its time holds again, in the same projects. May be
+    used from any thread.
     """
 
     def __init__(

@@ -127,7 +127,7 @@ class Asking:
         if deed is None or not caller.is_waiting():
             self._let_go(held)
             return False
-        told = (caller.id, caller.tag(), caller.process(), caller.program(), rule, why, deed.plain())
+        told = (caller.id, caller.tag(), caller.pid, caller.program(), rule, why, deed.plain())
         protects = bool(match) and deed.makes
         self.pending[caller.id] = Pending(caller, deed, told, otherwise, tuple(held), protects)
         self._tell(caller.id)

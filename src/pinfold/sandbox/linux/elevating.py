@@ -296,11 +296,14 @@ class Hand:
         self.lock = threading.Lock()
         self.number = 0
         self.way: Any = None
+        self.closed = False
 
     def do(self, kind: str, deed: Deed) -> tuple[int, int | None]:
         """An errno, or CHANGED, and the descriptor that came of it."""
         with self.lock:
             try:
+                if self.closed:
+                    raise channel.Closed
                 if self.way is None:
                     self.number, _, (self.way,) = self.keeping.ask(("hand",))
                     self.way.settimeout(PATIENCE)
@@ -313,6 +316,7 @@ class Hand:
 
     def close(self) -> None:
         with self.lock:
+            self.closed = True
             self._end()
 
     def _end(self) -> None:
