@@ -92,6 +92,12 @@ class Gateway:
             if len(self._commands) > MOST_COMMANDS:
                 self._commands.popitem(last=False)
 
+    def change(self) -> None:
+        """The session has another judge. Of changed files the gate knows by itself."""
+        with self._lock:
+            if self._line and not self._is_over:
+                self._line.forget()
+
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
         with self._lock:
@@ -175,11 +181,11 @@ class Gateway:
     def _decide(self, host: str, port: int | None, tag: str) -> "Ruling":
         if not tag:
             return self._of_any_pen(host, port)
-        policy = self._pens[tag.partition(".")[0]]
-        ruling = _ruling(self._judge().check_host(host, port, policy))
+        policy, judge = self._pens[tag.partition(".")[0]], self._judge()
+        ruling = _ruling(judge.check_host(host, port, policy))
         if ruling.verdict is Verdict.ASK and port is not None:
             return self._answers.get((tag, host, port), ruling)
-        return ruling
+        return ruling._replace(files=judge.files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
