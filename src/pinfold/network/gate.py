@@ -112,14 +112,11 @@ class Gate:
             name = self._meant(canonical(host))
         except ValueError:
             return None
-        ruling = self._known(name, port, tag)
-        dialled = self._dialer.dial_at_once(name, port, ruling) if ruling else None
-        if ruling is None or dialled is None:
+        way = Way("carried")
+        way.host, way.port, way.tag = name, port, readable_tag(tag)
+        if not self._has_found(way):
             return None
         self._held += 1
-        way = Way("carried")
-        way.host, way.port, way.tag, way.ruling = name, port, readable_tag(tag), ruling
-        way.server, way.address, way.early, _ = dialled
         return way
 
     def take(self, client: socket.socket, tag: str) -> None:
@@ -250,6 +247,8 @@ class Gate:
         if not 0 < port < 65536:
             way.refusal = Refusal(Why.MALFORMED, f"{port} is no port")
             return
+        if self._has_found(way):
+            return
         way.ruling = await self._settle(way)
         if way.ruling.verdict is not Verdict.ALLOW:
             message = way.ruling.message or f"{way.host}:{port} may not be reached"
@@ -260,6 +259,16 @@ class Gate:
             way.refusal = dialled
             return
         way.server, way.address, way.early, _ = dialled
+
+    def _has_found(self, way: Way) -> bool:
+        """Dials what is known to be allowed and answers at once; whether it was that."""
+        ruling = self._known(way.host, way.port, way.tag)
+        dialled = self._dialer.dial_at_once(way.host, way.port, ruling) if ruling else None
+        if ruling is None or dialled is None:
+            return False
+        way.ruling = ruling
+        way.server, way.address, way.early, _ = dialled
+        return True
 
     def _meant(self, host: str) -> str:
         if not is_stand_in(host):
