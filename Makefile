@@ -18,6 +18,7 @@ check: .venv/tested
 bench: .venv/tested
 	$(PYTHON) bench/decide.py
 	$(PYTHON) -m bench.peers
+	$(PYTHON) -m bench.gate
 
 # srt calls bwrap, socat and rg. Without root, what is missing of the system's packages has to be there already.
 peers:

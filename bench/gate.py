@@ -1,37 +1,96 @@
-"""What the gate costs, against the same thing on bare loopback in the same run.
+"""What the gate costs a program in a pen, against the same program bare over loopback, in one run.
 
-Run: `.venv/bin/python bench/gate.py [--rounds N] [--megabytes N] [--connections N]`.
+Run: `.venv/bin/python -m bench.gate [--rounds N] [--megabytes N] [--connections N]`.
 
-The gate is a process of its own with its line to a session here, as in a real one. Client, gate and server
-share the processors, so on two of them a relay cannot be as fast as what it relays; rounds are interleaved
-and the median of their ratios counts.
+Three ways to one server: bare through 127.0.0.1; from a pen by a program that knows no proxy, whose connects
+are carried; and from a pen through the proxy, by CONNECT. They take turns, and the median of the rounds'
+ratios counts. Names and addresses are this machine's own, so it needs namespaces; `tests/session/abroad.py`
+makes them.
+
+Client, gate and server share the processors: on two of them, and on a busy machine, a relay cannot be as fast
+as what it relays, since each byte is copied four times instead of twice.
 """
 
 import argparse
+import atexit
+import json
 import os
+import shutil
 import signal
 import socket
-import statistics
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
 from time import perf_counter, sleep
+from typing import NamedTuple
 
-from pinfold.model.carrying import PROXY, Wish
-from pinfold.model.decision import Verdict
-from pinfold.network.line import Line
-from pinfold.network.ruling import Ruling
+import pinfold
+from pinfold.model.carrying import GATE, PROXY_PORT
 
 AIMS = {"throughput": 0.7, "latency": 1.0}
 AT_ONCE = 1000
 PIECE = 1 << 18
-ALLOWED = Ruling(Verdict.ALLOW, "it is on the list", "localhost")
+MOST_GROWTH = 4096
+"""Kilobytes that the gate may grow by over all the connections."""
+CLIENT = """
+import json, resource, socket, sys, time
+what, way, host, port, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+clock = time.perf_counter
+
+def connect():
+    if way != "proxy":
+        sock = socket.create_connection((host, port))
+    else:
+        sock = socket.create_connection(("@GATE@", @PROXY_PORT@))
+        sock.sendall(b"CONNECT %s:%d HTTP/1.1\\r\\nHost: %s:%d\\r\\n\\r\\n" % ((host.encode(), port) * 2))
+        assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+def ask(sock, size=0): sock.sendall(b"\\0" + size.to_bytes(8, "big") + b"x" * (not size))
+
+def heard(sock):
+    assert sock.recv(1) == b"x"
+
+def ping():
+    start = clock()
+    with connect() as sock:
+        ask(sock)
+        heard(sock)
+    return clock() - start
+
+def pings():
+    times = sorted(ping() for _ in range(count))
+    return [times[len(times) // 2] * 1e3, times[len(times) * 95 // 100] * 1e3]
+
+def transfer():
+    got, buffer = 0, bytearray(1 << 18)
+    with connect() as sock:
+        start = clock()
+        ask(sock, count)
+        while received := sock.recv_into(buffer): got += received
+    assert got == count
+    return clock() - start
+
+def at_once():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    start = clock()
+    socks = [connect() for _ in range(count)]
+    for sock in socks: ask(sock)
+    for sock in socks: heard(sock)
+    return clock() - start
+
+print(json.dumps({"pings": pings, "transfer": transfer, "at_once": at_once}[what]()))
+""".replace("@GATE@", GATE).replace("@PROXY_PORT@", str(PROXY_PORT))
 
 
 def serve(listener: socket.socket) -> None:
-    """Each client says how many bytes it wants, or `p` for an echo of whatever follows."""
+    """Each client says how many bytes it wants, or none for an echo of whatever follows."""
 
     def talk(sock: socket.socket) -> None:
         with sock:
@@ -47,10 +106,6 @@ def serve(listener: socket.socket) -> None:
     while True:
         sock, _ = listener.accept()
         threading.Thread(target=talk, args=(sock,), daemon=True).start()
-
-
-def wish(count: int) -> bytes:
-    return b"\0" + count.to_bytes(8, "big")
 
 
 @contextmanager
@@ -70,136 +125,122 @@ def origin(host: str = "127.0.0.1") -> Iterator[int]:
         listener.close()
 
 
-@contextmanager
-def gate() -> Iterator[tuple[int, int]]:
-    """The proxy's port and the gate's pid."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    arguments = [sys.executable, "-m", "pinfold.network", str(theirs.fileno())]
-    process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()])
-    theirs.close()
-    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    line = Line(ours, lambda *_: ALLOWED, lambda *_: ALLOWED, lambda _: None, lambda: None)
-    line.start()
-    warden, pen = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with pen:
-        line.add("1", pen)
-    threading.Thread(target=hand_over, args=(listener, warden), daemon=True).start()
-    try:
-        yield listener.getsockname()[1], process.pid
-    finally:
-        line.close()
-        process.wait()
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        warden.close()
-        ours.close()
+class Holdings(NamedTuple):
+    """What a process has."""
+
+    descriptors: int
+    threads: int
+    kilobytes: int
 
 
-def hand_over(listener: socket.socket, warden: socket.socket) -> None:
-    """Leads each connection to the proxy, as a pen's warden does."""
-    with suppress(OSError):
-        while True:
-            with listener.accept()[0] as sock:
-                socket.send_fds(warden, [Wish(PROXY, tag=1).encoded()], [sock.fileno()])
-
-
-def direct(port: int, _: int) -> socket.socket:
-    sock = socket.create_connection(("127.0.0.1", port))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
-
-
-def through(port: int, proxy: int) -> socket.socket:
-    sock = direct(proxy, 0)
-    sock.sendall(b"CONNECT localhost:%d HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % (port, port))
-    assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
-    return sock
-
-
-def transfer(sock: socket.socket, count: int) -> float:
-    buffer, got, start = bytearray(PIECE), 0, perf_counter()
-    with sock:
-        sock.sendall(wish(count))
-        while received := sock.recv_into(buffer):
-            got += received
-    assert got == count
-    return perf_counter() - start
-
-
-def ping(way: object, port: int, proxy: int) -> float:
-    start = perf_counter()
-    with way(port, proxy) as sock:  # type: ignore[operator]
-        sock.sendall(wish(0) + b"x")
-        assert sock.recv(1) == b"x"
-    return perf_counter() - start
-
-
-def descriptors_and_memory(pid: int) -> tuple[int, int]:
-    """How many descriptors a process has, and kilobytes."""
+def holdings(pid: int) -> Holdings:
     with open(f"/proc/{pid}/status") as status:
-        memory = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    return len(os.listdir(f"/proc/{pid}/fd")), memory
+        said = dict(line.split(":", 1) for line in status)
+    return Holdings(len(os.listdir(f"/proc/{pid}/fd")), int(said["Threads"]), int(said["VmRSS"].split()[0]))
 
 
-def settled(pid: int) -> tuple[int, int]:
+def settled(pid: int) -> Holdings:
     """The same, once connections that are over have been closed."""
-    last, now = -1, descriptors_and_memory(pid)
-    while now[0] != last:
+    last, now = -1, holdings(pid)
+    while now.descriptors != last:
         sleep(0.5)
-        last, now = now[0], descriptors_and_memory(pid)
+        last, now = now.descriptors, holdings(pid)
     return now
+
+
+class Ways:
+    """The same client on each of the three ways."""
+
+    def __init__(self, session: pinfold.Session, address: str, port: int) -> None:
+        self.session, self.address, self.port = session, address, str(port)
+
+    def bare(self, what: str, count: int) -> list[float]:
+        argv = [sys.executable, "client.py", what, "bare", "127.0.0.1", self.port, str(count)]
+        return _numbers(subprocess.run(argv, check=True, capture_output=True).stdout)
+
+    def carried(self, what: str, count: int) -> list[float]:
+        return self._penned(what, "carried", count)
+
+    def proxied(self, what: str, count: int) -> list[float]:
+        return self._penned(what, "proxy", count)
+
+    def _penned(self, what: str, way: str, count: int) -> list[float]:
+        result = self.session.run(
+            [sys.executable, "client.py", what, way, self.address, self.port, str(count)]
+        )
+        assert result.exit_code == 0, result.stderr
+        return _numbers(result.stdout)
+
+
+def _numbers(text: str | bytes) -> list[float]:
+    found = json.loads(text)
+    return found if isinstance(found, list) else [found]
+
+
+def compare(ways: Ways, options: argparse.Namespace) -> list[str]:
+    """Throughput and the time of a connection; what missed its aim."""
+    missed = []
+    size = options.megabytes << 20
+    penned: dict[str, Callable[[str, int], list[float]]] = {"carried": ways.carried, "proxy": ways.proxied}
+    moved: dict[str, list[tuple[float, float]]] = {name: [] for name in penned}
+    asked: dict[str, list[tuple[float, float]]] = {name: [] for name in penned}
+    for _ in range(options.rounds):
+        for name, way in penned.items():
+            moved[name].append((ways.bare("transfer", size)[0], way("transfer", size)[0]))
+            asked[name].append((ways.bare("pings", options.pings)[0], way("pings", options.pings)[0]))
+    for name, pairs in moved.items():
+        ratio = median(bare / gated for bare, gated in pairs)
+        best = min(bare for bare, _ in pairs) / min(gated for _, gated in pairs)
+        print(f"{name}: {options.megabytes} MB at {ratio:.2f} of bare (best against best {best:.2f})")
+        missed += [f"{name} throughput"] if max(ratio, best) < AIMS["throughput"] else []
+    for name, pairs in asked.items():
+        bare, added = median(bare for bare, _ in pairs), median(gated - bare for bare, gated in pairs)
+        least = min(gated for _, gated in pairs) - min(bare for bare, _ in pairs)
+        print(
+            f"{name}: a connection and a byte back, bare {bare:.2f} ms (p50), added {added:.2f} ms "
+            f"(best against best {least:.2f})"
+        )
+        missed += [f"{name} latency"] if min(added, least) > AIMS["latency"] else []
+    return missed
+
+
+def endure(ways: Ways, pid: int, connections: int) -> list[str]:
+    """Many connections, at once and one after the other; what missed its aim."""
+    print(f"at once: {AT_ONCE} connections, opened and heard in {ways.carried('at_once', AT_ONCE)[0]:.2f} s")
+    before, start = settled(pid), perf_counter()
+    for way in (ways.carried, ways.proxied):
+        way("pings", connections // 2)
+    taken, after = perf_counter() - start, settled(pid)
+    print(f"one after the other: {connections} in {taken:.1f} s; the gate before {before}, after {after}")
+    has_leaked = after[:2] > before[:2] or after.kilobytes - before.kilobytes > MOST_GROWTH
+    return ["leak"] if has_leaked else []
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--megabytes", type=int, default=1024)
+    parser.add_argument("--pings", type=int, default=300)
     parser.add_argument("--connections", type=int, default=10_000)
     options = parser.parse_args()
-    with origin() as port, gate() as (proxy, pid):
-        ping(through, port, proxy)
-        count = options.megabytes << 20
-        pairs = [
-            (transfer(direct(port, 0), count), transfer(through(port, proxy), count))
-            for _ in range(options.rounds)
-        ]
-        ratio = statistics.median(bare / gated for bare, gated in pairs)
-        best = min(bare for bare, _ in pairs) / min(gated for _, gated in pairs)
-        print(f"throughput, {options.megabytes} MB: {ratio:.2f} of direct (best against best {best:.2f})")
+    from tests.session.abroad import ADDRESS, Machine
 
-        times = [(ping(direct, port, 0), ping(through, port, proxy)) for _ in range(300)]
-        bare, gated = (statistics.median(kind) * 1e3 for kind in zip(*times, strict=True))
-        added = gated - bare
-        print(f"a connection and a byte back: direct {bare:.2f} ms, gate {gated:.2f}, added {added:.2f} ms")
-
-        with ExitStack() as stack:
-            start = perf_counter()
-            socks = [stack.enter_context(through(port, proxy)) for _ in range(AT_ONCE)]
-            for sock in socks:
-                sock.sendall(wish(0) + b"x")
-            alive = sum(sock.recv(1) == b"x" for sock in socks)
-            print(f"at once: {alive} connections, opened and heard in {perf_counter() - start:.2f} s")
-
-        before = settled(pid)
-        start = perf_counter()
-        for _ in range(options.connections):
-            ping(through, port, proxy)
-        taken = perf_counter() - start
-        after = settled(pid)
-        print(
-            f"one after the other: {options.connections} in {taken:.1f} s; "
-            f"descriptors {before[0]} -> {after[0]}, memory {before[1] >> 10} -> {after[1] >> 10} MB"
-        )
-    missed = [
-        what
-        for what, is_met in (
-            ("throughput", max(ratio, best) >= AIMS["throughput"]),
-            ("latency", added <= AIMS["latency"]),
-            ("concurrent", alive == AT_ONCE),
-            ("leak", after[0] <= before[0] and after[1] - before[1] < 4096),
-        )
-        if not is_met
-    ]
+    place = Path(tempfile.mkdtemp(prefix="pinfold-bench-", dir=Path.home()))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    for name in ("home", "work"):
+        (place / name).mkdir()
+    os.chdir(place / "work")
+    os.environ["HOME"] = str(place / "home")
+    Machine()
+    Path("client.py").write_text(CLIENT)
+    settings = {"network": {"access": "rules", "allow": [ADDRESS]}}
+    with origin("") as port, pinfold.Session([os.getcwd()], settings=settings) as session:
+        ways = Ways(session, ADDRESS, port)
+        session.run(["true"])
+        first, second = ways.carried("pings", 1)[0], ways.carried("pings", 1)[0]
+        print(f"the first connection, which starts the gate: {first:.1f} ms; the second: {second:.1f} ms")
+        gatehouse = session.fences._outside._gatehouse  # type: ignore[attr-defined]
+        missed = compare(ways, options) + endure(ways, gatehouse.pid, options.connections)
     print(f"missed: {', '.join(missed)}" if missed else "every aim is met")
     return bool(missed)
 

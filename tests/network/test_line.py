@@ -170,6 +170,30 @@ def test_who_asks_is_known_to_the_rules() -> None:
     assert asked == ["7.1", "7.1"]
 
 
+def test_what_stands_is_not_asked_for_again(tmp_path: Path) -> None:
+    rules, asked = tmp_path / "rules", []
+    rules.write_text("yes")
+
+    def decide(host: str, _: int | None, __: str) -> Ruling:
+        asked.append(host)
+        return NAMED._replace(files=(str(rules),)) if rules.read_text() == "yes" else NO
+
+    with echo() as port, session(decide) as world:
+
+        def said(number: int) -> tuple[int, int]:
+            """What the program hears, and how often the rules were asked for that."""
+            asked.clear()
+            answer = world.open(number, "127.0.0.1", port)
+            world.say(Wish(DROP, number))
+            return answer.errno, len(asked)
+
+        assert [said(number) for number in range(4)] == [(0, 1), (0, 1), (0, 0), (0, 0)]
+        world.line.forget()
+        assert [said(4), said(5)] == [(0, 1), (0, 0)]
+        rules.write_text("no")
+        assert [said(6), said(7)] == [(ECONNREFUSED, 1), (ECONNREFUSED, 1)]
+
+
 def test_a_way_that_nobody_waits_for_is_dropped() -> None:
     asked, gone = threading.Event(), threading.Event()
 

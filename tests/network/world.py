@@ -164,6 +164,10 @@ async def server(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncIter
     try:
         yield running.sockets[0].getsockname()[1]
     finally:
+        # What asyncio 3.11 accepts in the moment that the server is closed, it never closes.
+        asyncio.get_running_loop().remove_reader(running.sockets[0].fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
         running.close()
 
 

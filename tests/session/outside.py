@@ -199,6 +199,41 @@ def an_address_by_rule(_: Machine) -> None:
         assert result.violations[0].path == f"[2606:4700:4700::1111]:{port}", result.violations
 
 
+def new_rules_count_at_once(_: Machine) -> None:
+    """A host that was reached is not any more, by the same program, once a file or the person says so."""
+    code = """
+        import os, socket, sys, time
+        def reach():
+            try: socket.create_connection((sys.argv[1], int(sys.argv[2]))).close()
+            except OSError: return "no"
+            return "yes"
+        print(*(reach() for _ in range(4)), flush=True)
+        open("ready", "w").close()
+        while not os.path.exists("go"): time.sleep(0.01)
+        print(reach())
+    """
+    written = Path("../home/rules.toml").absolute()
+    rules = f'[network]\naccess = "rules"\nallow = ["{ADDRESS}"]\n'
+    ways: tuple[Callable[[pinfold.Session], object], ...] = (
+        lambda _: written.write_text(f'{rules}deny = ["{ADDRESS}"]\n'),
+        lambda session: session.change({"network": {"deny": [ADDRESS]}}),
+    )
+    for way in ways:
+        written.write_text(rules)
+        with banner("") as port, pinfold.Session([os.getcwd()], settings=str(written)) as session:
+            said: list[str] = []
+            line = python(code, ADDRESS, port)
+            thread = threading.Thread(target=lambda line=line, said=said: said.append(fine(session, line)))
+            thread.start()
+            wait_until(Path("ready").exists)
+            way(session)
+            Path("go").touch()
+            thread.join()
+        assert said == ["yes yes yes yes\nno\n"], said
+        for name in ("ready", "go"):
+            Path(name).unlink()
+
+
 # What does not
 
 
@@ -471,7 +506,8 @@ def is_ended(process: int) -> bool:
 PROBES = {
     probe.__name__: probe
     for probe in (
-        curl, plain_sockets, many_at_once, node, git, an_address_by_rule, no_name_no_packet, without_network,
+        curl, plain_sockets, many_at_once, node, git, an_address_by_rule, new_rules_count_at_once,
+        no_name_no_packet, without_network,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
         a_signal_ends_the_wait,
         gate_death_closes, the_gate_ends_with_its_session,

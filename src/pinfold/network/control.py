@@ -16,7 +16,9 @@ from pinfold.network.lookup import system_look_up
 from pinfold.network.messages import Message
 from pinfold.network.pens import Pen
 from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.standing import Standing
 from pinfold.network.upstream import Upstream
+from pinfold.network.way import pen_of
 
 
 class Control:
@@ -29,6 +31,7 @@ class Control:
         self._number = 0
         self._gate: Gate | None = None
         self._limits = Limits()
+        self._standing = Standing()
         self._pens: list[Pen] = []
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -49,8 +52,19 @@ class Control:
     # What the gate needs
 
     async def decide(self, host: str, port: int | None, tag: str) -> Ruling:
-        asked = {"host": host, "port": port, "tag": tag}
-        return messages.ruling_from(await self._ask({"decide": asked}))
+        known = self.known(host, port, tag)
+        if known:
+            return known
+        asked, when = {"host": host, "port": port, "tag": tag}, self._standing.now()
+        ruling = messages.ruling_from(await self._ask({"decide": asked}))
+        self._standing.keep((pen_of(tag), host, port), ruling, when)
+        return ruling
+
+    def known(self, host: str, port: int | None, tag: str) -> Ruling | None:
+        """A ruling that still stands. First we hear what the session has said by now: it may have changed."""
+        while self._hear():
+            pass
+        return self._standing.find((pen_of(tag), host, port)) if tag else None
 
     async def ask(self, host: str, port: int, tag: str, ruling: Ruling) -> Ruling:
         asked = {"host": host, "port": port, "tag": tag, "ruling": messages.ruling_to(ruling)}
@@ -103,15 +117,19 @@ class Control:
             self._is_full = False
 
     def _read(self) -> None:
+        self._hear()
+
+    def _hear(self) -> bool:
+        """Takes the next message; whether there was one."""
         try:
             message, descriptors = messages.receive(self._sock)
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError:
             message, descriptors = None, []
         if message is None:
             self._end()
-            return
+            return False
         sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
         if "ruling" in message:
             answer = self._answers.get(message.get("number", 0))
@@ -128,6 +146,9 @@ class Control:
             self._begin(message["start"])
         elif "face" in message:
             self._add(message["face"], *sockets)
+        elif "forget" in message:
+            self._standing.forget()
+        return True
 
     def _end(self) -> None:
         if not self.ended.done():
@@ -141,7 +162,7 @@ class Control:
         upstream = Upstream(**start["upstream"]) if start.get("upstream") else None
         self._gate = Gate(
             self.decide, self.ask, self.record, system_look_up(local),
-            limits=self._limits, upstream=upstream, local=local,
+            limits=self._limits, upstream=upstream, local=local, known=self.known,
         )  # fmt: skip
 
     def _add(self, face: str, sock: socket.socket) -> None:
@@ -152,4 +173,5 @@ class Control:
         elif face.startswith(messages.PUBLISHED):
             self._gate.serve_published(sock, int(face.removeprefix(messages.PUBLISHED)), self.reach)
         else:
+            self._standing.forget()
             self._pens.append(Pen(self._gate, sock, face, self._limits))

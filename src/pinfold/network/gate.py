@@ -21,12 +21,14 @@ from pinfold.network.forward import Exchange
 from pinfold.network.http_layer import ESTABLISHED, Close, HttpLayer, Open, ToClient
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
+from pinfold.network.passage import Passage
 from pinfold.network.published import Reach, lead_in
 from pinfold.network.questions import Questions
 from pinfold.network.readable import wait_gone
 from pinfold.network.refusal import Malformed, Refusal, Why
+from pinfold.network.relay import Pump
 from pinfold.network.resolver import Resolver
-from pinfold.network.ruling import Ask, Decide, Record, Ruling
+from pinfold.network.ruling import Ask, Decide, Known, Record, Ruling
 from pinfold.network.stand_ins import StandIns, is_stand_in
 from pinfold.network.tunnel import pass_bytes
 from pinfold.network.upstream import Upstream
@@ -38,8 +40,10 @@ _REST = 0.1
 """Seconds without accepting when there are no descriptors left."""
 _FAREWELL = 2.0
 _LONGEST_FAREWELL = 1 << 20
+CLOSED = "the gate was closed"
 
-Handler = Callable[[Way], Awaitable[None]]
+Handler = Callable[[Way], Awaitable[bool | None]]
+"""Does what there is to do about a way; True if it goes on by itself, and is not over."""
 
 
 class Gate:
@@ -54,13 +58,15 @@ class Gate:
         upstream: Upstream | None = None,
         local: Mapping[str, tuple[str, ...]] | None = None,
         is_own: Callable[[str], bool] = is_own_address,
+        known: Known = lambda *_: None,
     ) -> None:
-        self._record, self._limits = record, limits
+        self._record, self._limits, self._known = record, limits, known
         self._questions = Questions(decide, ask, limits)
         self._dialer = Dialer(self._questions.decide, look_up, is_own, limits, upstream)
         self.stand_ins = StandIns()
         self.resolver = Resolver(self._questions.decide, record, self.stand_ins, local or {})
         self._busy: set[asyncio.Task[None]] = set()
+        self._passing: set[Passage] = set()
         self._listeners: set[socket.socket] = set()
         self._held = 0
         """Ways that are opened, or being opened, and not joined."""
@@ -89,7 +95,7 @@ class Gate:
         `host` is what the program connects to: an address, which may stand for a name.
         """
         way = Way("carried")
-        if len(self._busy) + self._held >= self._limits.connections:
+        if self._is_full:
             way.host, way.port, way.tag = host, port, readable_tag(tag)
             way.refusal = Refusal(Why.BUSY, f"the gate has {self._limits.connections} connections already")
         else:
@@ -104,6 +110,21 @@ class Gate:
             self._finish(way)
         return way
 
+    def open_at_once(self, host: str, port: int, tag: str) -> Way | None:
+        """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
+        if self._is_full:
+            return None
+        try:
+            name = self._meant(canonical(host))
+        except ValueError:
+            return None
+        way = Way("carried")
+        way.host, way.port, way.tag = name, port, readable_tag(tag)
+        if not self._has_found(way):
+            return None
+        self._held += 1
+        return way
+
     def take(self, client: socket.socket, tag: str) -> None:
         """A connection to the proxy, and whose it is."""
         way = Way("http", client)
@@ -116,7 +137,10 @@ class Gate:
         way.client = client
         client.setblocking(False)
         set_option(client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._start(way, self._joined)
+        if way.early:
+            self._start(way, self._joined)
+        else:
+            self._pass(way, b"")
 
     def drop(self, way: Way) -> None:
         """The program never came."""
@@ -133,7 +157,10 @@ class Gate:
         self._listeners.clear()
         for task in list(self._busy):
             task.cancel()
+        for passage in list(self._passing):
+            passage.break_off(CLOSED)
         await asyncio.gather(*self._busy, return_exceptions=True)
+        await asyncio.sleep(0)  # whatever of this has called back has its turn
 
     # What every connection goes through
 
@@ -164,11 +191,15 @@ class Gate:
         way.client.setblocking(False)
         set_option(way.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         set_option(way.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if len(self._busy) + self._held >= self._limits.connections:
+        if self._is_full:
             way.reset()
             way.close()
         else:
             self._start(way, handler)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._busy) + len(self._passing) + self._held >= self._limits.connections
 
     def _start(self, way: Way, handler: Handler) -> None:
         task = asyncio.get_running_loop().create_task(self._run(way, handler))
@@ -176,15 +207,31 @@ class Gate:
         task.add_done_callback(self._busy.discard)
 
     async def _run(self, way: Way, handler: Handler) -> None:
+        goes_on = None
         try:
-            await handler(way)
+            goes_on = await handler(way)
         except (OSError, Malformed) as error:
             way.ended = f"it broke off: {error}"
         except asyncio.CancelledError:
-            way.ended = "the gate was closed"
+            way.ended = CLOSED
             way.reset()
         finally:
-            self._finish(way)
+            if not goes_on:
+                self._finish(way)
+
+    def _pass(self, way: Way, first: bytes) -> None:
+        """Lets bytes pass from now on; `first` is what the client sent already."""
+        passage = Passage(way, self._limits, self._passed, self._hand_over)
+        self._passing.add(passage)
+        passage.start(first)
+
+    def _passed(self, passage: Passage) -> None:
+        self._passing.discard(passage)
+        self._finish(passage.way)
+
+    def _hand_over(self, passage: Passage, first: bytes, down: Pump) -> None:
+        self._passing.discard(passage)
+        self._start(passage.way, lambda way: pass_bytes(way, first, self._limits, down))
 
     def _finish(self, way: Way) -> None:
         way.close()
@@ -206,6 +253,8 @@ class Gate:
         if not 0 < port < 65536:
             way.refusal = Refusal(Why.MALFORMED, f"{port} is no port")
             return
+        if self._has_found(way):
+            return
         way.ruling = await self._settle(way)
         if way.ruling.verdict is not Verdict.ALLOW:
             message = way.ruling.message or f"{way.host}:{port} may not be reached"
@@ -215,7 +264,17 @@ class Gate:
         if isinstance(dialled, Refusal):
             way.refusal = dialled
             return
-        way.server, way.address, way.early = dialled
+        way.server, way.address, way.early, _ = dialled
+
+    def _has_found(self, way: Way) -> bool:
+        """Dials what is known to be allowed and answers at once; whether it was that."""
+        ruling = self._known(way.host, way.port, way.tag)
+        dialled = self._dialer.dial_at_once(way.host, way.port, ruling) if ruling else None
+        if ruling is None or dialled is None:
+            return False
+        way.ruling = ruling
+        way.server, way.address, way.early, _ = dialled
+        return True
 
     def _meant(self, host: str) -> str:
         if not is_stand_in(host):
@@ -245,15 +304,14 @@ class Gate:
 
     # The faces' own ways to say yes and no
 
-    async def _proxy(self, way: Way) -> None:
+    async def _proxy(self, way: Way) -> bool:
         async with asyncio.timeout(self._limits.greeting):
             data = await self._receive(way)
         if not data:
-            return
+            return False
         if data[0] in (socks.VERSION_4, socks.VERSION_5):
-            await self._socks(way, data)
-        else:
-            await self._http(way, data)
+            return await self._socks(way, data)
+        return await self._http(way, data)
 
     async def _receive(self, way: Way) -> bytes:
         return await asyncio.get_running_loop().sock_recv(way.client, _PIECE)
@@ -261,7 +319,7 @@ class Gate:
     async def _send(self, way: Way, data: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(way.client, data)
 
-    async def _http(self, way: Way, data: bytes) -> None:
+    async def _http(self, way: Way, data: bytes) -> bool:
         layer = HttpLayer()
         wanted: Open | None = None
         async with asyncio.timeout(self._limits.greeting):
@@ -272,7 +330,7 @@ class Gate:
                     elif isinstance(command, ToClient):
                         await self._say_last(way, command.data)
                     elif isinstance(command, Close):
-                        return
+                        return False
                 data = await self._receive(way) if wanted is None else b""
         way.face = "connect" if wanted.is_tunnel else "http"
         await self._find(way, wanted.target.host, wanted.target.port, wanted.tag)
@@ -283,41 +341,49 @@ class Gate:
                     await self._say_last(way, command.data)
         elif wanted.is_tunnel:
             await self._send(way, ESTABLISHED)
-            await pass_bytes(way, wanted.rest, self._limits)
+            return await self._tunnel(way, wanted.rest)
         else:
             await Exchange(way, layer).run(layer.opened(), self._limits)
+        return False
 
-    async def _socks(self, way: Way, data: bytes) -> None:
+    async def _socks(self, way: Way, data: bytes) -> bool:
         way.face = "socks"
         greeting = socks.SocksGreeting()
         asked: socks.Asked | None = None
         async with asyncio.timeout(self._limits.greeting):
             while asked is None:
                 if not data:
-                    return
+                    return False
                 for event in greeting.feed(data):
                     if isinstance(event, socks.Asked):
                         asked = event
                     else:
                         await self._send(way, event.data)
                     if isinstance(event, socks.Ended):
-                        return
+                        return False
                 data = await self._receive(way) if asked is None else b""
         await self._find(way, asked.host, asked.port, asked.tag)
         if way.refusal is not None:
             self._tell(way)
             await self._say_last(way, greeting.refused(way.refusal.why))
-            return
+            return False
         await self._send(way, greeting.granted())
-        await pass_bytes(way, greeting.rest, self._limits)
+        return await self._tunnel(way, greeting.rest)
 
-    async def _accepted(self, way: Way) -> None:
+    async def _tunnel(self, way: Way, first: bytes) -> bool:
+        if way.early:
+            await pass_bytes(way, first, self._limits)
+            return False
+        self._pass(way, first)
+        return True
+
+    async def _accepted(self, way: Way) -> bool:
         host, port = way.client.getsockname()[:2]
         await self._find(way, host, port, "")
         if way.refusal is not None:
             way.reset()
-            return
-        await pass_bytes(way, b"", self._limits)
+            return False
+        return await self._tunnel(way, b"")
 
     async def _joined(self, way: Way) -> None:
         await pass_bytes(way, b"", self._limits)

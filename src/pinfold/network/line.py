@@ -56,6 +56,10 @@ class Line:
         """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
         self._send({"face": face}, [sock])
 
+    def forget(self) -> None:
+        """What the rules say has changed. Whoever connects after this is decided about anew."""
+        self._send({"forget": True})
+
     def close(self) -> None:
         """Ends the gate; what it still has to say is heard."""
         with suppress(OSError):  # it is gone already

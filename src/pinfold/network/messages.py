@@ -7,6 +7,7 @@ end of the other side reads as an empty message.
 |---|---|---|
 | session | `start`: limits, upstream | none |
 | session | `face`: `resolver`, `publish:PORT` or a pen's name, and its socket | none |
+| session | `forget`: rulings that were to stand stand no more | none |
 | gate | `decide`: host, port, tag | `ruling` |
 | gate | `ask`: host, port, tag, ruling | `ruling`, later |
 | gate | `withdraw`: the number of a question that nobody waits for any more | none |
@@ -29,9 +30,11 @@ RESOLVER, PUBLISHED = "resolver", "publish:"
 
 Message = dict[str, Any]
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 
 def encode(message: Message) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode()
+    return _encode(message).encode()
 
 
 def receive(sock: socket.socket) -> tuple[Message | None, list[int]]:
@@ -60,6 +63,7 @@ def ruling_from(message: Message) -> Ruling:
         str(message.get("message", "")),
         str(message.get("rule", "")),
         message.get("unnamed_tls") is True,
+        tuple(message.get("files", ())),
     )
 
 

@@ -42,7 +42,11 @@ class Pen:
 
     def _handle(self, wish: Wish, descriptors: list[int]) -> None:
         if wish.kind == OPEN:
-            self._opening[wish.number] = self._loop.create_task(self._open(wish))
+            way = self._gate.open_at_once(wish.host, wish.port, self._tag(wish))
+            if way:
+                self._answer(wish, way)
+            else:
+                self._opening[wish.number] = self._loop.create_task(self._open(wish))
         elif wish.kind == JOIN and descriptors and wish.number in self._opened:
             self._gate.join(self._opened.pop(wish.number), socket.socket(fileno=descriptors.pop()))
         elif wish.kind == DROP:
@@ -60,6 +64,9 @@ class Pen:
             way = await self._gate.open(wish.host, wish.port, self._tag(wish))
         finally:
             self._opening.pop(wish.number, None)
+        self._answer(wish, way)
+
+    def _answer(self, wish: Wish, way: Way) -> None:
         if way.refusal:
             no = way.refusal
             self._send(Answer(wish.number, no.why.errno, way.host, no.rule, no.message))

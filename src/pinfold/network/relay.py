@@ -9,9 +9,10 @@ does not take is kept, and while much is kept, reads are small: so memory is bou
 
 import asyncio
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-FAST, SLOW = 1 << 20, 1 << 14
+FAST, LOOKED_AT, SLOW = 1 << 20, 1 << 16, 1 << 14
 MOST_KEPT = 64 << 20
 _BUFFER = bytearray(FAST)
 _VIEW = memoryview(_BUFFER)
@@ -30,21 +31,27 @@ class Pump:
         self._keeps = 0
         self._is_started = False
         self.moved = 0
-        self.done: asyncio.Future[bool] = self._loop.create_future()
-        """True when the source came to its end, False when it broke off."""
+        self.inspect: Callable[[bytes], bool] | None = None
+        """Looks at each piece before it goes on; if it says no, it has done with it what there is to do."""
+        self.is_whole: bool | None = None
+        """True when the source came to its end, False when it broke off, None until then."""
+        self.ended: Callable[[], None] | None = None
+        """Called once, when it has ended by itself."""
 
     def start(self) -> None:
-        if not self.done.done():
+        if self.is_whole is None and not self._is_started:
             self._is_started = True
             self._loop.add_reader(self._reads, self._read)
 
     def stop(self) -> None:
         """Ends it here; nothing more is read or written."""
+        self.ended = None
         self._finish(False)
 
     def _read(self) -> None:
         try:
-            count = self._source.recv_into(_BUFFER, FAST if _kept < MOST_KEPT else SLOW)
+            size = FAST if self.inspect is None else LOOKED_AT
+            count = self._source.recv_into(_BUFFER, size if _kept < MOST_KEPT else SLOW)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -53,16 +60,21 @@ class Pump:
         if not count:
             self._end()
             return
-        self.moved += count
-        sent = self._send(_VIEW[:count])
-        if sent < count and not self.done.done():
-            self._keep(bytes(_VIEW[sent:count]))
+        if self.inspect is None or self.inspect(bytes(_VIEW[:count])):
+            self.push(_VIEW[:count])
+
+    def push(self, data: memoryview) -> None:
+        """Sends these bytes as if they had been read. Preconditions: it is started, and keeps nothing."""
+        self.moved += len(data)
+        sent = self._send(data)
+        if sent < len(data) and self.is_whole is None:
+            self._keep(bytes(data[sent:]))
             self._loop.remove_reader(self._reads)
             self._loop.add_writer(self._writes, self._write)
 
     def _write(self) -> None:
         self._rest = self._rest[self._send(self._rest) :]
-        if not self._rest and not self.done.done():
+        if not self._rest and self.is_whole is None:
             self._keep(b"")
             self._loop.remove_writer(self._writes)
             self._loop.add_reader(self._reads, self._read)
@@ -95,28 +107,69 @@ class Pump:
         self._finish(False)
 
     def _finish(self, is_whole: bool) -> None:
-        if self.done.done():
+        if self.is_whole is not None:
             return
+        self.is_whole = is_whole
         if self._is_started:
             self._loop.remove_reader(self._reads)
         if self._keeps:
             self._loop.remove_writer(self._writes)
             self._keep(b"")
-        self.done.set_result(is_whole)
+        if self.ended:
+            self.ended()
 
 
-async def run(pumps: list[Pump], idle: float) -> str:
-    """Until both directions ended, one broke off, or nothing moved for a while; a word in that case."""
-    pending = {pump.done for pump in pumps}
-    try:
-        while pending:
-            before = sum(pump.moved for pump in pumps)
-            done, pending = await asyncio.wait(pending, timeout=idle, return_when=asyncio.FIRST_COMPLETED)
-            if not all(future.result() for future in done):
-                return ""
-            if not done and sum(pump.moved for pump in pumps) == before:
-                return f"nothing moved for {idle:g} seconds"
-        return ""
-    finally:
+class Passing:
+    """Both directions, until both ended, one broke off, or nothing moved for a while: a word in that case."""
+
+    def __init__(self, pumps: Sequence[Pump], idle: float, ended: Callable[[str], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pumps, self._idle, self._ended = pumps, idle, ended
+        self._before, self._is_over = self._moved, False
+        self._timer = self._loop.call_later(idle, self._look_for_motion)
         for pump in pumps:
+            pump.ended = self._look
+        self._look()
+
+    def stop(self) -> None:
+        """Ends it here, without a word."""
+        self.let_go()
+        for pump in self._pumps:
             pump.stop()
+
+    def let_go(self) -> None:
+        """The pumps go on as they are, and are somebody else's."""
+        self._is_over = True
+        self._timer.cancel()
+        for pump in self._pumps:
+            pump.ended = None
+
+    @property
+    def _moved(self) -> int:
+        return sum(pump.moved for pump in self._pumps)
+
+    def _look(self) -> None:
+        ends = [pump.is_whole for pump in self._pumps]
+        if not self._is_over and (False in ends or None not in ends):
+            self._end("")
+
+    def _look_for_motion(self) -> None:
+        if self._before == self._moved:
+            self._end(f"nothing moved for {self._idle:g} seconds")
+        else:
+            self._before = self._moved
+            self._timer = self._loop.call_later(self._idle, self._look_for_motion)
+
+    def _end(self, word: str) -> None:
+        self.stop()
+        self._ended(word)
+
+
+async def run(pumps: Sequence[Pump], idle: float) -> str:
+    """The same, to be waited for."""
+    over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    passing = Passing(pumps, idle, over.set_result)
+    try:
+        return await over
+    finally:
+        passing.stop()

@@ -18,6 +18,9 @@ class Ruling(NamedTuple):
     setting or a default decided."""
     unnamed_tls: bool = False
     """TLS that hides its server name, or has none, may pass to this host."""
+    files: tuple[str, ...] = ()
+    """What it was made by: as long as these files are as they were when it was asked for, it stands for the
+    whole pen. Without any it is for this once."""
 
 
 NO = Verdict.DENY
@@ -26,6 +29,9 @@ Decide = Callable[[str, int | None, str], Awaitable[Ruling]]
 """For a canonical host, a port and who asks (a tag). Without a port: whether there is any port at all for
 which the answer could be other than no. An address is a host too: whatever a name leads to is decided about
 as well."""
+
+Known = Callable[[str, int, str], Ruling | None]
+"""The same at once, if it is known to be yes; None if it has to be asked for."""
 
 Ask = Callable[[str, int, str, Ruling], Awaitable[Ruling]]
 """Asks a person about host, port, for the command with this tag; the ruling is what `decide` said. ALLOW or

@@ -38,11 +38,12 @@ def disagreement(hello: ClientHello, host: str, may_be_unnamed: bool) -> str:
     return "" if is_same(name, host) else f"the TLS hello names {name}, and the connection is to {host}"
 
 
-async def pass_bytes(way: Way, first: bytes, limits: Limits) -> None:
-    """Preconditions: both sockets are there. `first` is what the client sent already."""
+async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None = None) -> None:
+    """Preconditions: both sockets are there. `first` is what the client sent already; `down` moves the
+    server's bytes, if somebody began with it."""
     client, server = way.client, way.server
     loop = asyncio.get_running_loop()
-    down, up = Pump(server, client), Pump(client, server)
+    down, up = down or Pump(server, client), Pump(client, server)
     if way.early:
         await loop.sock_sendall(client, way.early)
     down.start()
@@ -80,7 +81,7 @@ async def _inspect(
             held += await _hello(way, held, limits)
             return protocol, held
         if protocol is Protocol.HTTP and (has_passed or down.moved):
-            way.refusal = _no(f"a request to {way.host} came in pieces, so it could not be checked")
+            way.refusal = in_pieces(way)
         elif protocol is Protocol.HTTP and held.lstrip().upper().startswith(b"PRI "):
             way.refusal = _no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1")
         if protocol is not None:
@@ -141,10 +142,18 @@ async def _hello(way: Way, held: bytes, limits: Limits) -> bytes:
         said = f"{error}" or "it took too long"
         way.refusal = Refusal(Why.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
         return more
-    said = disagreement(hello, way.host, way.ruling.unnamed_tls)
-    if said:
-        way.refusal = _no(said)
+    way.refusal = judge(hello, way)
     return more
+
+
+def judge(hello: ClientHello, way: Way) -> Refusal | None:
+    """Why TLS may not go this way; None if it may."""
+    said = disagreement(hello, way.host, way.ruling.unnamed_tls)
+    return _no(said) if said else None
+
+
+def in_pieces(way: Way) -> Refusal:
+    return _no(f"a request to {way.host} came in pieces, so it could not be checked")
 
 
 def _no(message: str) -> Refusal:

@@ -73,6 +73,9 @@ class Outside(Protocol):
     def began(self, pen: str, tag: int, request: "Request") -> None:
         """A command begins; what it wants to reach will have its pen and its tag."""
 
+    def change(self) -> None:
+        """The rules have changed: who connects from now on is judged by the new ones."""
+
     def close(self) -> None: ...
 
 

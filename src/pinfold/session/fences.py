@@ -104,6 +104,7 @@ class Fences:
         with self._lock:
             self._roots = roots
             self._lookout.turn_to(Surveyor(roots, self._home))
+            self._outside.change()
             if self._pens is not None:
                 self._pens.change_roots(roots)
 

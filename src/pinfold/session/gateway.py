@@ -130,6 +130,12 @@ class Gateway:
             if len(self._commands) > MOST_COMMANDS:
                 self._commands.popitem(last=False)
 
+    def change(self) -> None:
+        """The session has another judge. Of changed files the gate knows by itself."""
+        with self._lock:
+            if self._line and not self._is_over:
+                self._line.forget()
+
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
         with self._lock:
@@ -216,13 +222,13 @@ class Gateway:
     def _decide(self, host: str, port: int | None, tag: str) -> "Ruling":
         if not tag:
             return self._of_any_pen(host, port)
-        policy = self._pens[tag.partition(".")[0]]
-        decision = self._judge().check_host(host, port, policy)
+        policy, judge = self._pens[tag.partition(".")[0]], self._judge()
+        decision = judge.check_host(host, port, policy)
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
             known = self._desk().known(self._question(host, port, tag, decision))
             return _answered(host, port, ruling, known) if known else ruling
-        return ruling
+        return ruling._replace(files=judge.files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""

@@ -109,6 +109,11 @@ class Judge:
         return self._last_policy[1]
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Every path that settings are read from, or would be if it were there."""
+        return self._live.files
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
         return (*self.settings.notices, *self._live.troubles, *self._ignore_files.notices)

@@ -32,6 +32,7 @@ import time
 from _queue import Empty, SimpleQueue
 from _thread import start_new_thread
 from contextlib import suppress
+from itertools import count
 
 from pinfold.kernel import capabilities
 from pinfold.kernel.sockets import connect
@@ -94,8 +95,10 @@ class Carrying:
         self.asked: SimpleQueue[Carried] = SimpleQueue()
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.started = False
+        self.is_watching = False
+        """Whether the thread looks after those who wait without being told of one more."""
         self.waiting: dict[int, Carried] = {}
-        self.number = 0
+        self.numbers = count(1)
         self.is_gone = False
 
     def connect(self, carried: Carried) -> None:
@@ -103,8 +106,25 @@ class Carrying:
         if not self.started:
             start_new_thread(self._serve, ())
             self.started = True
-        self.asked.put(carried)
-        os.eventfd_write(self.bell, 1)
+        if not self._has_asked(carried):
+            self.asked.put(carried)
+            os.eventfd_write(self.bell, 1)
+
+    def _has_asked(self, carried: Carried) -> bool:
+        """Asks the gate from here, if the thread need not do anything before the answer: waking it takes
+        longer than that. INVARIANT: we do not wait here, and a caller is known to the thread before its
+        question is to the gate."""
+        if carried.to_proxy or not self.is_watching or self.is_gone or len(self.waiting) >= MOST:
+            return False
+        number = next(self.numbers)
+        self.waiting[number] = carried
+        try:
+            self.gate.send(_question(number, carried).encoded(), socket.MSG_DONTWAIT)
+        except OSError:
+            return self.waiting.pop(number, None) is None  # if it is not there, the thread has refused it
+        if not self.is_watching:  # it went to sleep meanwhile, and may not have seen this one
+            os.eventfd_write(self.bell, 1)
+        return True
 
     # The thread
 
@@ -117,7 +137,12 @@ class Carrying:
         self.poll.register(self.bell, select.POLLIN)
         self.poll.register(self.gate, select.POLLIN)
         while True:
-            for descriptor, _ in self.poll.poll(LOOK * 1000 if self.waiting else None):
+            # One look without anybody comes before a long sleep: who has connected will do so again.
+            found = self.poll.poll(LOOK * 1000 if self.is_watching else None)
+            self.is_watching = bool(found)
+            if self.waiting:  # looked at after that was said, see `_has_asked`
+                self.is_watching = True
+            for descriptor, _ in found:
                 if descriptor == self.bell:
                     os.eventfd_read(self.bell)
                     self._take()
@@ -141,10 +166,9 @@ class Carrying:
             return self._lead_to_proxy(carried)
         if len(self.waiting) >= MOST:
             return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
-        self.number += 1
-        wish = Wish(OPEN, self.number, carried.tag, carried.peer.port, carried.host)
-        self.waiting[self.number] = carried
-        return self._send(wish)
+        number = next(self.numbers)
+        self.waiting[number] = carried
+        return self._send(_question(number, carried))
 
     def _lead_to_proxy(self, carried: Carried) -> None:
         error, ours = self._meet(carried)
@@ -241,6 +265,10 @@ class Carrying:
                 return said, None
             ours = _accept(listener, _name(carried.sock.getsockname()))
             return (said, ours) if ours else (errno.ECONNREFUSED, None)
+
+
+def _question(number: int, carried: Carried) -> Wish:
+    return Wish(OPEN, number, carried.tag, carried.peer.port, carried.host)
 
 
 def _accept(listener: socket.socket, caller: tuple[str, int]) -> socket.socket | None:

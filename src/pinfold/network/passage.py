@@ -1,0 +1,95 @@
+"""A way whose bytes pass without a task of its own: nothing about it has to be waited for.
+
+That is what most are: TLS whose hello comes whole, and protocols that name no host. As soon as it is another
+(HTTP, a hello or a line of text that comes in pieces), it is handed over to `tunnel`, with what came so far.
+The INVARIANT is that module's.
+"""
+
+from collections.abc import Callable
+
+from pinfold.network.first_bytes import FirstBytes, Protocol
+from pinfold.network.limits import Limits
+from pinfold.network.refusal import Malformed, Refusal, Why
+from pinfold.network.relay import Passing, Pump
+from pinfold.network.tls_hello import HelloReader
+from pinfold.network.tunnel import in_pieces, judge
+from pinfold.network.way import Way
+
+
+class Passage:
+    """Preconditions: both sockets are there, and nothing of the server's waits for the client."""
+
+    def __init__(
+        self,
+        way: Way,
+        limits: Limits,
+        ended: Callable[["Passage"], None],
+        hand_over: Callable[["Passage", bytes, Pump], None],
+    ) -> None:
+        """Either `ended` is called, once, or `hand_over`: with what the client sent, and what moves the
+        server's bytes."""
+        self.way, self._ended, self._hand_over = way, ended, hand_over
+        self._first, self._has_passed = FirstBytes(), False
+        self._up, self._down = Pump(way.client, way.server), Pump(way.server, way.client)
+        self._up.inspect = self._inspect
+        self._passing = Passing((self._up, self._down), limits.idle, self._end)
+
+    def start(self, first: bytes) -> None:
+        """`first` is what the client sent already."""
+        self._up.start()
+        self._down.start()
+        if first and self._inspect(first):
+            self._up.push(memoryview(first))
+
+    def break_off(self, why: str) -> None:
+        self.way.reset()
+        self._passing.stop()
+        self._end(why)
+
+    def _inspect(self, data: bytes) -> bool:
+        try:
+            may_pass = self._look(data)
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            self._refuse(Refusal(Why.MALFORMED, f"what was sent to {self.way.host} is broken: {error}"))
+            return False
+        if may_pass is None:
+            self._up.stop()
+            self._passing.let_go()
+            self._hand_over(self, data, self._down)
+        return bool(may_pass)
+
+    def _look(self, data: bytes) -> bool | None:
+        """Whether these bytes may go on; None if that takes more than a look."""
+        protocol = self._first.feed(data)
+        if protocol is Protocol.OTHER:
+            self._up.inspect = None
+            return True
+        if protocol is None and not self._first.is_doubtful:
+            self._has_passed = True
+            return True
+        if protocol is Protocol.HTTP and self._has_passed:
+            return self._refuse(in_pieces(self.way))
+        if protocol is not Protocol.TLS:
+            return None
+        try:
+            hello = HelloReader().feed(data)
+        except Malformed:
+            return None
+        if hello is None:
+            return None
+        no = judge(hello, self.way)
+        if no:
+            return self._refuse(no)
+        self._up.inspect = None
+        return True
+
+    def _refuse(self, refusal: Refusal) -> bool:
+        self.way.refusal = refusal
+        self.break_off("")
+        return False
+
+    def _end(self, word: str) -> None:
+        self.way.sent += self._up.moved
+        self.way.received += self._down.moved
+        self.way.ended = word
+        self._ended(self)
