@@ -163,7 +163,17 @@ def _hint(violation: Violation) -> str:
     """What would have let it through."""
     if violation.why.startswith("git writes"):
         return "to allow it, set `filesystem.git_writes`"
+    if violation.operation == "connect":
+        return _hint_about_host(violation)
     return "to allow it, give `--write PATH`" if not violation.rule and violation.grantable else ""
+
+
+def _hint_about_host(violation: Violation) -> str:
+    if violation.path.startswith("/"):
+        return "to allow it, add it to `network.unix_sockets`"
+    if "no network" in violation.why:
+        return "to be asked about hosts, give `--network ask`"
+    return "or give `--allow-domain HOST`" if "to `network.allow`" in violation.why else ""
 
 
 def _is_terminal(descriptor: int) -> bool:

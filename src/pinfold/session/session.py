@@ -316,14 +316,17 @@ class Session:
                 from pinfold.session.fences import Fences
                 from pinfold.session.gateway import Gateway
 
-                gateway = Gateway(
-                    self.id,
-                    lambda: self._judge,
-                    lambda: self.desk,
-                    lambda: self._ledger or self.ledger,
-                    self.environ,
+                self._fences = Fences(
+                    self.roots,
+                    self._judge.home,
+                    lambda: Gateway(
+                        self.id,
+                        lambda: self._judge,
+                        lambda: self.desk,
+                        lambda: self._ledger or self.ledger,
+                        self.environ,
+                    ),
                 )
-                self._fences = Fences(self.roots, self._judge.home, gateway)
             return self._fences
 
     @property
