@@ -163,6 +163,22 @@ def test_prompt_follows_the_policy(tmp_path: Path) -> None:
     assert (off.returncode, off.stdout) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("", "Each is asked of the person."),
+        ('access = "none"', "There is no network;"),
+        ('access = "rules"\nallow = ["a.test"]', "These hosts can be reached: `a.test`. No other can be."),
+        ('access = "all"\ndeny = ["a.test"]', "The network is open, but for `a.test`."),
+        ('allow = ["localhost:5432"]', "On your loopback these ports are the machine's own: `5432`."),
+        ("publish = [3000]", "The person reaches these ports of yours on their own loopback: `3000`."),
+    ],
+)
+def test_prompt_tells_of_the_network(settings: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(f"[network]\n{settings}\n")
+    assert told in pinfold("prompt", "--settings", f"{tmp_path}/settings.toml", home=tmp_path).stdout
+
+
 @pytest.mark.parametrize("verb", ["doctor", "status", "prompt"])
 def test_a_directory_that_is_none_is_bad_input(verb: str, tmp_path: Path) -> None:
     run = pinfold(verb, "--cwd", "/nowhere", home=tmp_path)

@@ -6,11 +6,13 @@ import os
 import pty
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import termios
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,3 +241,42 @@ def test_keys_reach_the_command(person: Person) -> None:
         typed=[(b"ready", b"\x03")],
     )
     assert code == 9 and b"caught" in written
+
+
+def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
+    """And what was refused is told with the option that opens it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        line = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
+        assert person.run("-c", line).returncode == 1
+        opened = person.run("--network", "rules", "--allow-domain", f"localhost:{port}", "-c", line)
+        assert opened.returncode == 0, opened
+    for options, hint in (
+        (("--network", "none"), b"to be asked about hosts, give `--network ask`"),
+        (("--network", "rules", "--allow-domain", "a.test"), b"or give `--allow-domain HOST`"),
+    ):
+        refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")
+        assert refused.returncode == 1 and hint in refused.stderr, refused.stderr
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    serve = f"{person.program[0]} -m http.server --bind 127.0.0.1 {port}"
+    running = subprocess.Popen(
+        [*person.program, "run", "--network", "none", "--publish", str(port), "--", *serve.split()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **person.given,
+    )
+    try:
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
+                    assert page.status == 200
+                    break
+            except OSError:
+                time.sleep(0.05)
+        else:
+            raise AssertionError("the server inside was never reached")
+    finally:
+        running.terminate()
+        running.wait()

@@ -144,6 +144,21 @@ def the_gate_takes_published_ports_with_it(_: Machine) -> None:
         wait_until(lambda: any("gate" in trouble for trouble in session.ledger.troubles))
 
 
+def a_session_that_outlives_its_keeper_has_its_network_again(_: Machine) -> None:
+    code = "import socket, sys; print(socket.create_connection(('a.test', int(sys.argv[1]))).recv(7))"
+    published = free_port()
+    with banner() as port:
+        allow = ["a.test", "127.0.0.0/8"]
+        with opened(access="rules", allow=allow, publish=[published]) as session:
+            assert "WELCOME" in fine(session, python(code, port))
+            keeper = session.fences.fenced().keeping.pid  # type: ignore[attr-defined]
+            os.kill(keeper, signal.SIGKILL)
+            wait_until(lambda: not session.fences._pens or not session.fences._pens.is_alive())
+            assert "WELCOME" in fine(session, python(code, port))
+            with served(session, published):
+                assert heard(published) == b"inside 127.0.0.1"
+
+
 # Out, to this machine's loopback
 
 
@@ -333,7 +348,7 @@ PROBES = {
     for probe in (
         a_published_port_leads_in, a_published_web_server_serves, what_is_not_published_stays_inside,
         a_port_that_is_taken_is_told_and_had_later, publishing_is_asked_for,
-        the_gate_takes_published_ports_with_it,
+        the_gate_takes_published_ports_with_it, a_session_that_outlives_its_keeper_has_its_network_again,
         a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,
         by_the_companys_proxy, the_administrator_closes_the_network, a_user_chooses_by_word,
     )

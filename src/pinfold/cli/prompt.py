@@ -12,17 +12,11 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from msgspec.structs import replace
-
-    from pinfold.model.policy import NetworkRules
-    from pinfold.model.settings import NetworkAccess
     from pinfold.policy.summary import summarize
 
     with session_of(args) as session:
-        # What holds is told, not what is set: there is no gate yet, so there is no network.
-        policy = replace(session.policy, network_access=False, network=NetworkRules(allow=()))
-        network = replace(session.settings.network, access=NetworkAccess.NONE)
-        text = summarize(policy, replace(session.settings, network=network), session.roots)
+        policy = session.policy
+        text = summarize(policy, session.settings, session.roots)
     if args.json:
         from pinfold.policy.convert import to_executor
 

@@ -10,6 +10,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.quoting import quoted
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.visible import visible
+from pinfold.policy.reach import lent_ports
 
 MOST = 12
 """Entries of a list that are named; the policy itself has them all."""
@@ -76,6 +77,8 @@ def _network(policy: SandboxPolicy, settings: Settings) -> Iterator[str]:
         others = f"{asked} is asked of the person." if _asks(settings) else "No other can be."
         never = f" Never: {_listed(denied)}." if denied else ""
         yield f"{passing} {others}{never}"
+    if lent := lent_ports(policy, settings):
+        yield f"On your loopback these ports are the machine's own: {_listed(tuple(map(str, sorted(lent))))}."
     if policy.unix_sockets:
         yield f"Of this machine's unix sockets you may connect to: {_listed(policy.unix_sockets)}."
     else:
@@ -120,9 +123,9 @@ def _limits(policy: SandboxPolicy) -> Iterator[str]:
 def _refusals(settings: Settings) -> Iterator[str]:
     yield (
         'A refusal shows as "Read-only file system", "Permission denied" or "Operation not permitted" for a'
-        ' file, as "Network is unreachable" or "Connection refused" for a host, as "Address family not'
-        ' supported" for a unix socket, and, where something is hidden, as a file that cannot be read or a'
-        " directory that is empty."
+        ' file, as "Network is unreachable", "Connection refused", a name that is not known or a 403 that'
+        ' says why for a host, as "Permission denied" or "Address family not supported" for a unix'
+        " socket, and, where something is hidden, as a file that cannot be read or a directory that is empty."
     )
     yield (
         "Commands fail for many other reasons (a missing file, a wrong argument, a host that is down): look"

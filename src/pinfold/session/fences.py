@@ -7,6 +7,7 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Callable
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
@@ -48,9 +49,17 @@ def _close(backend: Backend, owner: int) -> None:
 class Fences:
     """May be used from any thread."""
 
-    def __init__(self, roots: tuple[str, ...], home: str, outside: Outside, elevation: Elevation) -> None:
+    def __init__(
+        self,
+        roots: tuple[str, ...],
+        home: str,
+        make_outside: Callable[[], Outside],
+        elevation: Elevation,
+    ) -> None:
+        """`make_outside` makes the way out of pens, which ends with them."""
         self._roots = roots
-        self._outside = outside
+        self._make_outside = make_outside
+        self._outside = make_outside()
         self._elevation = elevation
         self._home = home
         self._lookout = self._new_lookout()
@@ -66,6 +75,7 @@ class Fences:
                 # The keeper was killed, and everything of the session with it: what comes next starts anew.
                 self._pens.close()
                 self._pens = None
+                self._outside = self._make_outside()
             if self._pens is None:
                 try:
                     self._pens = _backend().open_session(

@@ -418,8 +418,14 @@ class Session:
                 from pinfold.session.fences import Fences
                 from pinfold.session.gateway import Gateway
 
-                gateway = Gateway(self.id, lambda: self._judge, lambda: self.desk, self._books, self.environ)
-                self._fences = Fences(self.roots, self._judge.home, gateway, self._elevations())
+                self._fences = Fences(
+                    self.roots,
+                    self._judge.home,
+                    lambda: Gateway(
+                        self.id, lambda: self._judge, lambda: self.desk, self._books, self.environ
+                    ),
+                    self._elevations(),
+                )
             return self._fences
 
     def _elevations(self) -> "Elevations":
