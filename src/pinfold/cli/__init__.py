@@ -50,6 +50,8 @@ VERBS = {
     "settings": Verb("settings", "show, validate or describe the settings"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
+    "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
+    "mcp": Verb("mcp", "tools for agents: an MCP server on stdio, all of them behind the fence"),
 }
 
 
