@@ -4,11 +4,14 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pinfold.cli.common import add_common, here
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
+
+if TYPE_CHECKING:
+    from pinfold.service.connection import Service
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -43,11 +46,10 @@ def _is_supported(args: Namespace, overrides: dict[str, object]) -> bool:
             return False
 
 
-def _on_stdio(service: object) -> int:
-    from pinfold.service.connection import Connection, Service
+def _on_stdio(service: "Service") -> int:
+    from pinfold.service.connection import Connection
     from pinfold.service.lines import Lines
 
-    assert isinstance(service, Service)  # noqa: S101
     # Nothing that is started, or printed by accident, may speak on the client's line.
     incoming, outgoing = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -58,12 +60,10 @@ def _on_stdio(service: object) -> int:
     return 0
 
 
-def _on_socket(path: str, service: object) -> int:
+def _on_socket(path: str, service: "Service") -> int:
     from pinfold.cli.common import print_json
-    from pinfold.service.connection import Service
     from pinfold.service.listener import Listener
 
-    assert isinstance(service, Service)  # noqa: S101
     listener = Listener(path, service, os.environ)
     signal.signal(signal.SIGTERM, _leave)
     try:

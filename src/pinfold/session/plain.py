@@ -144,7 +144,7 @@ def file_refusal_as_plain(refused: FileRefused) -> Plain:
         "where": None,
         "message": message,
         "remedy": writable(refused.remedy) or None,
-        "next": ELSEWHERE,
+        "next": writable(refused.remedy) or ELSEWHERE,
         "answer": None,
         "path": path,
     }
