@@ -129,9 +129,11 @@ def by_mcp() -> tuple[str, Told]:
     def opened(approvers: Sequence[Approver]) -> pinfold.Session:
         return pinfold.Session([os.getcwd()], settings=SETTINGS, approvers=approvers)
 
-    async def person(_: Any, params: Any) -> Any:
+    async def answered(_: Any, params: Any) -> types.ElicitResult:
         decision = "once" if params.message.startswith("run:") else "no"
         return types.ElicitResult(action="accept", content={"decision": decision})
+
+    person: Any = answered
 
     async def talk(server: McpServer) -> Told:
         told: Told = []

@@ -43,6 +43,7 @@ class Listener:
         self.path, self.service = os.path.abspath(path), service
         self.token_file = token_file(self.path, environ)
         self._room = BoundedSemaphore(MOST_CLIENTS)
+        self._connections: set[Connection] = set()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._bind()
@@ -94,15 +95,21 @@ class Listener:
             if not self._room.acquire(blocking=False):
                 lines.write(fault_line(None, Fault(BUSY, "busy", f"{MOST_CLIENTS} clients are connected")))
                 return
+            connection = Connection(lines, self.service)
+            self._connections.add(connection)
             try:
-                Connection(lines, self.service).serve()
+                connection.serve()
             finally:
+                self._connections.discard(connection)
                 self._room.release()
 
     def close(self) -> None:
+        """Nobody is let in any more, and every client's sessions end."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        for connection in list(self._connections):
+            connection.close()
         with suppress(OSError):
             if os.stat(self.path).st_ino == self._inode:
                 os.unlink(self.path)
