@@ -28,12 +28,13 @@ MAY_IMPORT = {
     "integrations": {"model", "policy", "approval", "session"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations"},
 }
-# Who may start a process: the shell parser's own, the hook runner, the fence, the attacks on it, and a client
-# of the service, which starts that.
+# Who may start a process: the shell parser's own, the hook runner, the fence, the attacks on it, a client of
+# the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
     "service/client.py",
+    "cli/acp.py",
     "kernel/namespaces.py",
     "kernel/probe.py",
     "sandbox/attacks/inside.py",
