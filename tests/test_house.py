@@ -24,12 +24,17 @@ MAY_IMPORT = {
     "audit": {"model"},
     "files": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
-    "cli": {"model", "shell", "policy", "settings", "approval", "session"},
+    "service": {"model", "policy", "session"},
+    "integrations": {"model", "policy", "approval", "session"},
+    "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations"},
 }
-# Who may start a process: the shell parser's own, the hook runner, the fence, and the attacks on it.
+# Who may start a process: the shell parser's own, the hook runner, the fence, the attacks on it, a client of
+# the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
+    "service/client.py",
+    "cli/acp.py",
     "kernel/namespaces.py",
     "kernel/probe.py",
     "sandbox/attacks/inside.py",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
     from pinfold.model.violation import Violation
+    from pinfold.service.client import Client, ServiceError
     from pinfold.session.asynchronous import AsyncExecution, AsyncSession
     from pinfold.session.execution import Execution
     from pinfold.session.result import Result
@@ -34,6 +35,7 @@ __all__ = [
     "AsyncSession",
     "CallTool",
     "Capability",
+    "Client",
     "ConfinementError",
     "Connect",
     "Decision",
@@ -56,6 +58,7 @@ __all__ = [
     "SandboxPolicy",
     "SandboxUnavailable",
     "SandboxViolation",
+    "ServiceError",
     "Session",
     "Settlement",
     "Stream",
@@ -78,6 +81,7 @@ _HOMES = {
     "model.request": ("CallTool", "Connect", "ReadFile", "RunCommand", "UseBrowser", "WriteFile"),
     "model.violation": ("Violation",),
     "approval.chain": ("Approver",),
+    "service.client": ("Client", "ServiceError"),
     "session.session": ("Session",),
     "session.asynchronous": ("AsyncExecution", "AsyncSession"),
     "session.execution": ("Execution",),

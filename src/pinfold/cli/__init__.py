@@ -52,6 +52,9 @@ VERBS = {
     "approvals": Verb("approvals", "list the answers that are remembered, or take them back"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
+    "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
+    "acp": Verb("acp", "start an agent for an editor that speaks ACP, and fence what it runs and touches"),
+    "mcp": Verb("mcp", "tools for agents: an MCP server on stdio, all of them behind the fence"),
 }
 
 

@@ -54,6 +54,14 @@ def session_of(
     args: Namespace, lists: Mapping[str, Mapping[str, object]] | None = None, **given: Any
 ) -> Session:
     """The session that the arguments describe; `lists` are more values of the command line's layer."""
+    overrides = overrides_of(args, lists)
+    return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides, **given)
+
+
+def overrides_of(
+    args: Namespace, lists: Mapping[str, Mapping[str, object]] | None = None
+) -> dict[str, object]:
+    """The command line's layer, as the arguments have it."""
     chosen: dict[str, dict[str, object]] = {
         "sandbox": {"policy": args.policy},
         "network": {"access": args.network},
@@ -64,7 +72,7 @@ def session_of(
     for section, values in chosen.items():
         if said := {key: value for key, value in values.items() if value}:
             overrides[section] = said
-    return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides, **given)
+    return overrides
 
 
 def request_of(args: Namespace) -> Request:

@@ -17,6 +17,7 @@ Facts (openat2(2), proc(5), open(2)):
 import errno
 import os
 import stat
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -52,6 +53,7 @@ class Ground:
 
     def __init__(self, places: Iterable[str]) -> None:
         self._held: dict[str, int] = {}
+        self._lock = allocate_lock()
         for place in places:
             if place not in self._held:
                 try:
@@ -64,9 +66,10 @@ class Ground:
         return tuple(self._held)
 
     def close(self) -> None:
-        for descriptor in self._held.values():
-            os.close(descriptor)
-        self._held.clear()
+        with self._lock:
+            for descriptor in self._held.values():
+                os.close(descriptor)
+            self._held.clear()
 
     def place(self, path: str, start: str, *, itself: bool = False) -> str:
         """Where a path leads by the names of now, in a held directory; a link at its end may mean itself."""
@@ -80,13 +83,24 @@ class Ground:
         root = self._root_of(place, place)
         *above, name = [""] if place == root else os.path.relpath(place, root).split("/")
         try:
-            directory = self._walk(self._held[root], above, make)
+            directory = self._from(root, above, make)
         except OSError as error:
             raise _refusal(error, place) from None
         try:
             yield Spot(directory, name, place)
         finally:
             os.close(directory)
+
+    def _from(self, root: str, parts: list[str], make: bool) -> int:
+        # A descriptor of its own: once another thread has closed ours, its number may mean anything.
+        with self._lock:
+            held = os.dup(self._held[root]) if root in self._held else -1
+        if held < 0:
+            raise OSError(errno.EBADF, "the session is closed")
+        try:
+            return self._walk(held, parts, make)
+        finally:
+            os.close(held)
 
     def _walk(self, root: int, parts: list[str], make: bool) -> int:
         try:

@@ -5,6 +5,7 @@ over a directory is one use, whatever is in it; what is hidden there is passed o
 """
 
 import os
+from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,23 +35,27 @@ class SessionFiles:
         ledger: "Callable[[], Ledger]",
     ) -> None:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
+        self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
-        self._ground = Ground(())
-        self._tools = FileTools(self._ground, self._permit, self._start)
+        self._grounds = [Ground(())]
+        """The last one is in use; another thread may be in the middle of something on those before it."""
+        self._tools = FileTools(self._grounds[0], self._permit, self._start)
 
     def tools(self) -> FileTools:
         """Over the projects of now, and what the policy adds to them."""
         policy = self._judge().policy
         added = (*policy.additional_readwrite_paths, *policy.additional_readonly_paths)
         places = (*self._judge().roots, *added)
-        if places != self._places:
-            self._ground.close()
-            self._places, self._ground = places, Ground(places)
-            self._tools = FileTools(self._ground, self._permit, self._start)
-        return self._tools
+        with self._lock:
+            if places != self._places:
+                self._grounds.append(Ground(places))
+                self._places = places
+                self._tools = FileTools(self._grounds[-1], self._permit, self._start)
+            return self._tools
 
     def close(self) -> None:
-        self._ground.close()
+        for ground in self._grounds:
+            ground.close()
 
     def _start(self) -> str:
         return self._judge().cwd

@@ -138,6 +138,12 @@ class Session:
         """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
         self._rejudge(self.roots, merged(self._overrides, overrides))
 
+    def override(self, section: str, key: str) -> list[object]:
+        """The entries of a list in the command line's layer, to be added to."""
+        values = self._overrides.get(section)
+        found = values.get(key) if isinstance(values, Mapping) else None
+        return list(found) if isinstance(found, list | tuple) else []
+
     def _rejudge(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> None:
         # What cannot be read is told by this, and the old ones stay.
         judge = self._judge_of(roots, overrides)

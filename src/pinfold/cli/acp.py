@@ -1,0 +1,90 @@
+"""`pinfold acp -- AGENT ARG...`: starts an agent for an editor that speaks ACP, and stands between them."""
+
+import os
+import subprocess
+import sys
+import threading
+from argparse import REMAINDER, ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pinfold.cli.common import add_common
+from pinfold.cli.requests import add_choices, overrides_of
+from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.session import Session
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
+    from pinfold.integrations.acp import Proxy
+    from pinfold.service.lines import Lines
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.usage = "pinfold acp [OPTION...] -- AGENT [ARG...]"
+    parser.add_argument("words", nargs=REMAINDER, metavar="AGENT ARG...", help="the agent, and its arguments")
+    add_choices(parser)
+    add_common(parser)
+
+
+def run(args: Namespace) -> int:
+    from pinfold.integrations.acp import Proxy
+    from pinfold.service.lines import Lines
+
+    words = args.words[1:] if args.words[:1] == ["--"] else args.words
+    if not words:
+        raise PolicyError("give the agent to start, after --")
+    editor = Lines(os.dup(0), os.dup(1))
+    with open(os.devnull) as null:
+        os.dup2(null.fileno(), 0)
+    os.dup2(2, 1)
+    try:
+        started = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=args.cwd)
+    except OSError as error:
+        raise PinfoldError(f"{words[0]}: {error.strerror}") from None
+    assert started.stdin and started.stdout  # noqa: S101
+    agent = Lines(started.stdout.fileno(), started.stdin.fileno())
+
+    def opened(directory: str, person: "Approver") -> Session:
+        overrides = overrides_of(args)
+        return Session([directory], settings=args.settings, overrides=overrides, approvers=[person])
+
+    proxy = Proxy(opened, lambda message: _send(editor, message), lambda message: _send(agent, message))
+    reader = threading.Thread(target=_carry, args=(agent, proxy), daemon=True)
+    reader.start()
+    try:
+        for line in editor:
+            if line.strip():
+                _take(line, proxy.from_editor, editor)
+    finally:
+        proxy.close()
+        started.terminate()
+        started.wait()
+    return 0
+
+
+def _carry(agent: "Lines", proxy: "Proxy") -> None:
+    try:
+        for line in agent:
+            if line.strip():
+                _take(line, proxy.from_agent, None)
+    finally:
+        # Without its agent there is nothing to stand between: the editor sees the end.
+        proxy.close()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _take(line: bytes, take: Any, editor: "Lines | None") -> None:
+    try:
+        message = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if editor is not None:
+            _send(editor, {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "not JSON"}})
+        return
+    if isinstance(message, dict):
+        take(message)
+
+
+def _send(lines: "Lines", message: dict[str, Any]) -> None:
+    lines.write(msgspec.json.encode(message) + b"\n")

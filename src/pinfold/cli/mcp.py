@@ -1,0 +1,67 @@
+"""`pinfold mcp`: tools for agents that speak MCP, on stdio, all of them behind the fence."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import add_common, here
+from pinfold.cli.requests import add_choices, overrides_of
+from pinfold.model.errors import PinfoldError
+from pinfold.model.permission import PermissionNeeded
+from pinfold.session import Session
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("projects", nargs="*", metavar="PROJECT", help="directories to work in; else --cwd's")
+    parser.add_argument(
+        "--terminal",
+        action="store_true",
+        help="ask on this terminal where the client cannot ask; otherwise that is a no",
+    )
+    add_choices(parser)
+    add_common(parser)
+
+
+def run(args: Namespace) -> int:
+    try:
+        import anyio
+
+        from pinfold.integrations.mcp import McpServer
+    except ImportError as error:
+        raise PinfoldError(f'the MCP SDK is missing: pip install "pinfold[mcp]" ({error})') from None
+
+    def opened(approvers: "Sequence[Approver]") -> Session:
+        return Session(
+            [os.path.abspath(project) for project in args.projects],
+            settings=args.settings,
+            cwd=args.cwd or (None if args.projects else here()),
+            overrides=overrides_of(args),
+            approvers=approvers,
+        )
+
+    server = McpServer(opened, _others(args.terminal))
+    with server.session:
+        anyio.run(server.serve)
+    return 0
+
+
+def _others(terminal: bool) -> "list[Approver]":
+    if not terminal:
+        return []
+    from pinfold.approval.terminal import TerminalApprover
+
+    return [TerminalApprover(_tell)]
+
+
+def _tell(question: PermissionNeeded) -> list[str]:
+    from pinfold.cli.explain import told
+    from pinfold.model.request import RunCommand
+    from pinfold.model.visible import visible
+
+    said = [f"  the agent says: {visible(question.description)}"] if question.description else []
+    return ["", *told(RunCommand(question.command), question.decision, colours=sys.stderr.isatty()), *said]

@@ -1,0 +1,81 @@
+"""`pinfold serve`: sessions for other programs, by JSON-RPC on stdio or a unix socket."""
+
+import os
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, NoReturn
+
+from pinfold.cli.common import add_common, here
+from pinfold.cli.requests import add_choices, overrides_of
+from pinfold.model.errors import PinfoldError
+
+if TYPE_CHECKING:
+    from pinfold.service.connection import Service
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--socket", metavar="PATH", help="listen there, instead of talking on stdio")
+    add_choices(parser)
+    add_common(parser)
+
+
+def run(args: Namespace) -> int:
+    from pinfold.service.connection import Service
+
+    overrides = overrides_of(args)
+    service = Service(
+        settings=args.settings,
+        cwd=args.cwd or here(),
+        overrides=overrides,
+        environ=os.environ,
+        sandbox_supported=_is_supported(args, overrides),
+    )
+    return _on_socket(args.socket, service) if args.socket else _on_stdio(service)
+
+
+def _is_supported(args: Namespace, overrides: dict[str, object]) -> bool:
+    # Asked now, while there is one thread: what the machine can do is found out by trying.
+    from pinfold.session import Session
+    from pinfold.session.doctor import enforcement_of
+
+    with Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides) as session:
+        try:
+            return enforcement_of(session).level != "none"
+        except PinfoldError:
+            return False
+
+
+def _on_stdio(service: "Service") -> int:
+    from pinfold.service.connection import Connection
+    from pinfold.service.lines import Lines
+
+    # Nothing that is started, or printed by accident, may speak on the client's line.
+    incoming, outgoing = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGTERM, _leave)
+    Connection(Lines(incoming, outgoing), service).serve()
+    return 0
+
+
+def _on_socket(path: str, service: "Service") -> int:
+    from pinfold.cli.common import print_json
+    from pinfold.service.listener import Listener
+
+    listener = Listener(path, service, os.environ)
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        print_json({"socket": listener.path, "tokenFile": listener.token_file})
+        sys.stdout.flush()
+        listener.serve()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listener.close()
+    return 0
+
+
+def _leave(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,361 @@
+"""ACP, version 1: between an editor and its agent, so that what the agent runs and touches is fenced.
+
+Facts (agentclientprotocol.com, version 1; one JSON-RPC object a line):
+- The agent asks the editor to run things (`terminal/*`) and to read and write files (`fs/*`), and for
+  permission (`session/request_permission`). Version 2 has none of the first two: agents do it themselves.
+- A terminal's output is kept up to `outputByteLimit`; its beginning goes first, whole characters at a time.
+- A tool call may show a terminal by its id (`session/update`).
+
+What this means for us: `terminal/*` and `fs/*` are answered here, by a session for each of the agent's; the
+editor never hears of them, and where it would show a terminal of ours it is given its text. Everything else
+passes through as it is. No other version than 1 is let through. The editor's person answers our questions. An
+agent's own question about a command that is denied is answered with its rejection; no other one is, since we
+cannot know that the agent will run it here. Agents that run things by themselves are not held by this: run
+them with `pinfold run`, or use their hooks.
+
+INVARIANT: the agent cannot answer our questions. It never sees their ids, cannot guess them, and may use none
+that looks like one.
+"""
+
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from pinfold.approval import Approver
+from pinfold.model.decision import Verdict
+from pinfold.model.errors import FileRefused, PinfoldError
+from pinfold.model.events import Output
+from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.visible import visible
+from pinfold.session import Session
+from pinfold.session.execution import Execution
+from pinfold.session.plain import file_refusal_as_plain, refusal_as_plain
+from pinfold.session.requests import as_command, as_request
+
+VERSION = 1
+KEPT = 1 << 20
+"""Bytes of a terminal's output, where the agent sets no limit of its own."""
+PATIENCE = 590.0
+REFUSED, INVALID, FAILED = -32001, -32602, -32002
+OURS = "pinfold-"
+"""How the ids of our own requests begin."""
+
+OPTIONS = {
+    Answer.ONCE: ("Allow once", "allow_once"),
+    Answer.SESSION: ("Allow for this session", "allow_always"),
+    Answer.ALWAYS: ("Always allow", "allow_always"),
+    Answer.RULE: ("Always allow, as a rule", "allow_always"),
+    Answer.NO: ("Reject", "reject_once"),
+}
+Send = Callable[[dict[str, Any]], object]
+
+
+class _Fault(Exception):  # noqa: N818  (an answer to the agent)
+    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code, self.data = code, dict(data or {})
+
+
+class _Terminal:
+    """A command of the agent's: its output is kept from the end, until it is released."""
+
+    def __init__(self, execution: Execution, limit: int) -> None:
+        self._execution = execution
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._kept = bytearray()
+        self.is_truncated = False
+        self.status: dict[str, Any] | None = None
+        self.ended = threading.Event()
+        threading.Thread(target=self._follow, name="pinfold-terminal", daemon=True).start()
+
+    def _follow(self) -> None:
+        status: dict[str, Any] = {"exitCode": None, "signal": None}
+        try:
+            for event in self._execution.events():
+                if isinstance(event, Output):
+                    self._keep(event.data)
+                else:
+                    status = {"exitCode": event.exit_code, "signal": _signal_name(event.signal)}
+            for each in self._execution.violations:
+                self._keep(f"[refused {each.operation} {visible(each.path)}: {visible(each.why)}]\n".encode())
+        finally:
+            self.status = status
+            self.ended.set()
+
+    def _keep(self, data: bytes) -> None:
+        with self._lock:
+            self._kept += data
+            if len(self._kept) > self._limit:
+                self.is_truncated = True
+                del self._kept[: len(self._kept) - self._limit]
+
+    @property
+    def text(self) -> str:
+        with self._lock:
+            kept = bytes(self._kept)
+        if self.is_truncated:  # what is left of a character that was cut goes too
+            while kept and kept[0] & 0xC0 == 0x80:
+                kept = kept[1:]
+        return kept.decode("utf-8", "replace")
+
+    def kill(self) -> None:
+        self._execution.cancel()
+
+
+class Proxy:
+    """`editor` and `agent` send a message to either; `from_editor` and `from_agent` take what came."""
+
+    name = "the person at the editor"
+
+    def __init__(self, open_session: Callable[[str, Approver], Session], editor: Send, agent: Send) -> None:
+        self._open, self._editor, self._agent = open_session, editor, agent
+        self._lock = threading.Lock()
+        self._numbers = count(1)
+        self._sessions: dict[str, Session] = {}
+        self._ids: dict[str, str] = {}
+        """Our session -> the agent's name for it."""
+        self._terminals: dict[tuple[str, str], _Terminal] = {}
+        self._creating: dict[Any, str] = {}
+        """Requests of the editor that make a session, and the directory each is for."""
+        self._initializing: Any = None
+        self._questions: dict[str, tuple[threading.Event, list[Any]]] = {}
+
+    # From the editor
+
+    def from_editor(self, message: dict[str, Any]) -> None:
+        method, params = message.get("method"), message.get("params") or {}
+        if method is None and str(message.get("id", "")).startswith(OURS):
+            self._answered(message)
+            return
+        if method == "initialize":
+            self._initializing = message.get("id")
+            capabilities = {**(params.get("clientCapabilities") or {})}
+            capabilities |= {"terminal": True, "fs": {"readTextFile": True, "writeTextFile": True}}
+            message = {**message, "params": {**params, "clientCapabilities": capabilities}}
+            if params.get("protocolVersion") != VERSION:
+                message["params"]["protocolVersion"] = VERSION
+        elif method == "session/new" and isinstance(message.get("id"), int | str):
+            self._creating[message["id"]] = str(params.get("cwd", ""))
+        elif method in ("session/load", "session/resume"):
+            try:
+                self._begin(str(params.get("sessionId", "")), str(params.get("cwd", "")))
+            except (PinfoldError, _Fault) as error:
+                self._editor(_error(message.get("id"), FAILED, str(error), {"kind": "failed"}))
+                return
+        self._agent(message)
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        with self._lock:
+            waiting = self._questions.pop(message["id"], None)
+        if waiting is not None:
+            waiting[1].append(message.get("result"))
+            waiting[0].set()
+
+    # From the agent
+
+    def from_agent(self, message: dict[str, Any]) -> None:
+        method = message.get("method")
+        if not isinstance(method, str):
+            self._editor(self._result(message))
+        elif str(message.get("id", "")).startswith(OURS):
+            said = f"ids that begin with `{OURS}` are not yours"
+            self._agent(_error(message.get("id"), INVALID, said, {"kind": "invalid"}))
+        elif method.startswith(("terminal/", "fs/")):
+            threading.Thread(target=self._serve, args=(message,), name="pinfold-acp", daemon=True).start()
+        elif method == "session/request_permission" and (option := self._rejection(message)):
+            outcome = {"outcome": {"outcome": "selected", "optionId": option}}
+            self._agent({"jsonrpc": "2.0", "id": message.get("id"), "result": outcome})
+        elif method == "session/update":
+            self._editor(self._shown(message))
+        else:
+            self._editor(message)
+
+    def _result(self, message: dict[str, Any]) -> dict[str, Any]:
+        number, result = message.get("id"), message.get("result")
+        if not isinstance(number, int | str):
+            return message
+        if number == self._initializing and isinstance(result, dict):
+            self._initializing = None
+            if result.get("protocolVersion") != VERSION:
+                said = f"pinfold acp speaks version {VERSION} of ACP, and the agent does not"
+                return _error(number, FAILED, said, {"kind": "failed"})
+        if number in self._creating:
+            directory = self._creating.pop(number)
+            if isinstance(result, dict) and "sessionId" in result:
+                try:
+                    self._begin(str(result["sessionId"]), directory)
+                except PinfoldError as error:
+                    return _error(number, FAILED, str(error), {"kind": "failed"})
+        return message
+
+    def _begin(self, name: str, directory: str) -> None:
+        if name in self._sessions:
+            return
+        session = self._open(directory, self)
+        self._ids[session.id] = name
+        self._sessions[name] = session
+
+    def _serve(self, message: dict[str, Any]) -> None:
+        number = message.get("id")
+        try:
+            result = self._done(message["method"], message.get("params") or {})
+            answer = {"jsonrpc": "2.0", "id": number, "result": result}
+        except _Fault as fault:
+            answer = _error(number, fault.code, str(fault), fault.data)
+        except FileRefused as refused:
+            told = file_refusal_as_plain(refused)
+            answer = _error(number, REFUSED, told["message"], told)
+        except (PinfoldError, ValueError, TypeError, KeyError) as error:
+            answer = _error(number, FAILED, f"{type(error).__name__}: {error}", {"kind": "failed"})
+        if "id" in message:
+            self._agent(msgspec.to_builtins(answer))
+
+    def _done(self, method: str, params: dict[str, Any]) -> Any:
+        session = self._sessions.get(str(params.get("sessionId")))
+        if session is None:
+            raise _Fault(INVALID, "there is no such session", {"kind": "no_session"})
+        if method == "fs/read_text_file":
+            line, limit = params.get("line"), params.get("limit")
+            return {"content": session.files.read(params["path"], first_line=line or 1, lines=limit).text}
+        if method == "fs/write_text_file":
+            session.files.write(params["path"], params["content"])
+            return {}
+        if method == "terminal/create":
+            return {"terminalId": self._created(session, params)}
+        return self._of_terminal(method, params)
+
+    def _created(self, session: Session, params: dict[str, Any]) -> str:
+        words = [params["command"], *(params.get("args") or ())]
+        # Agents send whole lines as the command; with arguments beside it, it is a program.
+        request = as_command(words if len(words) > 1 else words[0], params.get("cwd"))
+        added = {each["name"]: each["value"] for each in params.get("env") or ()}
+        execution = session.start(request, environment={**session.environ, **added} if added else None)
+        if execution.refusal:
+            told = refusal_as_plain(execution.decision, execution.settlement)
+            raise _Fault(REFUSED, f"{told['message']}; {told['next']}", told)
+        limit = params.get("outputByteLimit")
+        name = f"terminal-{next(self._numbers)}"
+        self._terminals[params["sessionId"], name] = _Terminal(execution, KEPT if limit is None else limit)
+        return name
+
+    def _of_terminal(self, method: str, params: dict[str, Any]) -> Any:
+        key = (params["sessionId"], params.get("terminalId"))
+        terminal = self._terminals.get(key)  # type: ignore[arg-type]
+        if terminal is None:
+            raise _Fault(INVALID, "there is no such terminal", {"kind": "no_terminal"})
+        match method:
+            case "terminal/output":
+                told = {"output": terminal.text, "truncated": terminal.is_truncated}
+                return {**told, "exitStatus": terminal.status} if terminal.status else told
+            case "terminal/wait_for_exit":
+                terminal.ended.wait()
+                return terminal.status
+            case "terminal/kill":
+                terminal.kill()
+            case "terminal/release":
+                self._terminals.pop(key, None)  # type: ignore[arg-type]
+                terminal.kill()
+            case _:
+                raise _Fault(-32601, f"there is no method `{method}`")
+        return {}
+
+    # Questions
+
+    def _rejection(self, message: dict[str, Any]) -> str:
+        """The option that rejects, where what the agent asks about is denied anyway."""
+        params = message.get("params") or {}
+        session = self._sessions.get(str(params.get("sessionId")))
+        raw = (params.get("toolCall") or {}).get("rawInput") or {}
+        command = raw.get("command") if isinstance(raw, dict) else None
+        if session is None or not command:
+            return ""
+        with suppress(PinfoldError, TypeError, ValueError):
+            if session.check(as_request(command)).verdict is Verdict.DENY:
+                options = params.get("options") or ()
+                return next((each["optionId"] for each in options if each.get("kind") == "reject_once"), "")
+        return ""
+
+    def __call__(self, question: PermissionNeeded) -> Answer | None:
+        name = self._ids.get(question.session)
+        if name is None:
+            return None
+        number = f"{OURS}{secrets.token_hex(16)}"
+        settled, said = threading.Event(), list[Any]()
+        with self._lock:
+            self._questions[number] = settled, said
+        self._editor(_asked(number, name, question))
+        settled.wait(PATIENCE)
+        with self._lock:
+            self._questions.pop(number, None)
+        outcome = said[0].get("outcome") if said and isinstance(said[0], dict) else None
+        if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
+            return Answer.NO  # cancelled, malformed, late, or something of a version we do not know
+        chosen = outcome.get("optionId")
+        return Answer(chosen) if chosen in tuple(question.choices) else Answer.NO
+
+    def _shown(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Terminals of ours are shown as their text: the editor knows nothing of them."""
+        params = message.get("params") or {}
+        update = params.get("update") or {}
+        content = update.get("content")
+        if not isinstance(content, list):
+            return message
+        told = [self._text_of(params.get("sessionId"), each) for each in content]
+        return {**message, "params": {**params, "update": {**update, "content": told}}}
+
+    def _text_of(self, session: Any, content: Any) -> Any:
+        if not isinstance(content, dict) or content.get("type") != "terminal":
+            return content
+        terminal = self._terminals.get((session, content.get("terminalId", "")))
+        text = terminal.text if terminal else ""
+        return {"type": "content", "content": {"type": "text", "text": text}}
+
+    def close(self) -> None:
+        with self._lock:
+            questions = list(self._questions.values())
+        for settled, _ in questions:
+            settled.set()
+        for session in self._sessions.values():
+            session.close()
+
+
+def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, Any]:
+    reasons = "\n".join(visible(reason.message) for reason in question.decision.reasons)
+    if question.description:
+        reasons += f"\nthe agent says: {visible(question.description)}"
+    what = f"connect to {question.host}:{question.port}, for " if question.host else ""
+    call = {
+        "toolCallId": f"{OURS}{question.request_id}",
+        "title": visible(f"{what}{question.command}"),
+        "kind": "execute",
+        "status": "pending",
+        "rawInput": {"command": visible(question.command), "cwd": visible(question.cwd)},
+        "content": [{"type": "content", "content": {"type": "text", "text": reasons}}],
+    }
+    options = [
+        {"optionId": str(answer), "name": name, "kind": kind}
+        for answer, (name, kind) in OPTIONS.items()
+        if answer in question.choices
+    ]
+    params = {"sessionId": session, "toolCall": call, "options": options}
+    return {"jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": params}
+
+
+def _error(number: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    error = {"code": code, "message": message, "data": dict(data)}
+    return {"jsonrpc": "2.0", "id": number, "error": error}
+
+
+def _signal_name(number: int | None) -> str | None:
+    if number is None:
+        return None
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return str(number)

@@ -1,0 +1,392 @@
+"""The tools that agents are given, whatever protocol carries them: run, read, write, search, explain, ask.
+
+A tool takes a session and its parameters and gives an outcome: text for a model, and the same as an object.
+It decides nothing. A refusal is an outcome too: an error that says which step and rule spoke, and what the
+model may do next. Nothing here knows a protocol.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from pinfold.model.decision import Verdict
+from pinfold.model.errors import FileRefused, PinfoldError
+from pinfold.model.request import RunCommand
+from pinfold.model.violation import Violation
+from pinfold.model.visible import visible
+from pinfold.session import Session
+from pinfold.session.execution import Execution
+from pinfold.session.plain import (
+    file_refusal_as_plain,
+    reason_as_plain,
+    refusal_as_plain,
+    violation_as_plain,
+    writable,
+)
+from pinfold.session.requests import as_command
+from pinfold.session.result import Result
+
+MOST_TEXT = 60_000
+"""Characters of each stream that a model is given: its beginning and its end."""
+MOST_TOLD = 20
+MOST_FOUND = 500
+
+Started = Callable[[Execution], None]
+"""Told of a command once it runs, so that it can be cancelled."""
+
+
+class Outcome(NamedTuple):
+    text: str
+    data: dict[str, Any]
+    is_error: bool = False
+
+
+class Tool(NamedTuple):
+    name: str
+    title: str
+    description: str
+    params: type[Struct]
+    run: Callable[[Session, Any, Started], Outcome]
+    reads_only: bool = False
+    destroys: bool = True
+    is_idempotent: bool = False
+    is_open: bool = False
+    """Whether it may reach beyond this machine."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Of its parameters, as JSON Schema: an object, with what it is made of in `$defs`."""
+        _, parts = msgspec.json.schema_components([self.params], ref_template="#/$defs/{name}")
+        whole: dict[str, Any] = {**parts.pop(self.params.__name__)}
+        whole.pop("title", None)
+        whole.setdefault("required", [])
+        return {**whole, "$defs": parts} if parts else whole
+
+
+class _Params(Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+def _about(text: str) -> Any:
+    return Meta(description=text)
+
+
+class ExecuteCommand(_Params, frozen=True):
+    command: Annotated[str, _about("a shell line, as bash reads it")]
+    description: Annotated[str, _about("what it is for, in a few words; a person may read it")] = ""
+    cwd: Annotated[str | None, _about("where to start; the project if left out")] = None
+    timeout: Annotated[float | None, _about("seconds it may take")] = None
+    sandboxPolicy: Annotated[  # noqa: N815  (as agents know it)
+        dict[str, Any] | None,
+        _about("a policy for this call alone: what it narrows applies, what it would widen is asked for"),
+    ] = None
+    dangerouslyDisableSandbox: Annotated[  # noqa: N815
+        bool, _about("only where the person asked for it in so many words; they are asked again")
+    ] = False
+
+
+class ReadFile(_Params, frozen=True):
+    path: str
+    first_line: Annotated[int, _about("counted from 1")] = 1
+    lines: Annotated[int | None, _about("how many; all if left out")] = None
+
+
+class WriteFile(_Params, frozen=True):
+    path: str
+    text: Annotated[str, _about("the whole of the file")]
+
+
+class Block(_Params, frozen=True):
+    search: Annotated[str, _about("text that is in the file exactly once")]
+    replace: Annotated[str, _about("what stands there afterwards")]
+
+
+class ReplaceInFile(_Params, frozen=True):
+    path: str
+    blocks: Annotated[tuple[Block, ...], _about("all of them are replaced, or none")]
+
+
+class ListFiles(_Params, frozen=True):
+    path: str = "."
+    pattern: Annotated[str, _about("such as `**/*.py`; without one, what is right in the directory")] = ""
+
+
+class SearchFiles(_Params, frozen=True):
+    pattern: Annotated[str, _about("a regular expression of RE2")]
+    path: str = "."
+    only: Annotated[str, _about("which files, such as `**/*.py`")] = "**"
+
+
+class Explain(_Params, frozen=True):
+    command: Annotated[str, _about("a shell line; it is not run")]
+
+
+class RequestPermission(_Params, frozen=True):
+    why: Annotated[str, _about("which restriction stands in the way of which task, in a sentence")]
+    write: Annotated[tuple[str, ...], _about("paths to write")] = ()
+    read: Annotated[tuple[str, ...], _about("paths to read that are hidden")] = ()
+    hosts: Annotated[tuple[str, ...], _about("hosts to reach, such as `pypi.org`")] = ()
+    git_writes: Annotated[bool, _about("commit, checkout, stash and so on")] = False
+    projects: Annotated[tuple[str, ...], _about("other directories to work in, as in this one")] = ()
+
+
+def execute(session: Session, asked: ExecuteCommand, started: Started) -> Outcome:
+    from pinfold.policy.convert import from_json
+
+    request = RunCommand(
+        asked.command,
+        cwd=asked.cwd,
+        description=asked.description,
+        policy=None if asked.sandboxPolicy is None else from_json(asked.sandboxPolicy),
+        disable_sandbox=asked.dangerouslyDisableSandbox,
+    )
+    execution = session.start(as_command(request, timeout=asked.timeout))
+    started(execution)
+    result = execution.wait()
+    if not result.ran:
+        return _refusal(refusal_as_plain(result.decision, result.settlement))
+    return _ran(result, _kept_inside(session, asked, result))
+
+
+def _kept_inside(session: Session, asked: ExecuteCommand, result: Result) -> str:
+    """What a model is to know that wanted out and ran inside."""
+    programs = {command.argv[0] for command in result.decision.commands if command.argv}
+    wanted = asked.dangerouslyDisableSandbox or (session.settings.mcp.cli and programs == {"mcp-cli"})
+    if not (wanted and result.decision.sandboxed):
+        return ""
+    return "[it ran inside the fence: running without it is switched off, and asking again changes nothing]"
+
+
+def _ran(result: Result, note: str) -> Outcome:
+    stdout, cut = _fitted(result.stdout)
+    stderr, cut_too = _fitted(result.stderr)
+    how = (
+        "[its time was up]"
+        if result.timed_out
+        else "[it was cancelled]"
+        if result.cancelled
+        else f"[ended by signal {result.signal}]"
+        if result.exit_code is None
+        else f"[exit code {result.exit_code}]"
+    )
+    violations = result.violations[:MOST_TOLD]
+    parts = [stdout.rstrip("\n"), f"[stderr]\n{stderr}".rstrip("\n") if stderr else "", how, note]
+    data = {
+        "exitCode": result.exit_code,
+        "signal": result.signal,
+        "stdout": stdout,
+        "stderr": stderr,
+        "timedOut": result.timed_out,
+        "cancelled": result.cancelled,
+        "truncated": result.truncated or cut or cut_too,
+        "sandboxed": result.decision.sandboxed,
+        "violations": [violation_as_plain(each) for each in violations],
+    }
+    return Outcome("\n".join(part for part in (*parts, _told(violations)) if part), data)
+
+
+def _fitted(text: str) -> tuple[str, bool]:
+    if len(text) <= MOST_TEXT:
+        return text, False
+    half = MOST_TEXT // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}", True
+
+
+def _told(violations: tuple[Violation, ...]) -> str:
+    if not violations:
+        return ""
+    lines = [f"refused {each.operation} {visible(each.path)}: {visible(each.why)}" for each in violations]
+    return "\n".join(["<sandbox_violations>", *lines, "</sandbox_violations>"])
+
+
+def read_file(session: Session, asked: ReadFile, _: Started) -> Outcome:
+    found = session.files.read(asked.path, first_line=asked.first_line, lines=asked.lines)
+    return Outcome(found.text, found._asdict())
+
+
+def write_file(session: Session, asked: WriteFile, _: Started) -> Outcome:
+    written = session.files.write(asked.path, asked.text)
+    return Outcome(f"{'made' if written.created else 'wrote'} {visible(written.path)}", written._asdict())
+
+
+def replace_in_file(session: Session, asked: ReplaceInFile, _: Started) -> Outcome:
+    written = session.files.replace(asked.path, [(each.search, each.replace) for each in asked.blocks])
+    return Outcome(f"replaced {len(asked.blocks)} in {visible(written.path)}", written._asdict())
+
+
+def list_files(session: Session, asked: ListFiles, _: Started) -> Outcome:
+    if asked.pattern:
+        found = [writable(path) for path in session.files.glob(asked.pattern, asked.path)]
+        return _listed(found, {"files": [{"path": path} for path in found[:MOST_FOUND]]})
+    entries = session.files.entries(asked.path)
+    lines = [writable(each.path) + ("/" if each.kind == "a directory" else "") for each in entries]
+    files = [{"path": writable(each.path), "kind": each.kind, "size": each.size} for each in entries]
+    return _listed(lines, {"files": files[:MOST_FOUND]})
+
+
+def search_files(session: Session, asked: SearchFiles, _: Started) -> Outcome:
+    hits = session.files.search(asked.pattern, asked.path, only=asked.only)
+    lines = [f"{writable(hit.path)}:{hit.line}: {writable(hit.text)}" for hit in hits]
+    told = [{"path": writable(hit.path), "line": hit.line, "text": writable(hit.text)} for hit in hits]
+    return _listed(lines, {"hits": told[:MOST_FOUND]})
+
+
+def _listed(lines: list[str], data: dict[str, Any]) -> Outcome:
+    more = [f"[{len(lines) - MOST_FOUND} more]"] if len(lines) > MOST_FOUND else []
+    text = "\n".join([*lines[:MOST_FOUND], *more]) or "[nothing]"
+    return Outcome(text, {**data, "total": len(lines)})
+
+
+def explain(session: Session, asked: Explain, _: Started) -> Outcome:
+    decision = session.check(asked.command)
+    where = "inside the fence" if decision.sandboxed else "outside of the fence"
+    head = str(decision.verdict) if decision.verdict is Verdict.DENY else f"{decision.verdict}, {where}"
+    lines = [head]
+    for reason in decision.reasons:
+        lines.append(f"- {visible(reason.message)}")
+        if reason.remedy:
+            lines.append(f"  to change it: {visible(reason.remedy)}")
+    data = {
+        "decision": decision.verdict,
+        "sandboxed": decision.sandboxed,
+        "reasons": [reason_as_plain(reason) for reason in decision.reasons],
+    }
+    return Outcome("\n".join(lines), data)
+
+
+def request_permission(session: Session, asked: RequestPermission, _: Started) -> Outcome:
+    from pinfold.session.asking import ask_for_permission, ask_for_project
+
+    given: list[str] = []
+    for project in asked.projects:
+        answered = ask_for_project(session, project)
+        if not answered.is_granted:
+            return _refusal(refusal_as_plain(answered.decision, answered.settlement), given)
+        given += [f"project: {root}" for root in answered.given]
+    if asked.write or asked.read or asked.hosts or asked.git_writes or not asked.projects:
+        answered = ask_for_permission(
+            session,
+            write=asked.write,
+            read=asked.read,
+            hosts=asked.hosts,
+            git_writes=asked.git_writes,
+            why=asked.why,
+        )
+        if not answered.is_granted:
+            return _refusal(refusal_as_plain(answered.decision, answered.settlement), given)
+        given += answered.given
+    told = f"granted for this session: {visible(', '.join(given))}" if given else "you have that already"
+    return Outcome(told, {"given": given})
+
+
+def _refusal(told: dict[str, Any], given: list[str] | None = None) -> Outcome:
+    data = {key: value for key, value in told.items() if value is not None}
+    if given:
+        data["given"] = given
+    next_ = f"\nnext: {told['next']}" if told.get("next") else ""
+    return Outcome(f"{visible(told['message'])}{next_}", data, is_error=True)
+
+
+def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Started) -> Outcome:
+    """A tool's outcome, whatever happens; only what is a fault of ours is raised."""
+    try:
+        params = msgspec.convert(arguments, tool.params)
+    except msgspec.ValidationError as error:
+        said = f"the arguments of `{tool.name}` are wrong: {error}"
+        told = {"kind": "invalid", "message": said, "next": "call it again with arguments of its schema"}
+        return _refusal(told)
+    try:
+        return tool.run(session, params, started)
+    except FileRefused as refused:
+        return _refusal(file_refusal_as_plain(refused))
+    except (PinfoldError, ValueError) as error:
+        told = {"kind": "failed", "message": str(error), "next": "nothing was run; tell the person"}
+        return _refusal(told)
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "execute_command",
+            "Run a command",
+            "Runs a shell line inside the fence. What the fence refused is listed with the result as"
+            " violations: ask for exactly that with request_permission, and do not repeat the command in the"
+            " hope that it passes. A command that is not run comes back as an error that says why and what to"
+            " do next.",
+            ExecuteCommand,
+            execute,
+            is_open=True,
+        ),
+        Tool(
+            "read_file",
+            "Read a file",
+            "The text of a file in the workspace, or some lines of it.",
+            ReadFile,
+            read_file,
+            reads_only=True,
+            destroys=False,
+            is_idempotent=True,
+        ),
+        Tool(
+            "write_file",
+            "Write a file",
+            "Makes a file in the workspace, or replaces all that is in it; its mode, encoding and line ends"
+            " stay.",
+            WriteFile,
+            write_file,
+            is_idempotent=True,
+        ),
+        Tool(
+            "replace_in_file",
+            "Edit a file",
+            "Replaces pieces of a file's text. Each must be found exactly once; else nothing is changed.",
+            ReplaceInFile,
+            replace_in_file,
+        ),
+        Tool(
+            "list_files",
+            "List files",
+            "What is in a directory of the workspace, or what a pattern matches below it. What is hidden is"
+            " left out.",
+            ListFiles,
+            list_files,
+            reads_only=True,
+            destroys=False,
+            is_idempotent=True,
+        ),
+        Tool(
+            "search_files",
+            "Search in files",
+            "The lines of the workspace's files that a regular expression finds.",
+            SearchFiles,
+            search_files,
+            reads_only=True,
+            destroys=False,
+            is_idempotent=True,
+        ),
+        Tool(
+            "explain",
+            "Explain a decision",
+            "What would be done about a shell line (allow, ask or deny) and why. Nothing is run.",
+            Explain,
+            explain,
+            reads_only=True,
+            destroys=False,
+            is_idempotent=True,
+        ),
+        Tool(
+            "request_permission",
+            "Ask the person for permission",
+            "Asks the person for exactly what a task needs beyond the fence: paths, hosts, git writes, other"
+            " projects. A yes holds for this session, from the next call on. A no is final.",
+            RequestPermission,
+            request_permission,
+            destroys=False,
+            is_idempotent=True,
+        ),
+    )
+}

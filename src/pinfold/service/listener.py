@@ -1,0 +1,134 @@
+"""Waits for clients on a unix socket.
+
+Facts that shape it (unix(7)):
+- Nobody can connect before `listen`: the socket's mode is set between it and `bind`.
+- SO_PEERCRED is who connected, as they were then; the kernel says it, not they.
+- A path has at most 107 bytes.
+
+Who connects must be the same user, and must say the token: a program in a pen is the same user too, and
+cannot read the token, since it lies in the state directory, which every pen hides.
+"""
+
+import hashlib
+import os
+import secrets
+import socket
+import stat
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import BoundedSemaphore, Thread
+
+from pinfold.model.errors import PinfoldError
+from pinfold.service.connection import Connection, Service
+from pinfold.service.lines import Lines
+from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
+from pinfold.session.state import state_directory
+
+MOST_CLIENTS = 128
+LONGEST_PATH = 107
+_CREDENTIALS = struct.Struct("3i")
+
+
+def token_file(path: str, environ: Mapping[str, str]) -> str:
+    """Where the token of the service at a socket lies."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    return os.path.join(state_directory(environ), "service", f"{name}.token")
+
+
+class Listener:
+    def __init__(self, path: str, service: Service, environ: Mapping[str, str]) -> None:
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            raise PinfoldError(f"{path}: the path of a socket has at most {LONGEST_PATH} bytes")
+        self.path, self.service = os.path.abspath(path), service
+        self.token_file = token_file(self.path, environ)
+        self._room = BoundedSemaphore(MOST_CLIENTS)
+        self._connections: set[Connection] = set()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._bind()
+            service.token = secrets.token_urlsafe(32)
+            _write_private(self.token_file, service.token)
+            self._socket.listen(MOST_CLIENTS)
+        except PinfoldError:
+            self._socket.close()
+            raise
+        except OSError as error:
+            self._socket.close()
+            raise PinfoldError(f"{self.path}: {error.strerror or error}") from None
+
+    def _bind(self) -> None:
+        if os.path.lexists(self.path):
+            self._remove_dead()
+        self._socket.bind(self.path)
+        self._inode = os.stat(self.path).st_ino
+        os.chmod(self.path, 0o600)
+
+    def _remove_dead(self) -> None:
+        """A socket that nobody listens on any more is in the way; anything else stays."""
+        # A file that is no socket refuses a connection too.
+        if not stat.S_ISSOCK(os.lstat(self.path).st_mode):
+            raise PinfoldError(f"{self.path}: something else than a socket is there")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            try:
+                other.connect(self.path)
+            except ConnectionRefusedError:
+                os.unlink(self.path)
+                return
+        raise PinfoldError(f"{self.path}: a service listens there already")
+
+    def serve(self) -> None:
+        """Until `close`."""
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            Thread(target=self._attend, args=(client,), name="pinfold-client", daemon=True).start()
+
+    def _attend(self, client: socket.socket) -> None:
+        with client:
+            lines = Lines(client.fileno(), client.fileno(), client)
+            if peer_of(client) != os.geteuid():
+                lines.write(fault_line(None, Fault(NOT_YOU, "unauthorized", "you are another user")))
+                return
+            if not self._room.acquire(blocking=False):
+                lines.write(fault_line(None, Fault(BUSY, "busy", f"{MOST_CLIENTS} clients are connected")))
+                return
+            connection = Connection(lines, self.service)
+            self._connections.add(connection)
+            try:
+                connection.serve()
+            finally:
+                self._connections.discard(connection)
+                self._room.release()
+
+    def close(self) -> None:
+        """Nobody is let in any more, and every client's sessions end."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for connection in list(self._connections):
+            connection.close()
+        with suppress(OSError):
+            if os.stat(self.path).st_ino == self._inode:
+                os.unlink(self.path)
+            os.unlink(self.token_file)
+
+
+def peer_of(client: socket.socket) -> int:
+    """Which user is at the other end."""
+    data = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(data)
+    return int(uid)
+
+
+def _write_private(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    temporary = f"{path}.{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(text)
+    os.replace(temporary, path)

@@ -1,0 +1,155 @@
+"""What an agent or its client may ask for by itself, before anything has been refused.
+
+Another project, a path, a host, git writes: each is judged, put at the session's desk, journaled, and holds
+from the next request on, for as long as the session does. INVARIANT: without a person's yes, or settings of
+the user's own that name the directory, nothing is added.
+"""
+
+import os
+from _thread import allocate_lock
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pinfold.model.decision import Decision, Reason, Verdict, Widening
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.request import RunCommand
+from pinfold.session.judge import directory
+
+if TYPE_CHECKING:
+    from pinfold.session.session import Session
+
+CHOICES = (Answer.NO, Answer.SESSION)
+GRANTS = {
+    "additional_readwrite_paths": ("filesystem", "write"),
+    "additional_readonly_paths": ("filesystem", "read"),
+    "network": ("network", "allow"),
+}
+"""A field of a policy, and the setting that adds to it."""
+WORDS = {
+    "additional_readwrite_paths": "write",
+    "additional_readonly_paths": "read",
+    "network": "connect to",
+    "block_git_writes": "git writes",
+}
+
+_granting = allocate_lock()
+
+
+class Asked:
+    """What came of it. `given` tells what is there now that was not before."""
+
+    def __init__(self, decision: Decision, settlement: Settlement | None, given: Sequence[str] = ()) -> None:
+        self.decision, self.settlement, self.given = decision, settlement, tuple(given)
+
+    @property
+    def is_granted(self) -> bool:
+        return self.decision.verdict is Verdict.ALLOW or (
+            self.decision.verdict is Verdict.ASK
+            and self.settlement is not None
+            and self.settlement.answer is not Answer.NO
+        )
+
+
+def ask_for_project(session: "Session", path: str) -> Asked:
+    """One more directory to work in: silently if the user's settings list it, else if a person says yes."""
+    root = directory(os.path.join(session.cwd, os.path.expanduser(path)))
+    decision = _judged_project(session, root)
+    asked = _asked(session, "add_project", root, decision, f"add the project {root}", "")
+    if asked.is_granted:
+        session.add_project(root)
+        return Asked(asked.decision, asked.settlement, (root,))
+    return asked
+
+
+def _judged_project(session: "Session", root: str) -> Decision:
+    listed = [os.path.realpath(os.path.expanduser(entry)) for entry in session.settings.projects]
+    if root in session.roots:
+        reason = Reason("project", f"`{root}` is a project of this session already", Verdict.ALLOW)
+    elif any(root == entry or root.startswith(entry.rstrip("/") + "/") for entry in listed):
+        reason = Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
+    else:
+        said = f"the client wants to work in `{root}` too"
+        remedy = "add it to `projects` in your settings, or answer the question"
+        reason = Reason("project", said, Verdict.ASK, remedy=remedy)
+    return Decision(reason.verdict, (reason,), sandboxed=True, policy=session.policy)
+
+
+def ask_for_permission(
+    session: "Session",
+    *,
+    write: Sequence[str] = (),
+    read: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    git_writes: bool = False,
+    why: str = "",
+) -> Asked:
+    """Exactly these, beyond the policy in force; what it has already is not asked about."""
+    wanted = SandboxPolicy(
+        additional_readwrite_paths=_absolute(session, write),
+        additional_readonly_paths=_absolute(session, read),
+        network=NetworkRules(allow=tuple(hosts) if hosts else None),
+        block_git_writes=False if git_writes else None,
+    )
+    decision = session.check(RunCommand(":", policy=wanted, description=why))
+    names = [
+        WORDS[wish.field]
+        if wish.field == "block_git_writes"
+        else f"{WORDS.get(wish.field, wish.field)} {wish.value}"
+        for wish in decision.widening
+    ]
+    if not names:
+        reason = Reason("widening", "the policy in force has all of that already", Verdict.ALLOW)
+        decision = Decision(Verdict.ALLOW, (reason,), decision.sandboxed, decision.policy)
+    asked = _asked(session, "request_permission", ", ".join(names), decision, "request_permission", why)
+    if asked.is_granted and names:
+        _grant(session, decision)
+        return Asked(asked.decision, asked.settlement, names)
+    return asked
+
+
+def _named(wish: Widening) -> str:
+    word = WORDS.get(wish.field, wish.field)
+    return word if wish.field == "block_git_writes" else f"{word} {wish.value}"
+
+
+def _absolute(session: "Session", paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(os.path.realpath(os.path.join(session.cwd, os.path.expanduser(path))) for path in paths)
+
+
+def _grant(session: "Session", decision: Decision) -> None:
+    with _granting:  # two at once would each add to what was there before both
+        sections: dict[str, dict[str, object]] = {}
+        for wish in decision.widening:
+            if wish.field == "block_git_writes":
+                sections.setdefault("filesystem", {})["git_writes"] = True
+            elif wish.field in GRANTS:
+                section, key = GRANTS[wish.field]
+                lists = sections.setdefault(section, {})
+                before = lists.get(key) or session.override(section, key)
+                lists[key] = [*before, wish.value]  # type: ignore[misc]
+        session.change(sections)
+
+
+def _asked(
+    session: "Session", tool: str, what: str, decision: Decision, command: str, description: str
+) -> Asked:
+    settlement = None
+    if decision.verdict is Verdict.ASK:
+        settlement = session.desk.ask(
+            PermissionNeeded(
+                request_id=os.urandom(8).hex(),
+                session=session.id,
+                capability=Capability.WIDEN,
+                command=command,
+                cwd=session.cwd,
+                decision=decision,
+                description=description,
+                choices=CHOICES,
+                operation=tool,
+                path=what,
+            )
+        )
+    asked = Asked(decision, settlement)
+    session.ledger.file(tool, what, decision, settlement, asked.is_granted)
+    return asked

@@ -1,0 +1,496 @@
+"""What holds of the service: each function runs in a child, as root and as another user."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from pinfold.model.permission import Answer
+from pinfold.service import listener as listening
+from pinfold.service.client import Client, Event, Question, RemoteSession, ServiceError
+from pinfold.service.connection import Connection, Service
+from pinfold.service.lines import Lines
+from pinfold.service.listener import Listener, token_file
+from pinfold.session.sessions import living
+from tests.sandbox.probing import probes_of, run
+
+
+class Person:
+    """Says the same to everything, and remembers what it was asked."""
+
+    def __init__(self, answer: str = "no") -> None:
+        self.answer = answer
+        self.asked: list[Question] = []
+
+    def __call__(self, question: Question) -> str:
+        self.asked.append(question)
+        return self.answer
+
+
+@contextmanager
+def client(settings: dict[str, Any] | None = None, person: Any = None, **given: Any) -> Iterator[Client]:
+    """A client and its service in one process."""
+    ours, theirs = socket.socketpair()
+    service = Service(settings=settings or {}, cwd=os.getcwd())
+    lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
+    thread = threading.Thread(target=Connection(lines, service).serve)
+    thread.start()
+    try:
+        near = Lines(ours.fileno(), ours.fileno(), ours)
+        with Client(near, on_permission=person or Person(), **given) as opened:
+            yield opened
+    finally:
+        thread.join()
+        ours.close()
+        theirs.close()
+
+
+@contextmanager
+def session(
+    settings: dict[str, Any] | None = None, person: Any = None, **given: Any
+) -> Iterator[RemoteSession]:
+    with client(settings, person, **given) as opened, opened.create_session([os.getcwd()]) as created:
+        yield created
+
+
+def wait_until(true: Callable[[], bool], patience: float = 20.0) -> None:
+    end = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
+
+
+def refused(call: Callable[[], object], kind: str = "refused") -> ServiceError:
+    try:
+        call()
+    except ServiceError as error:
+        assert error.kind == kind, error.data
+        return error
+    raise AssertionError("it was not refused")
+
+
+# Running
+
+
+def a_command_tells_its_events_in_order() -> None:
+    with session() as opened:
+        execution = opened.start("echo one; echo two >&2; echo {} > .mcp.json; exit 3")
+        events = [(event.name, event.params) for event in execution.events()]
+    names = [name for name, _ in events]
+    assert names[-2:] == ["violation", "exit"] and set(names[:-2]) == {"stdout", "stderr"}
+    assert events[0][1]["data"] == "one\n"
+    assert events[-1][1] == {
+        "sessionId": opened.id,
+        "executionId": execution.id,
+        "code": 3,
+        "signal": None,
+        "timedOut": False,
+        "cancelled": False,
+    }
+    assert events[-2][1]["path"].endswith("/.mcp.json")
+    assert execution.decision["decision"] == "allow" and execution.decision["sandboxed"] is True
+
+
+def a_signal_is_a_null_code() -> None:
+    with session() as opened:
+        end = opened.run("kill -9 $$")
+    assert (end.code, end.signal) == (None, 9)
+
+
+def characters_may_come_in_pieces_and_bytes_as_they_are() -> None:
+    with session() as opened:
+        assert opened.run(r"printf 'a\303'; sleep 0.2; printf '\244b\377'").stdout == "aäb\ufffd"
+        events = list(opened.start(["printf", r"\377\000"], encoding="base64").events())
+        assert events[0] == Event("stdout", {**events[0].params, "data": "/wA="})
+
+
+def a_call_has_fields_of_its_own() -> None:
+    person = Person("once")
+    with session(person=person) as opened:
+        assert opened.run("sleep 100", timeout=0.2).timed_out
+        assert opened.run("cat; echo $A", stdin="in\n", environment={"A": "b"}).stdout == "in\nb\n"
+        assert opened.run("pwd", cwd="/usr").stdout == "/usr\n"
+        assert opened.run(["echo", "$A;"]).stdout == "$A;\n"
+        assert not person.asked
+        # What narrows applies; what widens is asked for by name.
+        assert opened.run("touch x", sandboxPolicy={"type": "WORKSPACE_READONLY"}).code == 1
+        assert opened.run("touch x", sandboxPolicy=opened.policy).code == 0
+        assert not person.asked
+        home = os.path.expanduser("~")
+        wider = {"type": "WORKSPACE_READWRITE", "additionalReadwritePaths": [home]}
+        assert opened.run(f"touch {home}/y", sandboxPolicy=wider, description="why").code == 0
+        (question,) = person.asked
+        assert (question.capability, question.description) == ("widen", "why")
+        assert home in question.reasons[0]["message"]
+
+
+def a_bypass_is_asked_for() -> None:
+    person = Person("no")
+    with session(person=person) as opened:
+        error = refused(lambda: opened.run("id", dangerouslyDisableSandbox=True))
+        assert person.asked[0].capability == "bypass"
+        assert error.data["step"] == "bypass" and "said no" in error.data["next"]
+        person.answer = "once"
+        assert opened.run("echo ${PINFOLD_PEN:-out}", dangerouslyDisableSandbox=True).stdout == "out\n"
+
+
+def a_closed_policy_keeps_it_fenced() -> None:
+    person = Person("once")
+    with session({"sandbox": {"allow_unsandboxed": False}}, person) as opened:
+        assert opened.run("echo $PINFOLD_PEN", dangerouslyDisableSandbox=True).stdout == "1\n"
+    assert not person.asked
+
+
+def a_refusal_is_an_error_that_says_what_to_do() -> None:
+    with session({"commands": {"deny": ["git push"]}}) as opened:
+        error = refused(lambda: opened.run("make && git push"))
+    assert error.code == -32001
+    assert (error.data["verdict"], error.data["rule"]) == ("deny", "git push")
+    assert error.data["remedy"] and error.data["next"]
+    assert error.data["decision"]["decision"] == "deny"
+
+
+def a_client_below_the_version_gets_no_auto_allow() -> None:
+    for version in ("v2", "", "nonsense"):
+        person = Person("no")
+        with client(person=person, service_version=version) as opened:
+            assert not opened.welcome.auto_allow and opened.welcome.service_version == "v3"
+            old = opened.create_session([os.getcwd()])
+            refused(lambda session=old: session.run("touch x"))  # type: ignore[misc]
+            assert [question.command for question in person.asked] == ["touch x"]
+            person.answer = "once"
+            assert old.run("touch x").code == 0
+    person = Person("no")
+    with client(person=person, service_version="v4") as opened:
+        assert opened.create_session([os.getcwd()]).run("touch x").code == 0
+    assert not person.asked
+
+
+def a_running_command_is_cancelled() -> None:
+    with session() as opened:
+        execution = opened.start("sleep 1000 & echo up; wait")
+        events = execution.events()
+        assert next(events).params["data"] == "up\n"
+        execution.cancel()
+        assert [event.params["cancelled"] for event in events] == [True]
+
+
+def a_question_is_withdrawn_when_its_command_is_cancelled() -> None:
+    asked = threading.Event()
+
+    def never(_: Question) -> Answer:
+        asked.set()
+        time.sleep(1000)
+        raise AssertionError
+
+    with session({"mode": "ask_every_time"}, never) as opened:
+        failures: list[ServiceError] = []
+        thread = threading.Thread(target=lambda: failures.append(refused(lambda: opened.run("echo hi"))))
+        thread.start()
+        assert asked.wait(20)
+        opened.cancel()
+        thread.join(20)
+        assert not thread.is_alive() and failures
+
+
+def a_question_says_what_it_is_about() -> None:
+    seen: list[Question] = []
+
+    def person(question: Question) -> str:
+        seen.append(question)
+        error = refused(
+            lambda: opened._client.call("answer", requestId=question.request_id, answer="rule"), "invalid"
+        )
+        assert "not offered" in str(error)
+        return "once"
+
+    with session({"mode": "ask_every_time"}, person) as opened:
+        execution = opened.start("echo hi", description="greets")
+        assert execution.wait().stdout == "hi\n"
+        assert execution.decision["answer"] == {"answer": "once", "by": "the client"}
+        again = refused(
+            lambda: opened._client.call("answer", requestId=seen[0].request_id, answer="no"), "invalid"
+        )
+        assert "answered" in str(again)
+    (question,) = seen
+    assert (question.tool_call_id, question.session_id) == (execution.id, opened.id)
+    assert (question.command, question.description, question.cwd) == ("echo hi", "greets", os.getcwd())
+
+
+# Projects and files
+
+
+def another_project_needs_a_person_or_the_settings() -> None:
+    for name in ("listed", "other"):
+        os.mkdir(name)
+    there = [os.path.join(os.getcwd(), name) for name in ("work", "listed", "other")]
+    os.mkdir("work")
+    person = Person("no")
+    with client({"projects": [there[1]]}, person) as opened:
+        created = opened.create_session([there[0]])
+        refused(lambda: created.write(f"{there[1]}/a", "x"))
+        created.add_project(there[1])
+        assert not person.asked
+        created.write(f"{there[1]}/a", "x")
+        assert created.run(f"cat {there[1]}/a; touch {there[1]}/b").code == 0
+
+        refused(lambda: created.add_project(there[2]))
+        assert person.asked[0].path == there[2]
+        refused(lambda: created.write(f"{there[2]}/a", "x"))
+        assert created.run(f"touch {there[2]}/b").code == 1
+        person.answer = "session"
+        assert created.add_project(there[2]) == tuple(there)
+        created.write(f"{there[2]}/a", "x")
+        assert created.run(f"touch {there[2]}/b").code == 0
+
+
+def permission_is_asked_for_by_name() -> None:
+    home = os.path.expanduser("~")
+    person = Person("no")
+    with session(person=person) as opened:
+        assert opened.run(f"touch {home}/y").code == 1
+        refused(lambda: opened.request_permission(write=[home], why="the task"))
+        assert opened.run(f"touch {home}/y").code == 1
+        person.answer = "session"
+        assert opened.request_permission(write=[home], why="the task") == (f"write {home}",)
+        assert opened.run(f"touch {home}/y").code == 0
+        assert opened.request_permission(write=[home]) == ()
+        assert [question.description for question in person.asked] == ["the task", "the task"]
+
+
+def files_are_read_and_changed() -> None:
+    with session() as opened:
+        assert opened.write("a.txt", "one\ntwo\n") and not opened.write("a.txt", "one\ntwo\n")
+        opened.replace("a.txt", [("two", "three")])
+        opened.call("appendToFile", path="a.txt", text="four\n")
+        assert opened.read("a.txt", firstLine=2, lines=1) == "three\n"
+        assert [hit["line"] for hit in opened.search("^t")] == [2]
+        opened.call("moveFile", old="a.txt", new="b.txt")
+        assert opened.call("globFiles", pattern="*.txt") == ["b.txt"]
+        assert [entry["path"] for entry in opened.entries()] == ["b.txt"]
+        opened.call("deleteFile", path="b.txt")
+        error = refused(lambda: opened.read("b.txt"))
+        assert error.data["step"] == "absent" and error.data["remedy"] and error.data["path"] == "b.txt"
+        assert refused(lambda: opened.read("/etc/passwd")).data["step"] == "outside"
+
+
+def what_would_be_done_can_be_asked() -> None:
+    with session({"commands": {"deny": ["git push"]}, "filesystem": {"hide": [".env"]}}) as opened:
+        assert opened.check("ls")["decision"] == "allow"
+        assert opened.check(["git", "push"])["reasons"][0]["rule"] == "git push"
+        assert opened.check(path=".env")["decision"] == "deny"
+        assert opened.check(host="0x7f.1", port=80)["decision"] == "deny"
+        assert opened.check(server="github", tool="search")["decision"] == "ask"
+        assert "one of" in str(refused(lambda: opened.check("ls", path="x"), "invalid"))
+
+
+# The line
+
+
+def malformed_lines_are_answered() -> None:
+    with client() as opened:
+        created = opened.create_session([os.getcwd()])
+        cases: list[tuple[str, dict[str, Any], int]] = [
+            ("nothing", {}, -32601),
+            ("execute", {"sessionId": created.id}, -32602),
+            ("execute", {"sessionId": created.id, "command": "ls", "unknown": 1}, -32602),
+            ("execute", {"sessionId": created.id, "command": 5}, -32602),
+            ("execute", {"sessionId": created.id, "command": "ls", "timeout": -1}, -32602),
+            ("execute", {"sessionId": created.id, "command": "ls", "sandboxPolicy": {"tyqe": 1}}, -32602),
+            ("execute", {"sessionId": created.id, "command": "ls", "environment": {"A=": "b"}}, -32602),
+            ("execute", {"sessionId": "x", "command": "ls"}, -32003),
+            ("createSession", {"projects": ["/nonexistent"]}, -32602),
+            ("answer", {"requestId": "x", "answer": "perhaps"}, -32602),
+        ]
+        for method, params, code in cases:
+            try:
+                opened.call(method, **params)
+            except ServiceError as error:
+                assert error.code == code, (method, params, error.code, str(error))
+                assert error.data["message"]
+            else:
+                raise AssertionError((method, params))
+
+
+def what_is_no_json_is_answered_too() -> None:
+    ours, theirs = socket.socketpair()
+    lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
+    thread = threading.Thread(target=Connection(lines, Service(settings={})).serve)
+    thread.start()
+    with theirs, ours, ours.makefile("rb") as answers:
+        for line, code in [
+            (b"{", -32700),
+            (b"\xff\xfe", -32700),
+            (b'{"jsonrpc": "2.0", "id": 1, "method": "m", "params": ' + b"[" * 100_000, -32700),
+            (b"[]", -32600),
+            (b'{"id": 1, "method": "initialize"}', -32600),
+            (b'{"jsonrpc": "2.0", "id": {}, "method": "initialize"}', -32600),
+            (b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": []}', -32602),
+        ]:
+            ours.sendall(line + b"\n\n")
+            assert msgspec.json.decode(answers.readline())["error"]["code"] == code, line[:99]
+        # Nobody wants an answer to what has no id.
+        ours.sendall(b'{"jsonrpc": "2.0", "method": "nothing"}\n')
+        ours.sendall(b'{"jsonrpc": "2.0", "id": "x", "method": "initialize"}\n')
+        assert msgspec.json.decode(answers.readline())["id"] == "x"
+        ours.shutdown(socket.SHUT_WR)
+        thread.join()
+
+
+def a_client_that_vanishes_ends_its_sessions() -> None:
+    with Client.start(["--settings", _no_settings()]) as opened:
+        created = opened.create_session([os.getcwd()])
+        events = created.start("echo $$; exec sleep 1000").events()
+        assert next(events).params["data"]
+        assert [each.id for each in living()] == [created.id]
+    assert living() == []
+    for _ in range(2):  # killed, rather than closed
+        process = _served()
+        assert process.stdin and process.stdout
+        create = {"jsonrpc": "2.0", "id": 1, "method": "createSession", "params": {"projects": [os.getcwd()]}}
+        process.stdin.write(msgspec.json.encode(create) + b"\n")
+        process.stdin.flush()
+        assert b"sessionId" in process.stdout.readline()
+        assert len(living()) <= 1
+        process.stdin.close()
+        process.stdout.close()
+        assert process.wait(20) == 0
+        assert living() == []
+
+
+def _served(*arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "pinfold", "serve", "--settings", _no_settings(), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+def _no_settings() -> str:
+    path = os.path.expanduser("~/none.toml")
+    with open(path, "w"):
+        return path
+
+
+def a_client_that_does_not_read_stalls_only_itself() -> None:
+    path = os.path.expanduser("~/s")
+    process = _served("--socket", path)
+    assert process.stdout and process.stdin
+    while b"tokenFile" not in process.stdout.readline():
+        pass
+    try:
+        with Client.connect(path) as quick, socket.socket(socket.AF_UNIX) as deaf:
+            quick.create_session([os.getcwd()]).run("true")
+            deaf.connect(path)
+            with open(token_file(path, os.environ)) as file:
+                _send(deaf, 1, "initialize", serviceVersion="v3", token=file.read())
+            _send(deaf, 2, "createSession", projects=[os.getcwd()])
+            with deaf.makefile("rb") as answers:
+                answers.readline()
+                created = msgspec.json.decode(answers.readline())["result"]["sessionId"]
+            for number in range(3, 11):
+                _send(deaf, number, "execute", sessionId=created, command="yes 'a line of some length'")
+            before = _memory(process.pid)
+            time.sleep(1.0)  # eight commands write as much as they can
+            working = quick.create_session([os.getcwd()])
+            for _ in range(10):
+                assert working.run("seq 20000").stdout.endswith("\n20000\n")
+            assert _memory(process.pid) - before < 32 << 20
+        wait_until(lambda: living() == [])
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+    assert not os.path.exists(path) and not os.path.exists(token_file(path, os.environ))
+
+
+def _send(line: socket.socket, number: int, method: str, **params: Any) -> None:
+    said = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    line.sendall(msgspec.json.encode(said) + b"\n")
+
+
+def _memory(pid: int) -> int:
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def a_hundred_sessions_at_once() -> None:
+    with client({"network": {"access": "none"}}) as opened:
+        sessions = [opened.create_session([os.getcwd()]) for _ in range(100)]
+        running = [each.start(f"echo {number}; sleep 1000") for number, each in enumerate(sessions)]
+        for number, execution in enumerate(running):
+            assert next(execution.events()).params["data"] == f"{number}\n"
+        assert len(living()) == 100
+    assert living() == []
+
+
+# The socket
+
+
+def the_socket_is_the_users_own_and_wants_the_token() -> None:
+    path = os.path.expanduser("~/s")
+    service = Service(settings={}, cwd=os.getcwd())
+    listener = Listener(path, service, os.environ)
+    thread = threading.Thread(target=listener.serve)
+    thread.start()
+    try:
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(listener.token_file).st_mode) == 0o600
+        with Client.connect(path) as opened:
+            created = opened.create_session([os.getcwd()])
+            # What runs in a pen cannot read the token, nor reach the socket.
+            assert created.run(f"cat {listener.token_file}").code == 1
+            line = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
+            assert created.run(["python3", "-c", line]).code != 0
+        for token in ("", "wrong"):
+            with socket.socket(socket.AF_UNIX) as stranger, stranger.makefile("rb") as answers:
+                stranger.connect(path)
+                _send(stranger, 1, "initialize", token=token)
+                _send(stranger, 2, "createSession", projects=[os.getcwd()])
+                for _ in range(2):
+                    assert msgspec.json.decode(answers.readline())["error"]["data"]["kind"] == "unauthorized"
+        is_other = listening.peer_of
+        listening.peer_of = lambda client: os.geteuid() + 1
+        with socket.socket(socket.AF_UNIX) as other, other.makefile("rb") as answers:
+            other.connect(path)
+            assert b"another user" in answers.readline() and answers.readline() == b""
+        listening.peer_of = is_other
+        with suppress(Exception):
+            Listener(path, service, os.environ)
+            raise AssertionError("two listen at one place")
+        with Client.connect(path) as opened:
+            assert opened.welcome.sandbox_supported
+    finally:
+        listener.close()
+        thread.join()
+    assert not os.path.exists(path)
+
+
+def a_socket_that_nobody_listens_on_is_replaced() -> None:
+    path = os.path.expanduser("~/s")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(path)
+    Listener(path, Service(settings={}), os.environ).close()
+    with open(path, "w"):
+        pass
+    try:
+        Listener(path, Service(settings={}), os.environ)
+    except Exception as error:  # noqa: BLE001
+        assert "s:" in str(error) and os.path.exists(path)
+    else:
+        raise AssertionError("a file was replaced")
+
+
+TALKS = probes_of(globals(), "client", "session", "wait_until", "refused")
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,106 @@
+"""Lines of clients, without a session behind them: whatever comes is a call, or a fault that can be told."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pinfold.model.errors import (
+    ConfinementError,
+    FileRefused,
+    InternalError,
+    PolicyError,
+    SandboxUnavailable,
+)
+from pinfold.service.connection import METHODS
+from pinfold.service.lines import Lines, TooLong
+from pinfold.service.messages import Fault, Params, decode, fault_line, fault_of, params_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(st.binary() | JSON.map(msgspec.json.encode))
+def test_a_line_is_a_call_or_a_fault(line: bytes) -> None:
+    try:
+        call = decode(line)
+    except Fault as fault:
+        assert fault.code in (-32700, -32600)
+        assert msgspec.json.decode(fault_line(None, fault))["error"]["data"]["kind"] == "invalid"
+    else:
+        assert call.method
+
+
+FIELDS = sorted(
+    {field.encode_name for kind, _, _ in METHODS.values() for field in msgspec.structs.fields(kind)}
+)
+
+
+@given(st.sampled_from(sorted(METHODS)), st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
+def test_parameters_are_understood_wholly_or_refused(method: str, params: dict[str, Any]) -> None:
+    kind: type[Params] = METHODS[method][0]
+    call = decode(msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+    try:
+        params_of(call, kind)
+    except Fault as fault:
+        assert fault.code == -32602 and method in str(fault)
+    else:
+        assert set(params) <= {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        (FileRefused("outside", "/x", "no", "stay"), -32001, "refused"),
+        (PolicyError("no", help="yes"), -32602, "invalid"),
+        (SandboxUnavailable("no"), -32002, "unavailable"),
+        (ConfinementError("no"), -32002, "failed"),
+        (InternalError("no"), -32002, "failed"),
+        (ValueError("no"), -32602, "invalid"),
+        (ZeroDivisionError("no"), -32603, "internal"),
+    ],
+)
+def test_errors_are_sorted_by_blame(error: Exception, code: int, kind: str) -> None:
+    fault = fault_of(error)
+    assert (fault.code, fault.data["kind"]) == (code, kind)
+    assert fault.data["message"] and msgspec.json.encode(fault.data)
+
+
+def test_a_line_without_an_end_is_not_gathered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    from pinfold.service import lines
+
+    monkeypatch.setattr(lines, "LONGEST", 1000)
+    reader, writer = os.pipe()
+    os.write(writer, b"a\n" + b"b" * 2000)
+    os.close(writer)
+    found = iter(Lines(reader, -1))
+    assert next(found) == b"a"
+    with pytest.raises(TooLong):
+        next(found)
+    os.close(reader)
+
+
+def test_the_page_has_every_method_and_event() -> None:
+    from pathlib import Path
+
+    page = (Path(__file__).parent.parent.parent / "docs/service.md").read_text()
+    for name in (
+        *METHODS,
+        "stdout",
+        "stderr",
+        "exit",
+        "violation",
+        "permissionNeeded",
+        "permissionWithdrawn",
+    ):
+        assert f"`{name}`" in page
+    for kind, _, _ in METHODS.values():
+        for field in msgspec.structs.fields(kind):
+            assert f"`{field.encode_name}`" in page, field

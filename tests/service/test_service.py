@@ -1,0 +1,17 @@
+"""What holds of the service, as root and as an ordinary user. `talks` says it."""
+
+import sys
+
+import pytest
+
+from tests.sandbox.people import USERS, house, run_as
+from tests.service.talks import TALKS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", TALKS)
+def test_talk(name: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, name, where, "tests.service.talks")
