@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "audit": {"model"},
     "files": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
-    "cli": {"model", "shell", "policy", "settings", "approval", "session"},
+    "integrations": {"model", "shell", "policy", "settings", "approval", "session"},
+    "cli": {"model", "shell", "policy", "settings", "approval", "session", "integrations"},
 }
 # Who may start a process: the shell parser's own, the hook runner, the fence, and the attacks on it.
 STARTS_PROCESSES = {

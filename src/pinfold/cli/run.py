@@ -7,6 +7,7 @@ import os
 import sys
 from _thread import LockType
 from argparse import REMAINDER, ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
@@ -19,6 +20,9 @@ from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
 
 DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
@@ -34,6 +38,10 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--write", metavar="PATH", action="append", help="a path that may be written too")
     parser.add_argument("--hide", metavar="PATH", action="append", help="a path that it cannot look into")
     parser.add_argument("--allow-domain", metavar="HOST", action="append", help="a host that passes the gate")
+    parser.add_argument(
+        "--project", metavar="DIR", action="append", help="a project to work in; else the one around here"
+    )
+    parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook has asked about it")
     add_choices(parser)
     add_call(parser)
     add_common(parser)
@@ -43,7 +51,9 @@ def run(args: Namespace) -> int:
     command = _command(args)
     lists = {"filesystem": {"write": args.write, "hide": args.hide}, "network": {"allow": args.allow_domain}}
     person = TerminalApprover(_question)
-    with session_of(args, lists=lists, approvers=[person]) as session:
+    approvers = [*_agent(args.asked_by), person]
+    projects = args.project or ()
+    with session_of(args, lists=lists, approvers=approvers, projects=projects) as session:
         return _as_json(session, command) if args.json else _as_program(session, command, person.turn)
 
 
@@ -52,6 +62,14 @@ def _command(args: Namespace) -> RunCommand:
     if bool(words) == (args.shell_line is not None):
         raise PolicyError("give a program and its arguments after --, or a shell line with -c")
     return request_from(args, args.shell_line or "", tuple(words) or None)
+
+
+def _agent(name: str | None) -> "list[Approver]":
+    if name is None:
+        return []
+    from pinfold.integrations.hooks.tickets import AgentApprover
+
+    return [AgentApprover(name, os.environ)]
 
 
 def _question(question: PermissionNeeded) -> list[str]:
