@@ -52,6 +52,8 @@ VERBS = {
     "settings": Verb("settings", "show, validate or describe the settings"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
+    "install": Verb("install", "put an agent behind the fence: edit its configuration"),
+    "uninstall": Verb("uninstall", "undo that, byte for byte"),
     "hook": Verb("hook", "answer the hook of an agent", "exit: 0 answered, 2 blocked"),
 }
 

@@ -40,6 +40,8 @@ def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> Reply:
 
 
 def _outcome(call: Call, environ: Mapping[str, str]) -> Outcome:
+    if not call.requests and not call.trouble and call.event not in STARTS:
+        return Outcome(Opinion.NONE)
     if call.event in STARTS:
         from pinfold.integrations.hooks.greeting import greet
 

@@ -26,8 +26,6 @@ def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
     """What is to be done about a call. Raises `PolicyError` where the settings cannot be read."""
     if call.trouble:
         return _asked(call, Outcome(Opinion.ASK, f"it could not be judged: {call.trouble}"))
-    if not call.requests:
-        return NOTHING
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
     outcomes = [_judged(call, request, cwd, roots, environ) for request in call.requests]
