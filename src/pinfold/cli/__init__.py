@@ -54,6 +54,7 @@ VERBS = {
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
     "install": Verb("install", "put an agent behind the fence: edit its configuration"),
     "uninstall": Verb("uninstall", "undo that, byte for byte"),
+    "import": Verb("import_", "take over an agent's own settings and rules"),
     "hook": Verb("hook", "answer the hook of an agent", "exit: 0 answered, 2 blocked"),
 }
 

@@ -225,3 +225,17 @@ def test_a_model_is_told_of_the_fence_when_it_begins(agent: str, home: Path, env
     reply = answer(agent, json.dumps(payload).encode(), environ)
     assert reply.exit_code == 0
     assert b"inside a fence that the kernel holds" in reply.stdout
+
+
+@pytest.mark.parametrize("place", [".claude/settings.json", "project/.claude/settings.local.json"])
+def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, environ: dict[str, str]) -> None:
+    file = home / place
+    file.parent.mkdir(parents=True)
+    rules = {"deny": ["Bash(curl *)"], "ask": ["Bash(make deploy)"], "allow": ["Bash(git push *)"]}
+    file.write_text(json.dumps({"permissions": rules}))
+    assert claude("env curl x.example", home, environ)[0] == "deny"
+    assert claude("make deploy now", home, environ)[0] == "ask"
+    assert claude("git push", home, environ)[0] == "deny"
+    assert claude("make", home, environ)[0] == "allow"
+    file.write_text('{"Bash')
+    assert claude("make", home, environ)[0] == "allow"

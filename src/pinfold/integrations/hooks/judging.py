@@ -38,7 +38,11 @@ def _judged(
     is_command = isinstance(request, RunCommand)
     # A plan changes nothing; files that an agent writes in it (the plan) are judged as ever.
     is_plan = call.mode is Mode.PLAN and is_command
-    overrides = {"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}
+    overrides: dict[str, object] = {"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}
+    if is_command and call.agent == "claude-code":
+        from pinfold.integrations.hooks.theirs import claude_rules
+
+        overrides |= claude_rules(roots, environ)
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
     if isinstance(request, RunCommand):
         return _command(call, request, judge, environ)
