@@ -113,11 +113,10 @@ def _asked(call: Call, outcome: Outcome) -> Outcome:
 
 def told(decision: Decision) -> str:
     """A decision in one line, for a person and a model."""
-    from pinfold.model.visible import visible
+    from pinfold.policy.descriptions import describe_refusal
 
-    reason = decision.reasons[0]
-    where = f" ({reason.origin})" if reason.origin and reason.origin.file else ""
-    said = visible(reason.message) + where
-    if decision.verdict is Verdict.ALLOW or not reason.remedy:
-        return said
-    return f"{said}; {visible(reason.remedy)}"
+    if decision.verdict is Verdict.ALLOW:
+        from pinfold.model.visible import visible
+
+        return visible(decision.reasons[0].message)
+    return describe_refusal(decision)
