@@ -50,7 +50,13 @@ def test_the_python_runs() -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    for page in (TOP / "README.md", TOP / "SECURITY.md", TOP / "docs/decision.md", TOP / "docs/doctor.md"):
+    for page in (
+        TOP / "README.md",
+        TOP / "SECURITY.md",
+        TOP / "docs/decision.md",
+        TOP / "docs/doctor.md",
+        TOP / "docs/agents.md",
+    ):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
