@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "files": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
     "service": {"model", "policy", "session"},
-    "integrations": {"model", "policy", "approval", "session"},
+    "integrations": {"model", "shell", "policy", "settings", "approval", "session"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations"},
 }
 # Who may start a process: the shell parser's own, the hook runner, the fence, the attacks on it, a client of

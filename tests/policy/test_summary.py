@@ -12,7 +12,7 @@ from pinfold.model.settings import (
     SandboxSettings,
     Settings,
 )
-from pinfold.policy.summary import summarize
+from pinfold.policy.summary import Face, summarize
 from pinfold.settings import policy_of
 
 ROOTS = ("/home/me/project",)
@@ -91,7 +91,21 @@ def test_no_failure_is_answered_by_a_run_without_the_fence(settings: Settings) -
 def test_mcp_cli_is_an_exception_where_it_is_in_use_and_may_get_out() -> None:
     assert "`mcp-cli` is the exception" in told(settings=Settings(mcp=McpSettings(cli=True)))
     assert "mcp-cli" not in told()
-    assert "mcp-cli" not in told(settings=replace(CLOSED, mcp=McpSettings(cli=True)))
+
+
+def test_mcp_cli_is_no_exception_where_nothing_gets_out() -> None:
+    text = told(settings=replace(CLOSED, mcp=McpSettings(cli=True)))
+    assert "`mcp-cli` is no exception: it runs inside as well" in text
+    assert "mcp-cli" not in told(settings=CLOSED)
+
+
+def test_what_a_hook_cannot_do_is_not_promised() -> None:
+    text = summarize(PLAIN, OPEN, ROOTS, Face.HOOK)
+    assert "request_permission" not in text and "shared by the commands" not in text
+    assert "`cd` and variables do not carry over" in text
+    assert "gone when the command ends" in text
+    assert "do not run the command again" in text.lower()
+    assert "`~/.ssh`, start-up files" in text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ Facts about terminals that shape it:
 import os
 import select
 import signal
-import termios
 import threading
 import time
 from _thread import allocate_lock
@@ -143,6 +142,8 @@ class TerminalApprover:
     @contextmanager
     def _keys_alone(self, terminal: int) -> Iterator[None]:
         """Keys come one by one, unseen, Ctrl-C among them, whatever the mode was; then it is that again."""
+        import termios
+
         before = termios.tcgetattr(terminal)
         asking = [*before]
         asking[_INPUT] |= termios.ICRNL
@@ -294,6 +295,8 @@ class _Talk:
         end = time.monotonic() + LONGEST_QUIET
         while time.monotonic() < end and self._read(QUIET):
             continue
+        import termios
+
         termios.tcflush(self._terminal, termios.TCIFLUSH)
 
     def _read(self, seconds: float) -> bytes | None:
@@ -334,6 +337,8 @@ def _write(terminal: int, text: str) -> None:
 
 
 def _set(terminal: int, modes: list[object]) -> None:
+    import termios
+
     with suppress(termios.error, OSError):  # the terminal has gone
         termios.tcflush(terminal, termios.TCIFLUSH)
         termios.tcsetattr(terminal, termios.TCSANOW, modes)  # type: ignore[arg-type]

@@ -27,6 +27,8 @@ class Verb:
 
 
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
+BLOCKED = 2
+"""What agents take for a no; to them any other failure of a hook is a yes."""
 EXITS = "exit: 0 allow, 10 ask, 11 deny, 2 bad input or settings, 125 pinfold itself failed"
 RUN_EXITS = (
     "exit: the command's own, 128 + N for signal N; 124 timed out, 125 pinfold itself failed, 126 denied"
@@ -55,6 +57,10 @@ VERBS = {
     "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
     "acp": Verb("acp", "start an agent for an editor that speaks ACP, and fence what it runs and touches"),
     "mcp": Verb("mcp", "tools for agents: an MCP server on stdio, all of them behind the fence"),
+    "install": Verb("install", "put an agent behind the fence: edit its configuration"),
+    "uninstall": Verb("uninstall", "undo that, byte for byte"),
+    "import": Verb("import_", "take over an agent's own settings and rules"),
+    "hook": Verb("hook", "answer the hook of an agent", "exit: 0 answered, 2 blocked"),
 }
 
 
@@ -78,6 +84,8 @@ def entry() -> "NoReturn":
     except Exception as error:  # noqa: BLE001  (an exit code of 1 would look like the command's own)
         _complain(f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}")
         code = FAILED
+    if sys.argv[1:2] == ["hook"] and code != OK:
+        code = BLOCKED
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
 

@@ -1,4 +1,4 @@
-"""`pinfold prompt`: what to tell a model about the fence its commands run in."""
+"""`pinfold prompt`: what to tell a model about the fence its commands run in, and about its tools."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -7,20 +7,28 @@ from pinfold.cli.requests import add_choices, session_of
 
 
 def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--tools", action="store_true", help="the descriptions of the tools, instead")
+    parser.add_argument(
+        "--hook", action="store_true", help="for an agent whose own shell a hook puts behind it"
+    )
     add_choices(parser)
     add_common(parser)
 
 
 def run(args: Namespace) -> int:
-    from pinfold.policy.summary import summarize
+    from pinfold.policy.descriptions import describe_tools
+    from pinfold.policy.summary import Face, summarize
 
     with session_of(args) as session:
-        policy = session.policy
-        text = summarize(policy, session.settings, session.roots)
+        policy, settings = session.policy, session.settings
+        text = summarize(policy, settings, session.roots, Face.HOOK if args.hook else Face.SESSION)
+    tools = describe_tools(settings)
     if args.json:
         from pinfold.policy.convert import to_executor
 
-        print_json({"prompt": text, "sandboxed": bool(text), "policy": to_executor(policy)})
+        print_json({"prompt": text, "tools": tools, "sandboxed": bool(text), "policy": to_executor(policy)})
+    elif args.tools:
+        print("\n\n".join(f"{name}: {told}" for name, told in tools.items()))
     elif text:
         print(text)
     return 0

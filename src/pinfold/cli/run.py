@@ -3,9 +3,11 @@
 On a terminal the command gets one of its own, in the pen; otherwise its streams are carried as they come.
 """
 
+import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
@@ -18,6 +20,9 @@ from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
 
 DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
@@ -43,6 +48,10 @@ def configure(parser: ArgumentParser) -> None:
         action="append",
         help="a port inside that your loopback reaches",
     )
+    parser.add_argument(
+        "--project", metavar="DIR", action="append", help="a project to work in; else the one around here"
+    )
+    parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook has asked about it")
     add_choices(parser)
     add_call(parser)
     add_common(parser)
@@ -55,8 +64,9 @@ def run(args: Namespace) -> int:
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
     person = TerminalApprover(Asking())
+    approvers = [*_agent(args.asked_by), person]
     try:
-        with session_of(args, lists=lists, approvers=[person]) as session:
+        with session_of(args, lists=lists, approvers=approvers, projects=args.project or ()) as session:
             person.seconds = min(session.settings.approvals.wait or LONGEST, LONGEST)
             return _as_json(session, command) if args.json else _as_program(session, command, person)
     finally:
@@ -68,6 +78,14 @@ def _command(args: Namespace) -> RunCommand:
     if bool(words) == (args.shell_line is not None):
         raise PolicyError("give a program and its arguments after --, or a shell line with -c")
     return request_from(args, args.shell_line or "", tuple(words) or None)
+
+
+def _agent(name: str | None) -> "list[Approver]":
+    if name is None:
+        return []
+    from pinfold.integrations.hooks.tickets import AgentApprover
+
+    return [AgentApprover(name, os.environ)]
 
 
 def _as_json(session: Session, command: RunCommand) -> int:

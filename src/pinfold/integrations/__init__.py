@@ -1,1 +1,4 @@
-"""Faces for agents that people already use. Each is thin: it speaks one agent's language to a session."""
+"""The agents people already use, behind the fence: their words in, a session's answers out.
+
+Each face is thin: it speaks one agent's language to a session.
+"""

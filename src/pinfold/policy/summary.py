@@ -5,6 +5,7 @@ without the fence, it is told to ask: a question is put while the call waits, or
 """
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.quoting import quoted
@@ -18,7 +19,18 @@ REQUEST = "`request_permission`"
 BYPASS = "`dangerouslyDisableSandbox`"
 
 
-def summarize(policy: SandboxPolicy, settings: Settings, roots: Sequence[str]) -> str:
+class Face(Enum):
+    """By what the model's commands come to the fence: not every face can do the same."""
+
+    SESSION = "session"
+    """One session for all of them, with a tool to ask by."""
+    HOOK = "hook"
+    """The agent's own shell, whose every line a hook puts into a session of its own."""
+
+
+def summarize(
+    policy: SandboxPolicy, settings: Settings, roots: Sequence[str], face: Face = Face.SESSION
+) -> str:
     """The text for a system prompt; empty where there is no fence."""
     if not settings.sandbox.enabled or policy.type is PolicyType.INSECURE_NONE:
         return ""
@@ -26,12 +38,13 @@ def summarize(policy: SandboxPolicy, settings: Settings, roots: Sequence[str]) -
         *_files(policy, roots),
         *_git(policy),
         *_network(policy, settings),
-        *_temporary(policy),
+        *_temporary(policy, face),
         *_environment(policy),
         *_limits(policy),
+        *_lines(face),
         *_refusals(settings),
-        *_remedies(),
-        *_bypass(settings),
+        *_remedies(face),
+        *_bypass(settings, face),
     ]
     return "\n".join(["Your commands run inside a fence that the kernel holds:", *(f"- {p}" for p in points)])
 
@@ -92,9 +105,15 @@ def _asks(settings: Settings) -> bool:
     return settings.network.access is NetworkAccess.ASK
 
 
-def _temporary(policy: SandboxPolicy) -> Iterator[str]:
+def _temporary(policy: SandboxPolicy, face: Face) -> Iterator[str]:
     if policy.disable_tmp_write:
         yield "There is no temporary directory: TMPDIR is not set, and /tmp cannot be written."
+    elif face is Face.HOOK:
+        yield (
+            "For temporary files use `$TMPDIR`, which is set for you, as most programs do by themselves. It"
+            " is a private /tmp, gone when the command ends; the machine's own /tmp is not there. What a"
+            " later command needs goes into the workspace."
+        )
     else:
         yield (
             "For temporary files use `$TMPDIR`, which is set for you, as most programs do by themselves. It"
@@ -136,12 +155,32 @@ def _refusals(settings: Settings) -> Iterator[str]:
         yield f"Refusals that are expected and not listed: {_listed(tuple(settings.violations_ignore))}."
 
 
-def _remedies() -> Iterator[str]:
+def _lines(face: Face) -> Iterator[str]:
+    if face is Face.HOOK:
+        yield (
+            "Each command line starts in the same directory and ends with everything that it started: `cd`"
+            " and variables do not carry over to the next one, so put `cd DIR &&` before what needs it."
+        )
+
+
+def _remedies(face: Face) -> Iterator[str]:
+    if face is Face.HOOK:
+        yield (
+            "Where the fence stands in the way of the task, say in a sentence which restriction it was, and"
+            " exactly what you need (a path, a host, git writes): the person opens it. Do not run the command"
+            " again in the hope that it passes."
+        )
+        yield from _sensitive()
+        return
     yield (
         "Where the fence stands in the way of the task, the person is asked while the call waits; if no"
         f" question was put, name exactly what you need (a path, a host, git writes) with {REQUEST}. Say in"
         " a sentence which restriction it was. Do not run the command again in the hope that it passes."
     )
+    yield from _sensitive()
+
+
+def _sensitive() -> Iterator[str]:
     yield (
         "Do not ask for, or suggest to open, what is sensitive: `~/.ssh`, start-up files such as `~/.bashrc`"
         " and `~/.zshrc`, files with credentials."
@@ -149,7 +188,7 @@ def _remedies() -> Iterator[str]:
     yield "The person sees and changes the restrictions with `pinfold status` and `pinfold settings`."
 
 
-def _bypass(settings: Settings) -> Iterator[str]:
+def _bypass(settings: Settings, face: Face) -> Iterator[str]:
     if settings.sandbox.excluded_commands:
         rules = tuple(rule.text for rule in settings.sandbox.excluded_commands)
         yield f"These run outside of the fence by themselves, once they are approved: {_listed(rules)}."
@@ -157,6 +196,15 @@ def _bypass(settings: Settings) -> Iterator[str]:
         yield (
             f"Everything else runs inside: {BYPASS} is switched off and has no effect. If a task cannot be"
             " done inside, work out with the person which setting to change."
+        )
+        if settings.mcp.cli:
+            yield "`mcp-cli` is no exception: it runs inside as well, with what can be reached from there."
+        return
+    if face is Face.HOOK:
+        yield (
+            "Each command runs inside by default, whatever the one before did. If your shell tool has"
+            f" {BYPASS}, set it only when the person has asked in so many words to run this command without"
+            " the fence; they are asked again then. It is no answer to a failure."
         )
         return
     yield (

@@ -55,6 +55,17 @@ def remove_entry(text: str, section: str, name: str, entry: str) -> str:
     return _proven(text, data, section, name, wanted) if section in data and name in data[section] else text
 
 
+def set_value(text: str, section: str, name: str, value: str) -> str:
+    """The text with the scalar `section.name` as `value`, which is written in TOML."""
+    data, places = tomllib.loads(text), locate(text)
+    place = places.values.get((section, name))
+    if place is None:
+        changed = _with_key(text, places, section, f"{name} = {value}")
+    else:
+        changed = text[: place.start] + value + text[place.end :]
+    return _proven(changed, data, section, name, tomllib.loads(f"x = {value}")["x"])
+
+
 def add_rule(text: str, decision: str, command: str, reason: str) -> str:
     """The text with a `[[rule]]` table at its end; unchanged where the same rule is there already."""
     data = tomllib.loads(text)
@@ -186,8 +197,8 @@ def _closed(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _proven(text: str, data: dict[str, Any], section: str, name: str, entries: list[Any]) -> str:
-    """INVARIANT: an edit changes the one list and nothing else, or it is refused."""
+def _proven(text: str, data: dict[str, Any], section: str, name: str, entries: object) -> str:
+    """INVARIANT: an edit changes the one value and nothing else, or it is refused."""
     wanted = {**data, section: {**data.get(section, {}), name: entries}}
     try:
         if tomllib.loads(text) == wanted:

@@ -1,0 +1,85 @@
+"""`pinfold import AGENT`: takes over what an agent's own settings say, and tells what it cannot."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import print_json, short, user_file_of
+from pinfold.model.visible import visible
+
+if TYPE_CHECKING:
+    from pinfold.integrations.imports.finding import Finding
+    from pinfold.integrations.imports.merge import Merged
+
+AGENTS = ("claude", "cursor", "codex", "gemini")
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("agent", choices=AGENTS, help="whose settings to take over")
+    parser.add_argument("--write", action="store_true", help="accept it: change your settings file")
+    parser.add_argument(
+        "--wider", action="store_true", help="also take what lets more through here than it did there"
+    )
+    parser.add_argument("--settings", metavar="FILE", help="a settings file in place of the user's own")
+    parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def run(args: Namespace) -> int:
+    from pinfold.integrations.imports.gather import gather
+    from pinfold.integrations.imports.merge import merge
+    from pinfold.settings.files import locked, read_text, write_text
+    from pinfold.settings.layers import read_layer
+    from pinfold.settings.toml import parse
+
+    path = user_file_of(args)
+    files, findings = gather(args.agent, os.environ)
+    before = read_text(path) or ""
+    read_layer(parse("user", path, before))  # a broken file is not edited
+    merged = merge(before, findings, take_wider=args.wider)
+    read_layer(parse("user", path, merged.text))
+    if args.write and merged.text != before:
+        with locked(path):
+            write_text(path, merged.text)
+    _tell(args, path, before, files, merged)
+    return 0
+
+
+def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merged: "Merged") -> None:
+    from pinfold.cli.install import diff
+
+    changes = diff(before, merged.text, path if args.json else short(path))
+    if args.json:
+        print_json(
+            {
+                "read": files,
+                "file": path,
+                "written": bool(args.write and changes),
+                "diff": changes,
+                "taken": [each._asdict() for each in merged.taken],
+                "there": [each._asdict() for each in merged.there],
+                "wider": [each._asdict() for each in merged.wider],
+                "left": [each._asdict() for each in merged.left],
+            }
+        )
+        return
+    if not files:
+        print(f"{args.agent} has no settings of yours here")
+        return
+    print(changes, end="")
+    _list("lets more through here than it did there, so it is left out (--wider takes it)", merged.wider)
+    _list("lets less through here", [each for each in merged.taken if each.fit == "narrower"])
+    _list("has no equivalent", merged.left)
+    if not changes:
+        print("there is nothing to take over")
+    elif not args.write:
+        print(f"nothing is changed yet: `pinfold import {args.agent} --write` accepts this")
+
+
+def _list(title: str, findings: "Sequence[Finding]") -> None:
+    if not findings:
+        return
+    print(f"\n{title}:")
+    for each in findings:
+        why = visible(each.why or "yours is narrower")
+        print(f"  {visible(each.text)}  ({visible(short(each.source))}): {why}")

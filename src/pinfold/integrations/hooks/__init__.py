@@ -1,0 +1,51 @@
+"""`pinfold hook AGENT`: an agent's hook, from the bytes it is given to the bytes it answers.
+
+INVARIANT: whatever goes wrong is a no that the agent understands. A payload that makes no sense, settings
+that cannot be read and faults of our own all end with exit status 2 and a reason, which every one of these
+agents takes for a block. Other exit statuses, and no answer at all, would let the call pass.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from pinfold.integrations.hooks.call import Call, MalformedError, Opinion, Outcome, Reply, blocked
+from pinfold.integrations.hooks.fields import decoded
+from pinfold.model.errors import PinfoldError
+
+AGENTS = {
+    "claude-code": "claude",
+    "cursor": "cursor",
+    "codex": "codex",
+    "gemini": "gemini",
+    "vscode": "vscode",
+}
+STARTS = frozenset(["SessionStart", "sessionStart"])
+
+
+def answer(agent: str, data: bytes, environ: Mapping[str, str]) -> Reply:
+    """What the agent is told about what it sent."""
+    words = import_module(f"pinfold.integrations.hooks.{AGENTS[agent]}")
+    try:
+        call: Call = words.read(decoded(data), environ)
+    except MalformedError as error:
+        return blocked(str(error))
+    try:
+        reply: Reply = words.reply(call, _outcome(call, environ))
+    except PinfoldError as error:
+        if call.event in STARTS:
+            return Reply(stderr=f"pinfold: {error}\n", exit_code=1)
+        denied = Outcome(Opinion.DENY, f"{error}; until that is mended nothing is allowed")
+        reply = words.reply(call, denied)
+    return reply
+
+
+def _outcome(call: Call, environ: Mapping[str, str]) -> Outcome:
+    if not call.requests and not call.trouble and call.event not in STARTS:
+        return Outcome(Opinion.NONE)
+    if call.event in STARTS:
+        from pinfold.integrations.hooks.greeting import greet
+
+        return greet(call, environ)
+    from pinfold.integrations.hooks.judging import judge
+
+    return judge(call, environ)

@@ -1,0 +1,23 @@
+"""Codex.
+
+Facts (codex-rs, hooks/src): PreToolUse takes a deny with a reason, or an allow with `updatedInput`, and
+nothing else: an "ask", or an allow without a change, marks the hook as failed, and the call goes on. So a
+question is put by the run itself, and what is merely not refused is told by silence. PermissionRequest
+takes allow and deny without changes. Edits are `apply_patch`. Tools are named as Claude Code names them.
+"""
+
+from collections.abc import Mapping
+
+from pinfold.integrations.hooks import claude
+from pinfold.integrations.hooks.call import Call, Opinion, Outcome, Reply
+from pinfold.integrations.hooks.fields import Payload
+
+
+def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+    return claude.read_as("codex", payload, environ, can_ask=payload.get("hook_event_name") != claude.PRE)
+
+
+def reply(call: Call, outcome: Outcome) -> Reply:
+    if call.event == claude.PRE and outcome.opinion is not Opinion.DENY and outcome.command is None:
+        return Reply()
+    return claude.reply(call, outcome)

@@ -1,0 +1,98 @@
+"""Cursor.
+
+Facts (its hooks page): preToolUse may change a command (`updated_input`) and may not ask;
+beforeShellExecution may ask and not change. So the one puts the line behind the fence, and the other, which
+sees the line that will be run, asks where there is a question. A line that reaches the second without the
+first is not fenced, and is judged so. beforeReadFile knows allow and deny alone. Keys are in snake case;
+others have the answer refused.
+
+Facts about MCP: the payload names the server by its `url` or `command`, not by the name it has in the
+settings.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import DecodeError, json
+from msgspec.structs import replace
+
+from pinfold.integrations.hooks.call import Call, MalformedError, Opinion, Outcome, Reply
+from pinfold.integrations.hooks.claude import changed, reason
+from pinfold.integrations.hooks.fields import Payload, directory, optional, table, text, texts
+from pinfold.integrations.hooks.tools import COMMANDS, UnjudgedError, plain, requests_of
+from pinfold.model.request import CallTool, ReadFile, Request, RunCommand
+
+TOOL, SHELL, MCP = "preToolUse", "beforeShellExecution", "beforeMCPExecution"
+READ, TAB_READ, START = "beforeReadFile", "beforeTabFileRead", "sessionStart"
+JUDGED = frozenset([TOOL, SHELL, MCP, READ, TAB_READ])
+ASKS = frozenset([SHELL, MCP])
+
+
+def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+    event = text(payload, "hook_event_name")
+    workspace = texts(payload, "workspace_roots")
+    cwd = optional(payload, "cwd") or (workspace[0] if workspace else "")
+    call = Call(
+        agent="cursor",
+        event=event,
+        tool=optional(payload, "tool_name"),
+        cwd=directory({"cwd": cwd}, environ, "CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
+        workspace=workspace,
+        can_rewrite=event == TOOL,
+        can_ask=event in ASKS,
+        conversation=optional(payload, "conversation_id"),
+        generation=optional(payload, "generation_id"),
+        model=optional(payload, "model"),
+    )
+    if event not in JUDGED:
+        return call
+    given = _input(payload)
+    try:
+        return replace(call, requests=_requests(call, payload, given), tool_input=given)
+    except UnjudgedError as error:
+        return replace(call, trouble=str(error), tool_input=given)
+
+
+def _input(payload: Payload) -> Payload:
+    """beforeMCPExecution has the tool's input as JSON in a text."""
+    given = payload.get("tool_input")
+    if not isinstance(given, str):
+        return table(payload, "tool_input")
+    try:
+        value = json.decode(given) if given.strip() else {}
+    except DecodeError:
+        raise MalformedError("`tool_input` is not JSON") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _requests(call: Call, payload: Payload, given: Payload) -> tuple[Request, ...]:
+    match call.event:
+        case "beforeShellExecution":
+            return (RunCommand(text(payload, "command")),)
+        case "beforeMCPExecution":
+            server = optional(payload, "server_name", "url", "command") or "cursor"
+            return (CallTool(server, text(payload, "tool_name")),)
+        case "preToolUse":
+            tool = text(payload, "tool_name")
+            # beforeMCPExecution judges these, and can ask.
+            return () if tool.startswith("MCP:") else requests_of(tool, given, call.cwd)
+        case _:
+            attached = payload.get("attachments")
+            more = attached if isinstance(attached, list) else []
+            paths = [optional(each, "file_path", "filePath") for each in more if isinstance(each, dict)]
+            return tuple(ReadFile(path) for path in (text(payload, "file_path"), *paths) if path)
+
+
+def reply(call: Call, outcome: Outcome) -> Reply:
+    if call.event == START and outcome.context:
+        return Reply(json.encode({"additional_context": outcome.context}))
+    if call.event not in JUDGED or (outcome.opinion is Opinion.NONE and call.event in (TOOL, *ASKS)):
+        return Reply(b"{}")
+    opinion = Opinion.ALLOW if outcome.opinion is Opinion.NONE else outcome.opinion
+    said: dict[str, object] = {"permission": str(opinion)}
+    if opinion is not Opinion.ALLOW:
+        said["user_message"] = reason(outcome)
+        if call.event in (TOOL, *ASKS):
+            said["agent_message"] = reason(outcome)
+    if outcome.command is not None and plain(call.tool) in COMMANDS:
+        said["updated_input"] = changed(call, outcome.command)
+    return Reply(json.encode(said))

@@ -1,0 +1,61 @@
+"""Gemini CLI.
+
+Facts (its hooks reference, and packages/core/src/scheduler): BeforeTool answers `decision` allow, deny or
+ask with a `reason`; `hookSpecificOutput.tool_input` is laid over the model's arguments. Exit status 2
+blocks with standard error as the reason; any other failure is a warning, and the call goes on. The payload
+does not tell the approval mode.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import json
+
+from pinfold.integrations.hooks.call import Call, Opinion, Outcome, Reply
+from pinfold.integrations.hooks.claude import reason
+from pinfold.integrations.hooks.fields import Payload, directory, optional, table, text
+from pinfold.integrations.hooks.tools import UnjudgedError, mcp_calls, requests_of
+
+BEFORE, START = "BeforeTool", "SessionStart"
+PROJECTS = ("GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+
+
+def read(payload: Payload, environ: Mapping[str, str]) -> Call:
+    event = text(payload, "hook_event_name")
+    cwd = directory(payload, environ, *PROJECTS)
+    workspace = tuple(environ[name] for name in PROJECTS if environ.get(name))[:1]
+    conversation = optional(payload, "session_id")
+    if event != BEFORE:
+        return Call("gemini", event, "", cwd, workspace, conversation=conversation)
+    tool, given = text(payload, "tool_name"), table(payload, "tool_input")
+    called = table(payload, "mcp_context")
+    server, name = optional(called, "server_name"), optional(called, "tool_name")
+    trouble = ""
+    try:
+        # Where the agent tells them apart, the parts of the name need not be guessed.
+        known = mcp_calls(f"mcp__{server}__{name}", server) if server and name else ()
+        requests = known or requests_of(tool, given, cwd)
+    except UnjudgedError as error:
+        requests, trouble = (), str(error)
+    return Call(
+        "gemini",
+        event,
+        tool,
+        cwd,
+        workspace,
+        requests,
+        trouble,
+        given,
+        can_rewrite=True,
+        conversation=conversation,
+    )
+
+
+def reply(call: Call, outcome: Outcome) -> Reply:
+    if call.event == START and outcome.context:
+        return Reply(json.encode({"hookSpecificOutput": {"additionalContext": outcome.context}}))
+    if call.event != BEFORE or outcome.opinion is Opinion.NONE:
+        return Reply(b"{}")
+    said: dict[str, object] = {"decision": str(outcome.opinion), "reason": reason(outcome)}
+    if outcome.command is not None:
+        said["hookSpecificOutput"] = {"tool_input": {"command": outcome.command}}
+    return Reply(json.encode(said))

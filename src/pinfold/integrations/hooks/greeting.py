@@ -1,0 +1,17 @@
+"""What a model is told of the fence when its work begins."""
+
+import os
+from collections.abc import Mapping
+
+from pinfold.integrations.hooks.call import Call, Opinion, Outcome
+
+
+def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
+    from pinfold.policy.summary import Face, summarize
+    from pinfold.session.judge import Judge, Talk
+    from pinfold.settings.sources import find_project
+
+    cwd = os.path.realpath(call.cwd)
+    roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
+    judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
+    return Outcome(Opinion.NONE, context=summarize(judge.policy, judge.settings, roots, Face.HOOK))

@@ -1,0 +1,122 @@
+"""A call becomes an outcome: what pinfold says of it, as far as this agent can be told.
+
+What is allowed here, and what is merely not refused: a command that is allowed runs in a pen, so the
+agent's person need not see it. For everything else the agent's own rules go on: a "may be read" of ours
+opens nothing that the agent would have asked about, but for MCP tools that the user has listed.
+"""
+
+import os
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
+from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.request import CallTool, Request, RunCommand
+from pinfold.session.judge import Judge, Talk
+from pinfold.settings.sources import find_project
+
+BARE = "this hook cannot put the command behind the fence"
+NOTHING = Outcome(Opinion.NONE)
+ORDER = tuple(Opinion)
+
+
+def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
+    """What is to be done about a call. Raises `PolicyError` where the settings cannot be read."""
+    if call.trouble:
+        return _asked(call, Outcome(Opinion.ASK, f"it could not be judged: {call.trouble}"))
+    cwd = os.path.realpath(call.cwd)
+    roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
+    outcomes = [_judged(call, request, cwd, roots, environ) for request in call.requests]
+    return min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
+
+
+def _judged(
+    call: Call, request: Request, cwd: str, roots: tuple[str, ...], environ: Mapping[str, str]
+) -> Outcome:
+    is_command = isinstance(request, RunCommand)
+    # A plan changes nothing; files that an agent writes in it (the plan) are judged as ever.
+    is_plan = call.mode is Mode.PLAN and is_command
+    overrides: dict[str, object] = {"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}
+    if is_command and call.agent == "claude-code":
+        from pinfold.integrations.hooks.theirs import claude_rules
+
+        overrides |= claude_rules(roots, environ)
+    judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
+    if isinstance(request, RunCommand):
+        return _command(call, request, judge, environ)
+    return _other(call, request, judge.check(request))
+
+
+def _other(call: Call, request: Request, decision: Decision) -> Outcome:
+    match decision.verdict:
+        case Verdict.DENY:
+            return Outcome(Opinion.DENY, told(decision))
+        case Verdict.ASK:
+            return _asked(call, Outcome(Opinion.ASK, told(decision)))
+        case Verdict.ALLOW:
+            is_listed = isinstance(request, CallTool) and decision.reasons[0].step == "mcp_allow"
+            is_free = is_listed and call.mode is not Mode.PLAN
+            return Outcome(Opinion.ALLOW, told(decision)) if is_free else NOTHING
+
+
+def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> Outcome:
+    if environ.get("PINFOLD_PEN") and judge.is_inside_fence:
+        decision = judge.check(request)
+        denied = decision.verdict is Verdict.DENY
+        return Outcome(Opinion.DENY, told(decision)) if denied else NOTHING  # the agent is in a pen itself
+    inner = unwrapped(request.command, call.agent, judge.roots)
+    if inner is None and not call.can_rewrite:
+        judge.fence_trouble = BARE
+    wanted = request if inner is None else replace(request, command=inner)
+    decision = judge.check(wanted)
+    if decision.verdict is Verdict.DENY:
+        return Outcome(Opinion.DENY, told(decision))
+    if inner is None and decision.commands and decision.commands[0].argv[0].endswith("pinfold"):
+        from pinfold.integrations.hooks.own import own_verb
+
+        if outcome := own_verb(call, decision):
+            return _asked(call, outcome) if outcome.opinion is Opinion.ASK else outcome
+    line = _line(call, wanted, judge) if inner is None and call.can_rewrite else None
+    if decision.verdict is Verdict.ALLOW:
+        # A plan is looked at by its person, command by command, unless it cannot be.
+        opinion = Opinion.ASK if call.mode is Mode.PLAN and call.can_ask else Opinion.ALLOW
+        return Outcome(opinion, told(decision), line)
+    if call.mode is Mode.UNATTENDED or not call.can_ask:
+        # The run asks for itself; what nobody answers is not run.
+        return Outcome(Opinion.ALLOW if line or inner else Opinion.DENY, told(decision), line)
+    from pinfold.integrations.hooks.tickets import leave
+
+    leave(call.agent, wanted.command, judge.start_of(wanted), decision, environ)
+    return Outcome(Opinion.ASK, told(decision), line)
+
+
+def _line(call: Call, request: RunCommand, judge: Judge) -> str:
+    return wrapped(
+        request.command,
+        call.agent,
+        judge.roots,
+        is_plan=call.mode is Mode.PLAN,
+        bypass=request.disable_sandbox,
+    )
+
+
+def _asked(call: Call, outcome: Outcome) -> Outcome:
+    """A question, as far as there is somebody whom this agent would put it to."""
+    if call.can_ask and call.mode is not Mode.UNATTENDED:
+        return outcome
+    return Outcome(
+        Opinion.DENY, f"{outcome.message}; a person would have to see it, and nobody is asked here"
+    )
+
+
+def told(decision: Decision) -> str:
+    """A decision in one line, for a person and a model."""
+    from pinfold.policy.descriptions import describe_refusal
+
+    if decision.verdict is Verdict.ALLOW:
+        from pinfold.model.visible import visible
+
+        return visible(decision.reasons[0].message)
+    return describe_refusal(decision)

@@ -1,0 +1,84 @@
+"""A yes that a person gave in an agent's own dialogue reaches the run that it was given for.
+
+A hook that answers "ask" leaves a ticket: what is asked for, to the letter. The agent runs the line only
+once its person said yes, and the run, which asks for itself, finds the ticket and takes it with it. A
+ticket is good once, for an hour, and for the very same line, place and policy. Nothing inside a pen sees
+them.
+"""
+
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from time import time
+
+from msgspec import json
+
+from pinfold.model.decision import Decision
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.session.state import state_directory
+
+HOUR = 3600.0
+ANSWERED = (Capability.RUN, Capability.WIDEN, Capability.BYPASS)
+
+
+def leave(agent: str, command: str, cwd: str, decision: Decision, environ: Mapping[str, str]) -> None:
+    directory = _directory(environ)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    _sweep(directory)
+    name = f"{_key(agent, command, cwd, decision)}.{os.urandom(8).hex()}"
+    os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+class AgentApprover:
+    """Says yes where the agent's person did."""
+
+    def __init__(self, agent: str, environ: Mapping[str, str]) -> None:
+        self.name = f"the person, as {agent} asked"
+        self._agent, self._environ = agent, environ
+
+    def __call__(self, question: PermissionNeeded) -> Answer | None:
+        if question.capability not in ANSWERED:
+            return None
+        key = _key(self._agent, question.command, question.cwd, question.decision)
+        return Answer.ONCE if _take(_directory(self._environ), key) else None
+
+
+def _take(directory: str, key: str) -> bool:
+    for name in _names(directory):
+        path = os.path.join(directory, name)
+        try:
+            is_fresh = time() - os.stat(path).st_mtime < HOUR
+            if name.startswith(f"{key}."):
+                os.unlink(path)  # whoever unlinks it has it: no two runs can
+                if is_fresh:
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def _sweep(directory: str) -> None:
+    for name in _names(directory):
+        path = os.path.join(directory, name)
+        try:
+            if time() - os.stat(path).st_mtime >= HOUR:
+                os.unlink(path)
+        except OSError:
+            continue
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _directory(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_directory(environ), "tickets")
+
+
+def _key(agent: str, command: str, cwd: str, decision: Decision) -> str:
+    """Everything that the yes depends on."""
+    facts = [agent, command, cwd, decision.sandboxed, decision.widening, decision.policy]
+    return sha256(json.encode(facts, order="sorted")).hexdigest()

@@ -1,0 +1,213 @@
+"""What a tool's call comes to: the agents' tools, by their names, as requests. Pure.
+
+Facts about names: the agents call the same things `Bash`, `Shell`, `run_shell_command` or
+`run_in_terminal`, and `file_path`, `filePath`, `path` or `absolute_path`; some of them also load the hooks
+of others. So there is one table for all, of names without case and underscores. A tool that is not in it is
+not judged here: the agent's own rules are all there is for it.
+
+Facts about MCP tools: `mcp__SERVER__TOOL`, or `mcp_SERVER_TOOL`. Where SERVER or TOOL has the separator in
+it, the name can be read in several ways; every one of them must be allowed.
+"""
+
+from collections.abc import Iterator, Mapping
+from os.path import expanduser, join
+
+from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, WriteFile
+
+COMMANDS = frozenset(["bash", "shell", "runshellcommand", "runinterminal", "runterminalcommand"])
+WRITES = frozenset(
+    [
+        "write",
+        "edit",
+        "multiedit",
+        "notebookedit",
+        "strreplace",
+        "editnotebook",
+        "writefile",
+        "replace",
+        "createfile",
+        "editfiles",
+        "editfile",
+        "replacestringinfile",
+        "multireplacestringinfile",
+        "inserteditintofile",
+        "editnotebookfile",
+        "createdirectory",
+    ]
+)
+DELETES = frozenset(["delete", "deletefile"])
+READS = frozenset(
+    [
+        "read",
+        "notebookread",
+        "ls",
+        "glob",
+        "grep",
+        "readfile",
+        "readmanyfiles",
+        "listdirectory",
+        "listdir",
+        "searchfilecontent",
+        "grepsearch",
+        "filesearch",
+        "readnotebook",
+        "viewimage",
+    ]
+)
+FETCHES = frozenset(["webfetch", "fetchwebpage", "fetch", "openbrowser", "opensimplebrowser"])
+PATCHES = frozenset(["applypatch"])
+UNREAD = frozenset(["powershell"])
+
+PATHS = frozenset(
+    [
+        "filepath",
+        "path",
+        "paths",
+        "notebookpath",
+        "absolutepath",
+        "targetfile",
+        "targetnotebook",
+        "dirpath",
+        "directory",
+        "targetdirectory",
+        "files",
+        "include",
+    ]
+)
+"""The arguments that name files, without case and underscores."""
+PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+MOST_READINGS = 16
+PORTS = {"http": 80, "https": 443}
+
+
+class UnjudgedError(ValueError):
+    """The call is one that we judge, and it does not say enough for that."""
+
+
+def requests_of(tool: str, given: Mapping[str, object], cwd: str, server: str = "") -> tuple[Request, ...]:
+    """What a call comes to; nothing for a tool that is not judged.
+
+    `server` is the MCP server's name, where the agent tells it apart.
+    """
+    name = plain(tool)
+    if name in COMMANDS:
+        return (_command(given, cwd),)
+    if name in UNREAD:
+        raise UnjudgedError(f"`{tool}` lines are not read")
+    if name in PATCHES:
+        return _patched(given, cwd)
+    if name in FETCHES:
+        return _fetched(tool, given)
+    if name in WRITES or name in DELETES:
+        paths = [*_paths(given)]
+        if not paths:
+            raise UnjudgedError(f"`{tool}` names no file that it would change")
+        return tuple(WriteFile(place, name in DELETES) for path in paths for place in _places(path, cwd))
+    if name in READS:
+        return tuple(ReadFile(place) for path in [*_paths(given)] or [cwd] for place in _places(path, cwd))
+    return mcp_calls(tool, server)
+
+
+def plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def mcp_calls(tool: str, server: str = "") -> tuple[CallTool, ...]:
+    """The ways in which a tool's name can be read as one of an MCP server."""
+    for head, mark in (("mcp__", "__"), ("mcp_", "_"), ("MCP:", ":")):
+        if not tool.startswith(head):
+            continue
+        rest = tool.removeprefix(head)
+        if server:
+            return (CallTool(server, rest.removeprefix(f"{server}{mark}")),)
+        parts = rest.split(mark)
+        cuts = range(1, len(parts))
+        if len(cuts) > MOST_READINGS:
+            raise UnjudgedError(f"`{tool}` can be read in too many ways")
+        found = (CallTool(mark.join(parts[:cut]), mark.join(parts[cut:])) for cut in cuts)
+        return tuple(found) or (CallTool("", rest),)
+    return ()
+
+
+def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
+    line = given.get("command")
+    if not isinstance(line, str):
+        raise UnjudgedError("there is no `command` in it")
+    where = next(
+        (given[key] for key in ("working_directory", "dir_path", "directory", "cwd") if given.get(key)), None
+    )
+    if where is not None and not isinstance(where, str):
+        raise UnjudgedError("its working directory is no text")
+    said = given.get("description", given.get("explanation"))
+    return RunCommand(
+        line,
+        cwd=join(cwd, where) if where else None,
+        description=said if isinstance(said, str) else "",
+        disable_sandbox=given.get("dangerouslyDisableSandbox") is True,
+    )
+
+
+def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
+    text = next((given[key] for key in ("command", "input", "patch") if given.get(key)), None)
+    if isinstance(text, list):
+        text = text[-1] if text else None
+    if not isinstance(text, str):
+        raise UnjudgedError("there is no patch in it")
+    found = [
+        WriteFile(place, delete="Delete" in head)
+        for line in text.splitlines()
+        for head in PATCHED
+        if line.strip().startswith(head)
+        for place in _places(line.strip().removeprefix(head).strip(), cwd)
+    ]
+    if not found:
+        raise UnjudgedError("the patch names no file")
+    return tuple(found)
+
+
+def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
+    from urllib.parse import urlsplit
+
+    urls = [url for key in ("url", "urls", "prompt") for url in _texts(given.get(key)) if "://" in url]
+    found: list[Request] = []
+    for url in (word for text in urls for word in text.split() if "://" in word):
+        try:
+            parts = urlsplit(url.strip("<>()[]\"'.,;"))
+            port = parts.port or PORTS.get(parts.scheme, 0)
+        except ValueError:
+            raise UnjudgedError(f"`{tool}` names no address that can be read") from None
+        if parts.scheme == "file":
+            found.append(ReadFile(parts.path))
+        elif parts.hostname:
+            found.append(Connect(parts.hostname, port))
+    if not found:
+        raise UnjudgedError(f"`{tool}` names no address")
+    return tuple(found)
+
+
+def _paths(given: object) -> Iterator[str]:
+    """Every file that the arguments name, also in lists and tables of them."""
+    if isinstance(given, Mapping):
+        for key, value in given.items():
+            if plain(str(key)) in PATHS:
+                yield from _texts(value)
+            if isinstance(value, Mapping | list):
+                yield from _paths(value)
+    elif isinstance(given, list):
+        for value in given:
+            yield from _paths(value)
+
+
+def _places(path: str, cwd: str) -> Iterator[str]:
+    """Where a path leads; whether an agent knows `~` is not ours to guess, so both readings count."""
+    path = path.removeprefix("file://")
+    yield join(cwd, path)
+    if path.startswith("~"):
+        yield expanduser(path)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        yield from (text for text in value if isinstance(text, str))

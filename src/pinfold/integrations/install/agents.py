@@ -1,0 +1,144 @@
+"""What each agent's configuration has to say for our hooks to be asked, and where it says it. Pure, but for
+paths.
+
+Facts: Claude Code runs what it is told by `command` in a shell, also where it knows `args`, and editors
+that load its settings know `command` alone. `onFailure` (Claude Code) and `failClosed` (Cursor) make a hook
+that cannot be started or does not answer a no; the others have no such switch. Gemini CLI counts time in
+milliseconds. Codex asks its person once whether to trust a hook. Claude Code and Cursor's command line have
+a `/sandbox` of their own.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pinfold.integrations.install.command import hook_line
+
+SECONDS = 600
+"""As long as a person may take to answer, and as the agents allow anyway."""
+CLAUDE_TOOLS = (
+    "^(Bash|PowerShell|Shell|Read|Edit|MultiEdit|Write|NotebookEdit|NotebookRead|Glob|Grep|LS|WebFetch"
+    "|mcp__.*)$"
+)
+GEMINI_TOOLS = (
+    "run_shell_command|write_file|replace|read_file|read_many_files|list_directory|glob|search_file_content"
+    "|grep_search|web_fetch|mcp_.*"
+)
+
+
+class Entry(NamedTuple):
+    """One element of a list in a file of JSON."""
+
+    path: tuple[str, ...]
+    value: Mapping[str, object]
+
+
+class Target(NamedTuple):
+    """What an agent is given."""
+
+    file: str
+    entries: tuple[Entry, ...]
+    command: str
+    """The file of the slash command."""
+    name: str
+    """What a person types for it."""
+    members: Mapping[str, object] = {}
+    """What must stand at the top of a new file beside the hooks."""
+    notes: tuple[str, ...] = ()
+
+
+def target_of(agent: str, environ: Mapping[str, str]) -> Target:
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return _TARGETS[agent](home, environ)
+
+
+def _claude(home: str, environ: Mapping[str, str]) -> Target:
+    place = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    hook = _hook("claude-code")
+    entries = (
+        Entry(("hooks", "PreToolUse"), {"matcher": CLAUDE_TOOLS, "hooks": [{**hook, "onFailure": "block"}]}),
+        Entry(("hooks", "SessionStart"), {"hooks": [hook]}),
+    )
+    return Target(
+        os.path.join(place, "settings.json"),
+        entries,
+        os.path.join(place, "commands", "pinfold.md"),
+        "/pinfold",
+        notes=("a hook that fails blocks from Claude Code 2.1.295 on; before that it lets the call pass",),
+    )
+
+
+def _codex(home: str, environ: Mapping[str, str]) -> Target:
+    place = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    hook = _hook("codex")
+    entries = (
+        Entry(("hooks", "PreToolUse"), {"matcher": "^(Bash|apply_patch|mcp__.*)$", "hooks": [hook]}),
+        Entry(("hooks", "PermissionRequest"), {"hooks": [hook]}),
+        Entry(("hooks", "SessionStart"), {"hooks": [hook]}),
+    )
+    return Target(
+        os.path.join(place, "hooks.json"),
+        entries,
+        os.path.join(place, "prompts", "sandbox.md"),
+        "/prompts:sandbox",
+        notes=(
+            "Codex asks you once to trust the hook: say yes, or nothing is fenced",
+            "a pen cannot be made inside Codex's own sandbox: start it with `-s danger-full-access`",
+            "Codex has no switch that makes a failing hook a no",
+        ),
+    )
+
+
+def _gemini(home: str, environ: Mapping[str, str]) -> Target:
+    place = os.path.join(environ.get("GEMINI_CLI_HOME") or home, ".gemini")
+    hook = {**_hook("gemini"), "name": "pinfold", "timeout": SECONDS * 1000}
+    entries = (
+        Entry(("hooks", "BeforeTool"), {"matcher": GEMINI_TOOLS, "hooks": [hook]}),
+        Entry(("hooks", "SessionStart"), {"hooks": [hook]}),
+    )
+    return Target(
+        os.path.join(place, "settings.json"),
+        entries,
+        os.path.join(place, "commands", "sandbox.toml"),
+        "/sandbox",
+        notes=("Gemini CLI has no switch that makes a failing hook a no",),
+    )
+
+
+def _cursor(home: str, _: Mapping[str, str]) -> Target:
+    place = os.path.join(home, ".cursor")
+    hook = {"command": hook_line("cursor"), "timeout": SECONDS, "failClosed": True}
+    events = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile")
+    return Target(
+        os.path.join(place, "hooks.json"),
+        tuple(Entry(("hooks", event), hook) for event in events),
+        os.path.join(place, "commands", "pinfold.md"),
+        "/pinfold",
+        members={"version": 1},
+        notes=("cloud agents read the hooks of a project alone: there nothing of this holds",),
+    )
+
+
+def _vscode(home: str, environ: Mapping[str, str]) -> Target:
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    hook = _hook("vscode")
+    return Target(
+        os.path.join(home, ".copilot", "hooks", "pinfold.json"),
+        (Entry(("hooks", "PreToolUse"), hook), Entry(("hooks", "SessionStart"), hook)),
+        os.path.join(config, "Code", "User", "prompts", "sandbox.prompt.md"),
+        "/sandbox",
+        notes=("VS Code has no switch that makes a failing hook a no",),
+    )
+
+
+def _hook(agent: str) -> dict[str, object]:
+    return {"type": "command", "command": hook_line(agent), "timeout": SECONDS}
+
+
+_TARGETS = {
+    "claude-code": _claude,
+    "cursor": _cursor,
+    "codex": _codex,
+    "gemini": _gemini,
+    "vscode": _vscode,
+}

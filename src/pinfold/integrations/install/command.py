@@ -1,0 +1,27 @@
+"""How an agent's configuration names our hook: by whole paths, and by the quickest way in."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pinfold.integrations.hooks import start
+from pinfold.model.quoting import quoted
+
+MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
+
+
+def hook_words(agent: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", os.path.abspath(start.__file__), agent)
+
+
+def hook_line(agent: str) -> str:
+    return " ".join(map(quoted, hook_words(agent)))
+
+
+def is_ours(entry: object) -> bool:
+    """Whether a part of a configuration starts our hook, wherever pinfold was when it was written."""
+    if isinstance(entry, Mapping):
+        return any(map(is_ours, entry.values()))
+    if isinstance(entry, list):
+        return any(map(is_ours, entry))
+    return isinstance(entry, str) and MARK in entry

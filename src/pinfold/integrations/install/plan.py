@@ -1,0 +1,138 @@
+"""What an install or its undoing would change: files, before and after. Looks at the disk and changes
+nothing.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pinfold.integrations.install.agents import Target, target_of
+from pinfold.integrations.install.command import is_ours
+from pinfold.integrations.install.jsonc import parse, with_member, with_value, without
+from pinfold.integrations.install.record import Kept, kept_of
+from pinfold.integrations.install.slash import slash_command
+from pinfold.settings.files import read_text
+
+
+class Change(NamedTuple):
+    """One file; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class Plan(NamedTuple):
+    changes: tuple[Change, ...]
+    """Files that do not stay as they are."""
+    kept: tuple[Kept, ...]
+    """What is remembered for the undoing."""
+    notes: tuple[str, ...]
+
+
+def plan_install(agent: str, environ: Mapping[str, str]) -> Plan:
+    target = target_of(agent, environ)
+    notes = list(target.notes)
+    found = [_with_hooks(target), _with_command(target, notes)]
+    known = {kept.path: kept for kept in kept_of(agent, environ)}
+    kept = [_kept(change, known.get(change.path)) for change in found if change]
+    changes = tuple(change for change in found if change and change.before != change.after)
+    return Plan(changes, tuple(kept), tuple(notes))
+
+
+def _kept(change: Change, known: Kept | None) -> Kept:
+    """What the file was without us; what a second install finds is no more than what the first one left."""
+    assert change.after is not None  # noqa: S101 - an install takes nothing away
+    if known and change.before == known.after:
+        return Kept(change.path, known.before, change.after)
+    before = change.before
+    if before is not None and before != change.after and change.path.endswith(".json"):
+        before = _without_hooks(before, change.path)
+    elif before == change.after:  # ours already, and nobody remembers what was there before
+        before = _without_hooks(before, change.path) if change.path.endswith(".json") else None
+    return Kept(change.path, before, change.after)
+
+
+def plan_uninstall(agent: str, environ: Mapping[str, str]) -> Plan:
+    target, notes = target_of(agent, environ), list[str]()
+    known = {kept.path: kept for kept in kept_of(agent, environ)}
+    changes = []
+    for path in dict.fromkeys((*known, target.file)):
+        now, kept = read_text(path), known.get(path)
+        if now is None:
+            continue
+        if kept and now == kept.after:
+            after = kept.before
+        elif path.endswith(".json"):
+            after = _without_hooks(now, path)
+        else:
+            after = now
+            notes.append(f"{path} has been changed since, and stays")
+        if after != now:
+            changes.append(Change(path, now, after))
+    return Plan(tuple(changes), (), tuple(notes))
+
+
+def _with_hooks(target: Target) -> Change:
+    before = read_text(target.file)
+    text = before or ""
+    wanted = {(entry.path, _frozen(entry.value)) for entry in target.entries}
+    if _ours(text, target.file) != wanted:
+        text = _without_hooks(text, target.file) if text else text
+        for entry in target.entries:
+            text = with_value(text, entry.path, entry.value, target.file)
+        for name, value in target.members.items():
+            text = with_member(text, name, value, target.file)
+    return Change(target.file, before, text)
+
+
+def _ours(text: str, file: str) -> set[tuple[tuple[str, ...], str]]:
+    return {
+        (path[:-1], _frozen(value)) for path, value in _entries(parse(text, file).value) if is_ours(value)
+    }
+
+
+def _entries(whole: object) -> list[tuple[tuple[str, ...], object]]:
+    """Every element of every list of hooks, with its path (the index last, as text)."""
+    hooks = whole.get("hooks") if isinstance(whole, dict) else None
+    events = hooks.items() if isinstance(hooks, dict) else ()
+    return [
+        (("hooks", event, str(index)), value)
+        for event, values in events
+        if isinstance(values, list)
+        for index, value in enumerate(values)
+    ]
+
+
+def _frozen(value: object) -> str:
+    import json
+
+    return json.dumps(value, sort_keys=True)
+
+
+def _without_hooks(text: str, file: str) -> str:
+    """The text without our entries, and without the lists that held nothing else."""
+    while ours := [path for path, value in _entries(parse(text, file).value) if is_ours(value)]:
+        _, event, index = ours[-1]
+        whole = parse(text).value
+        if len(whole["hooks"][event]) > 1:
+            text = without(text, ("hooks", event, int(index)))
+        elif len(whole["hooks"]) > 1:
+            text = without(text, ("hooks", event))
+        else:
+            text = without(text, ("hooks",))
+    return text
+
+
+def _with_command(target: Target, notes: list[str]) -> Change | None:
+    """The slash command; where a person has one of that name, it is not ours to change."""
+    directory, name = os.path.split(target.command)
+    other = os.path.join(directory, "pinfold" + name[name.index(".") :])
+    for path in dict.fromkeys((target.command, other)):
+        text, before = slash_command(path), read_text(path)
+        if before is None or "(pinfold)" in before:
+            said = target.name if path == target.command else "/pinfold"
+            notes.insert(0, f"type {said} there to see or change the fence")
+            return Change(path, before, text)
+    notes.append(f"{target.command} is yours, so there is no slash command")
+    return None

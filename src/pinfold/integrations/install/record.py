@@ -1,0 +1,45 @@
+"""What an install found, so that it can be undone byte for byte. Kept in pinfold's state, which no command
+sees.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from msgspec import DecodeError, Struct, ValidationError, json
+
+from pinfold.session.state import state_directory
+from pinfold.settings.files import write_text
+
+
+class Kept(Struct, frozen=True):
+    path: str
+    before: str | None
+    """What it was without us; None where there was no such file."""
+    after: str
+    """What we wrote. Where it still is that, the undoing is exact."""
+
+
+def kept_of(agent: str, environ: Mapping[str, str]) -> tuple[Kept, ...]:
+    """What is remembered; nothing where there is nothing, or what is there cannot be read."""
+    try:
+        with open(_file(agent, environ), "rb") as file:
+            return json.decode(file.read(), type=tuple[Kept, ...])
+    except (OSError, DecodeError, ValidationError):
+        return ()
+
+
+def keep(agent: str, kept: Sequence[Kept], environ: Mapping[str, str]) -> None:
+    path = _file(agent, environ)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    write_text(path, json.encode(kept).decode())
+
+
+def forget(agent: str, environ: Mapping[str, str]) -> None:
+    try:
+        os.unlink(_file(agent, environ))
+    except FileNotFoundError:
+        return
+
+
+def _file(agent: str, environ: Mapping[str, str]) -> str:
+    return os.path.join(state_directory(environ), "installed", f"{agent}.json")

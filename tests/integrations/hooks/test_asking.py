@@ -1,0 +1,28 @@
+"""From a hook's answer to the run that an agent makes of it, as two users. `asking` says it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.integrations.hooks.asking import ASKING
+from tests.sandbox.people import USERS, house, run_as
+
+PINFOLD = [sys.executable, "-m", "pinfold"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", ASKING)
+def test_asking(name: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, name, where, "tests.integrations.hooks.asking")
+
+
+def test_a_hook_that_fails_by_itself_blocks(environ: dict[str, str]) -> None:
+    for arguments in (["hook"], ["hook", "nobody"], ["hook", "codex", "--what"]):
+        run = subprocess.run([*PINFOLD, *arguments], input=b"{}", env=environ, capture_output=True)
+        assert run.returncode == 2 and run.stderr
+    closed = f"{' '.join(PINFOLD)} hook codex <&-"
+    run = subprocess.run(["bash", "-c", closed], env=environ, capture_output=True)
+    assert run.returncode == 2 and run.stderr

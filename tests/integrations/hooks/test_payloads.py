@@ -1,0 +1,241 @@
+"""Payloads of each agent, by its published schema, and the answers to them.
+
+`expect` is the opinion that the answer must come to in that agent's own words; `rewritten` that the command
+is run in a pen instead (`bare`: by pinfold itself, outside).
+"""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pinfold.integrations.hooks import AGENTS, answer
+from pinfold.integrations.hooks.call import Reply
+from pinfold.integrations.hooks.wrapping import own_program, unwrapped, wrapped
+
+PAYLOADS = Path(__file__).parent / "payloads"
+ROWS = [
+    pytest.param(agent, row, id=f"{agent}: {row['about']}")
+    for agent in AGENTS
+    for row in json.loads((PAYLOADS / f"{agent}.json").read_text())
+]
+# What each agent documents that a hook may answer; anything else may have the whole answer refused.
+DOCUMENTED = {
+    "hookSpecificOutput": {
+        "hookEventName",
+        "permissionDecision",
+        "permissionDecisionReason",
+        "updatedInput",
+        "additionalContext",
+        "decision",
+        "tool_input",
+    },
+    "decision": {"behavior", "message"},
+    "cursor": {"permission", "user_message", "agent_message", "updated_input", "additional_context"},
+    "gemini": {"decision", "reason", "hookSpecificOutput"},
+    "claude": {"hookSpecificOutput"},
+}
+
+
+def filled(value: Any, home: Path, agent: str) -> Any:
+    project = str(home / "project")
+    if isinstance(value, dict):
+        return {key: filled(inner, home, agent) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, home, agent) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("$WRAPPED("):
+        return wrapped(value[9:-1], agent, (project,))
+    return value.replace("$PROJECT", project).replace("$HOME", str(home))
+
+
+def opinion(agent: str, reply: Reply) -> tuple[str, dict[str, Any] | None]:
+    """The answer as its agent understands it: the opinion, and the input that it runs instead."""
+    if reply.exit_code == 2:
+        assert reply.stderr
+        return "deny", None
+    said = json.loads(reply.stdout or b"{}")
+    if agent == "cursor":
+        assert set(said) <= DOCUMENTED["cursor"]
+        return said.get("permission", "none"), said.get("updated_input")
+    if agent == "gemini":
+        assert set(said) <= DOCUMENTED["gemini"]
+        return said.get("decision", "none"), said.get("hookSpecificOutput", {}).get("tool_input")
+    assert set(said) <= DOCUMENTED["claude"]
+    specific = said.get("hookSpecificOutput", {})
+    assert set(specific) <= DOCUMENTED["hookSpecificOutput"]
+    if "decision" in specific:
+        assert set(specific["decision"]) <= DOCUMENTED["decision"]
+        return specific["decision"]["behavior"], None
+    return specific.get("permissionDecision", "none"), specific.get("updatedInput")
+
+
+@pytest.mark.parametrize(("agent", "row"), ROWS)
+def test_answer(agent: str, row: dict[str, Any], home: Path, environ: dict[str, str]) -> None:
+    payload = filled(row["payload"], home, agent)
+    reply = answer(agent, json.dumps(payload).encode(), environ)
+    said, changed = opinion(agent, reply)
+    assert said == row["expect"]
+    assert (changed is not None) == bool(row.get("rewritten"))
+    if changed is None:
+        return
+    given = payload["tool_input"]
+    if row["rewritten"] == "bare":
+        assert shlex.split(changed["command"]) == [*own_program(), *shlex.split(given["command"])[1:]]
+        return
+    roots = (str(home / "project"),)
+    assert unwrapped(changed["command"], agent, roots) == given["command"]
+    assert shlex.split(changed["command"])[-1] == given["command"]
+    kept = {key: value for key, value in given.items() if key != "dangerouslyDisableSandbox"}
+    if agent != "gemini":  # which lays the answer over what it has
+        assert {**changed, "command": given["command"]} == kept
+    assert ("--dangerously-disable-sandbox" in changed["command"]) == (kept != given)
+    assert ("--policy read-only" in changed["command"]) == (payload.get("permission_mode") == "plan")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe{}",
+        b'{"hook_event_name": 1}',
+        b'{"cwd": "/"}',
+        b"[" * 100_000,
+    ],
+)
+def test_malformed_input_is_a_no(agent: str, data: bytes, environ: dict[str, str]) -> None:
+    reply = answer(agent, data, environ)
+    assert (reply.exit_code, reply.stdout) == (2, b"")
+    assert reply.stderr.startswith("pinfold: ")
+
+
+EVENTS = {
+    "claude-code": "PreToolUse",
+    "cursor": "preToolUse",
+    "codex": "PreToolUse",
+    "gemini": "BeforeTool",
+    "vscode": "PreToolUse",
+}
+TOOLS = {
+    "claude-code": "Bash",
+    "cursor": "Shell",
+    "codex": "Bash",
+    "gemini": "run_shell_command",
+    "vscode": "run_in_terminal",
+}
+
+
+def command(agent: str, line: object, home: Path, **more: object) -> bytes:
+    payload = {
+        "hook_event_name": EVENTS[agent],
+        "cwd": str(home / "project"),
+        "tool_name": TOOLS[agent],
+        "tool_input": {"command": line},
+        **more,
+    }
+    return json.dumps(payload).encode()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "change",
+    [{"tool_input": "ls"}, {"tool_input": ["ls"]}, {"tool_name": 1}, {"tool_name": ""}, {"cwd": "x"}],
+)
+def test_a_field_of_another_kind_is_a_no(
+    agent: str, change: dict[str, object], home: Path, environ: dict[str, str]
+) -> None:
+    assert opinion(agent, answer(agent, command(agent, "ls", home, **change), environ))[0] == "deny"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_command_that_is_no_text_is_never_allowed(agent: str, home: Path, environ: dict[str, str]) -> None:
+    for line in (None, 1, ["ls"], {"x": 1}):
+        said, _ = opinion(agent, answer(agent, command(agent, line, home), environ))
+        assert said in ("ask", "deny")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_broken_settings_are_a_no_that_says_where(agent: str, home: Path, environ: dict[str, str]) -> None:
+    (home / ".config/pinfold/settings.toml").write_text("mod = 1\n")
+    reply = answer(agent, command(agent, "ls", home), environ)
+    assert opinion(agent, reply)[0] == "deny"
+    assert b"settings.toml:1" in reply.stdout
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo 'a'\\''b' \"$HOME\" `id` $(id)",
+        "cat <<'E'\nit's\nE\n",
+        "printf '%s\\n' \\\\ ; # ' \"",
+        "",
+        "é ü \u200b\u202e",
+        "a\tb\r\n",
+        "! history !!",
+        "'",
+    ],
+)
+def test_the_line_is_kept_to_the_letter(agent: str, line: str, home: Path, environ: dict[str, str]) -> None:
+    said, changed = opinion(agent, answer(agent, command(agent, line, home), environ))
+    assert said in ("allow", "ask") and changed is not None
+    assert shlex.split(changed["command"])[-2:] == ["-c", line]
+    assert unwrapped(changed["command"], agent, (str(home / "project"),)) == line
+
+
+def claude(line: str, home: Path, environ: dict[str, str]) -> tuple[str, dict[str, Any] | None]:
+    return opinion("claude-code", answer("claude-code", command("claude-code", line, home), environ))
+
+
+def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, environ: dict[str, str]) -> None:
+    ours = wrapped("ls", "claude-code", (str(home / "project"),))
+    for line in (
+        ours.replace(" -c ", " --network all -c "),
+        f"{ours}; id",
+        f"{ours} x",
+        ours.replace("--project", "--project / --project"),
+        wrapped("ls", "claude-code", ("/",)),
+    ):
+        _, changed = opinion(
+            "claude-code", answer("claude-code", command("claude-code", line, home), environ)
+        )
+        assert changed is not None and shlex.split(changed["command"])[-1] == line
+    assert claude(ours, home, environ) == ("allow", None)
+
+
+def test_the_project_is_the_agents_and_not_where_it_has_gone(home: Path, environ: dict[str, str]) -> None:
+    given = {**environ, "CLAUDE_PROJECT_DIR": str(home / "project")}
+    data = command("claude-code", "ls", home, cwd="/usr")
+    _, changed = opinion("claude-code", answer("claude-code", data, given))
+    assert changed is not None
+    assert shlex.split(changed["command"])[-4:] == ["--project", str(home / "project"), "-c", "ls"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_model_is_told_of_the_fence_when_it_begins(agent: str, home: Path, environ: dict[str, str]) -> None:
+    event = "sessionStart" if agent == "cursor" else "SessionStart"
+    payload = {"hook_event_name": event, "cwd": str(home / "project"), "source": "new"}
+    reply = answer(agent, json.dumps(payload).encode(), environ)
+    assert reply.exit_code == 0
+    assert b"inside a fence that the kernel holds" in reply.stdout
+
+
+@pytest.mark.parametrize("place", [".claude/settings.json", "project/.claude/settings.local.json"])
+def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, environ: dict[str, str]) -> None:
+    file = home / place
+    file.parent.mkdir(parents=True)
+    rules = {"deny": ["Bash(curl *)"], "ask": ["Bash(make deploy)"], "allow": ["Bash(git push *)"]}
+    file.write_text(json.dumps({"permissions": rules}))
+    assert claude("env curl x.example", home, environ)[0] == "deny"
+    assert claude("make deploy now", home, environ)[0] == "ask"
+    assert claude("git push", home, environ)[0] == "deny"
+    assert claude("make", home, environ)[0] == "allow"
+    file.write_text('{"Bash')
+    assert claude("make", home, environ)[0] == "allow"

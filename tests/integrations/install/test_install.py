@@ -1,0 +1,156 @@
+"""`pinfold install` and `uninstall`, as programs."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pinfold.integrations.hooks import AGENTS
+
+FILES = {
+    "claude-code": (".claude/settings.json", ".claude/commands/pinfold.md"),
+    "cursor": (".cursor/hooks.json", ".cursor/commands/pinfold.md"),
+    "codex": (".codex/hooks.json", ".codex/prompts/sandbox.md"),
+    "gemini": (".gemini/settings.json", ".gemini/commands/sandbox.toml"),
+    "vscode": (".copilot/hooks/pinfold.json", ".config/Code/User/prompts/sandbox.prompt.md"),
+}
+THEIRS = """{
+   // what a person wrote
+   "theme" : "dark",
+   "hooks": {"Stop": [ {"command": "say done"} ]},   // and this
+}
+"""
+PRE = {"cursor": "preToolUse", "gemini": "BeforeTool"}
+
+
+def pinfold(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pinfold", *arguments],
+        cwd=home,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def files(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in home.rglob("*")
+        if path.is_file() and ".local" not in path.parts
+    }
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("theirs", [None, THEIRS, THEIRS.replace("\n", "\r\n"), "{}", ""])
+def test_there_and_back(agent: str, theirs: str | None, tmp_path: Path) -> None:
+    path = tmp_path / FILES[agent][0]
+    if theirs is not None:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(theirs.encode())
+        path.chmod(0o640)
+    before = files(tmp_path)
+    dry = pinfold("install", agent, "--dry-run", home=tmp_path)
+    assert dry.returncode == 0 and "+" in dry.stdout
+    assert files(tmp_path) == before
+    assert pinfold("install", agent, home=tmp_path).returncode == 0
+    installed = files(tmp_path)
+    assert set(FILES[agent]) <= set(installed)
+    again = pinfold("install", agent, home=tmp_path)
+    assert f"{agent} is installed already" in again.stdout
+    assert files(tmp_path) == installed
+    if theirs:
+        assert path.stat().st_mode & 0o777 == 0o640
+    assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
+    assert files(tmp_path) == before
+    assert f"{agent} has no hooks of ours" in pinfold("uninstall", agent, home=tmp_path).stdout
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_a_person_changed_since_is_kept(agent: str, tmp_path: Path) -> None:
+    path = tmp_path / FILES[agent][0]
+    assert pinfold("install", agent, home=tmp_path).returncode == 0
+    value = json.loads(path.read_text())
+    value["theirs"] = 1
+    path.write_text(json.dumps(value))
+    assert "is installed already" in pinfold("install", agent, home=tmp_path).stdout
+    value["hooks"]["Stop"] = [{"command": "say done"}]
+    path.write_text(json.dumps(value))
+    assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
+    kept = json.loads(path.read_text())
+    kept.pop("version", None)
+    assert kept == {"theirs": 1, "hooks": {"Stop": [{"command": "say done"}]}}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_hook_that_is_written_answers(agent: str, tmp_path: Path) -> None:
+    assert pinfold("install", agent, home=tmp_path).returncode == 0
+    event = PRE.get(agent, "PreToolUse")
+    entry = json.loads((tmp_path / FILES[agent][0]).read_text())["hooks"][event][0]
+    line = entry["command"] if "command" in entry else entry["hooks"][0]["command"]
+    payload = {
+        "hook_event_name": event,
+        "cwd": str(tmp_path),
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls"},
+    }
+    for shell in ("bash", "sh"):
+        run = subprocess.run(
+            [shell, "-c", line],
+            input=json.dumps(payload),
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
+        assert "--asked-by" in run.stdout
+
+
+def test_fail_closed_switches_are_set(tmp_path: Path) -> None:
+    for agent in ("claude-code", "cursor"):
+        assert pinfold("install", agent, home=tmp_path).returncode == 0
+    claude = json.loads((tmp_path / FILES["claude-code"][0]).read_text())
+    assert claude["hooks"]["PreToolUse"][0]["hooks"][0]["onFailure"] == "block"
+    cursor = json.loads((tmp_path / FILES["cursor"][0]).read_text())
+    assert cursor["version"] == 1
+    assert all(entry["failClosed"] for entries in cursor["hooks"].values() for entry in entries)
+
+
+def test_a_slash_command_of_theirs_is_left_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / ".gemini/commands/sandbox.toml"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text('prompt = "mine"\n')
+    assert "/pinfold" in pinfold("install", "gemini", home=tmp_path).stdout
+    assert theirs.read_text() == 'prompt = "mine"\n'
+    ours = tomllib.loads((tmp_path / ".gemini/commands/pinfold.toml").read_text())
+    assert "pinfold exclude add 'COMMAND'" in ours["prompt"] and "{{args}}" in ours["prompt"]
+    assert pinfold("uninstall", "gemini", home=tmp_path).returncode == 0
+    assert list(files(tmp_path)) == [".gemini/commands/sandbox.toml"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 1}', "\ufeff{}"])
+def test_what_cannot_be_edited_is_one_clear_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / ".claude/settings.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    run = pinfold("install", "claude-code", home=tmp_path)
+    assert run.returncode == 2
+    assert run.stderr.startswith("pinfold: ") and "settings.json" in run.stderr.splitlines()[0]
+    assert path.read_text() == text
+    assert not (tmp_path / ".claude/commands").exists()
+
+
+def test_an_old_way_in_is_replaced(tmp_path: Path) -> None:
+    assert pinfold("install", "codex", home=tmp_path).returncode == 0
+    path = tmp_path / FILES["codex"][0]
+    path.write_text(path.read_text().replace(sys.executable, "/gone/bin/python"))
+    assert "changed" in pinfold("install", "codex", home=tmp_path).stdout
+    assert "/gone" not in path.read_text()
+    assert path.read_text().count("start.py") == 3
+    assert pinfold("uninstall", "codex", home=tmp_path).returncode == 0
+    assert "start.py" not in (path.read_text() if path.exists() else "")
