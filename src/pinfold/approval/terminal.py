@@ -292,11 +292,11 @@ class _Talk:
 
     def _quiet(self) -> None:
         """Until nothing comes for a moment: what comes now was not typed at what is read now."""
+        import termios
+
         end = time.monotonic() + LONGEST_QUIET
         while time.monotonic() < end and self._read(QUIET):
             continue
-        import termios
-
         termios.tcflush(self._terminal, termios.TCIFLUSH)
 
     def _read(self, seconds: float) -> bytes | None:
