@@ -1,7 +1,6 @@
 """`pinfold mcp`: tools for agents that speak MCP, on stdio, all of them behind the fence."""
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING
 from pinfold.cli.common import add_common, here
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
-from pinfold.model.permission import PermissionNeeded
 from pinfold.session import Session
 
 if TYPE_CHECKING:
@@ -54,14 +52,6 @@ def _others(terminal: bool) -> "list[Approver]":
     if not terminal:
         return []
     from pinfold.approval.terminal import TerminalApprover
+    from pinfold.cli.asking import Asking
 
-    return [TerminalApprover(_tell)]
-
-
-def _tell(question: PermissionNeeded) -> list[str]:
-    from pinfold.cli.explain import told
-    from pinfold.model.request import RunCommand
-    from pinfold.model.visible import visible
-
-    said = [f"  the agent says: {visible(question.description)}"] if question.description else []
-    return ["", *told(RunCommand(question.command), question.decision, colours=sys.stderr.isatty()), *said]
+    return [TerminalApprover(Asking())]
