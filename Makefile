@@ -17,6 +17,7 @@ check: .venv/tested
 
 bench: .venv/tested
 	$(PYTHON) bench/decide.py
+	$(PYTHON) -m bench.hook
 	$(PYTHON) -m bench.peers
 
 # srt calls bwrap, socat and rg. Without root, what is missing of the system's packages has to be there already.

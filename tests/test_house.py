@@ -27,10 +27,12 @@ MAY_IMPORT = {
     "integrations": {"model", "shell", "policy", "settings", "approval", "session"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session", "integrations"},
 }
-# Who may start a process: the shell parser's own, the hook runner, the fence, and the attacks on it.
+# Who may start a process: the shell parser's own, hooks, the service for agents' hooks, the fence, and the
+# attacks on it.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
+    "integrations/hooks/warm.py",
     "kernel/namespaces.py",
     "kernel/probe.py",
     "sandbox/attacks/inside.py",

@@ -44,9 +44,12 @@ def _judged(
 
         overrides |= claude_rules(roots, environ)
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
-    if isinstance(request, RunCommand):
-        return _command(call, request, judge, environ)
-    return _other(call, request, judge.check(request))
+    try:
+        if isinstance(request, RunCommand):
+            return _command(call, request, judge, environ)
+        return _other(call, request, judge.check(request))
+    finally:
+        judge.close()
 
 
 def _other(call: Call, request: Request, decision: Decision) -> Outcome:

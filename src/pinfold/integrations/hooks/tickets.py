@@ -23,7 +23,8 @@ ANSWERED = (Capability.RUN, Capability.WIDEN, Capability.BYPASS)
 
 def leave(agent: str, command: str, cwd: str, decision: Decision, environ: Mapping[str, str]) -> None:
     directory = _directory(environ)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
+    for each in (os.path.dirname(directory), directory):
+        os.makedirs(each, mode=0o700, exist_ok=True)
     _sweep(directory)
     name = f"{_key(agent, command, cwd, decision)}.{os.urandom(8).hex()}"
     os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
