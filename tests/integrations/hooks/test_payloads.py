@@ -87,7 +87,7 @@ def test_answer(agent: str, row: dict[str, Any], home: Path, environ: dict[str, 
         assert shlex.split(changed["command"]) == [*own_program(), *shlex.split(given["command"])[1:]]
         return
     roots = (str(home / "project"),)
-    assert unwrapped(changed["command"], agent, roots) == given["command"]
+    assert unwrapped(changed["command"], AGENTS, roots) == (given["command"], agent)
     assert shlex.split(changed["command"])[-1] == given["command"]
     kept = {key: value for key, value in given.items() if key != "dangerouslyDisableSandbox"}
     if agent != "gemini":  # which lays the answer over what it has
@@ -187,7 +187,7 @@ def test_the_line_is_kept_to_the_letter(agent: str, line: str, home: Path, envir
     said, changed = opinion(agent, answer(agent, command(agent, line, home), environ))
     assert said in ("allow", "ask") and changed is not None
     assert shlex.split(changed["command"])[-2:] == ["-c", line]
-    assert unwrapped(changed["command"], agent, (str(home / "project"),)) == line
+    assert unwrapped(changed["command"], AGENTS, (str(home / "project"),)) == (line, agent)
 
 
 def claude(line: str, home: Path, environ: dict[str, str]) -> tuple[str, dict[str, Any] | None]:
@@ -202,12 +202,35 @@ def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, enviro
         f"{ours} x",
         ours.replace("--project", "--project / --project"),
         wrapped("ls", "claude-code", ("/",)),
+        wrapped("ls", "claude-code", ()),
+        wrapped("ls", "nobody", (str(home / "project"),)),
     ):
         _, changed = opinion(
             "claude-code", answer("claude-code", command("claude-code", line, home), environ)
         )
         assert changed is not None and shlex.split(changed["command"])[-1] == line
     assert claude(ours, home, environ) == ("allow", None)
+
+
+@pytest.mark.parametrize("root", ["/a b", "/it's", "/a --project /", "/'", "/\n", "/-c", "/é"])
+def test_any_project_can_be_named(root: str) -> None:
+    for roots in ((root,), (root, "/z")):
+        line = wrapped("ls 'x'", "cursor", roots, is_plan=True, bypass=True)
+        assert unwrapped(line, AGENTS, (*roots, "/more")) == ("ls 'x'", "cursor")
+        assert unwrapped(line, AGENTS, ("/more",)) is None
+
+
+def test_a_line_that_another_agents_hook_made_is_known(home: Path, environ: dict[str, str]) -> None:
+    """Cursor loads Claude Code's hooks, too, and either of them may have rewritten the line."""
+    project = str(home / "project")
+    for line, wanted in (("npm i", "allow"), ("npm publish", "ask"), ("git push", "deny")):
+        payload = {
+            "hook_event_name": "beforeShellExecution",
+            "workspace_roots": [project, str(home / "other")],
+            "command": wrapped(line, "claude-code", (project,)),
+            "cwd": project,
+        }
+        assert opinion("cursor", answer("cursor", json.dumps(payload).encode(), environ))[0] == wanted
 
 
 def test_the_project_is_the_agents_and_not_where_it_has_gone(home: Path, environ: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
 from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
 from pinfold.model.decision import Decision, Verdict
@@ -69,7 +70,8 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         decision = judge.check(request)
         denied = decision.verdict is Verdict.DENY
         return Outcome(Opinion.DENY, told(decision)) if denied else NOTHING  # the agent is in a pen itself
-    inner = unwrapped(request.command, call.agent, judge.roots)
+    ours = unwrapped(request.command, AGENTS, judge.roots)
+    inner, agent = ours or (None, call.agent)
     if inner is None and not call.can_rewrite:
         judge.fence_trouble = BARE
     wanted = request if inner is None else replace(request, command=inner)
@@ -91,7 +93,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         return Outcome(Opinion.ALLOW if line or inner else Opinion.DENY, told(decision), line)
     from pinfold.integrations.hooks.tickets import leave
 
-    leave(call.agent, wanted.command, judge.start_of(wanted), decision, environ)
+    leave(agent, wanted.command, judge.start_of(wanted), decision, environ)
     return Outcome(Opinion.ASK, told(decision), line)
 
 
