@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "audit": {"model"},
     "files": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
-    "integrations": {"model", "shell", "policy", "settings", "approval", "session"},
+    "integrations": {"model", "shell", "policy", "settings", "approval", "audit", "session"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session", "integrations"},
 }
 # Who may start a process: the shell parser's own, hooks, the service for agents' hooks, the fence, and the

@@ -262,3 +262,25 @@ def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, env
     assert claude("make", home, environ)[0] == "allow"
     file.write_text('{"Bash')
     assert claude("make", home, environ)[0] == "allow"
+
+
+def test_what_a_hook_refuses_is_in_the_journal(home: Path, environ: dict[str, str]) -> None:
+    from pinfold.audit.journal import Journal
+    from pinfold.session.state import journal_file
+
+    assert claude("git push", home, environ)[0] == "deny"
+    assert claude("npm test", home, environ)[0] == "allow"
+    secret = {"file_path": str(home / ".ssh/id_rsa")}
+    data = command("claude-code", "", home, tool_name="Read", tool_input=secret, session_id="abc")
+    assert opinion("claude-code", answer("claude-code", data, environ))[0] == "deny"
+    with Journal(journal_file(environ)) as journal:
+        entries = [entry for entry in journal.entries() if entry.kind != "policy"]
+    assert [entry.kind for entry in entries] == ["refused", "refused"]
+    assert "git push" in str(entries[0]) and "id_rsa" in str(entries[1])
+
+
+def test_a_journal_that_cannot_be_written_leaves_a_no_a_no(home: Path, environ: dict[str, str]) -> None:
+    (home / ".local").mkdir()
+    (home / ".local/state").write_text("")
+    assert claude("git push", home, environ)[0] == "deny"
+    assert claude("npm publish", home, environ) == ("deny", None)

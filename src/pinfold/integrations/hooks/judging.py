@@ -48,7 +48,10 @@ def _judged(
     try:
         if isinstance(request, RunCommand):
             return _command(call, request, judge, environ)
-        return _other(call, request, judge.check(request))
+        decision = judge.check(request)
+        if decision.verdict is Verdict.DENY:
+            _write_down(call, request, decision, judge, environ)
+        return _other(call, request, decision)
     finally:
         judge.close()
 
@@ -77,6 +80,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     wanted = request if inner is None else replace(request, command=inner)
     decision = judge.check(wanted)
     if decision.verdict is Verdict.DENY:
+        _write_down(call, wanted, decision, judge, environ)
         return Outcome(Opinion.DENY, told(decision))
     if inner is None and decision.commands and decision.commands[0].argv[0].endswith("pinfold"):
         from pinfold.integrations.hooks.own import own_verb
@@ -95,6 +99,15 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
 
     leave(agent, wanted.command, judge.start_of(wanted), decision, environ)
     return Outcome(Opinion.ASK, told(decision), line)
+
+
+def _write_down(
+    call: Call, request: Request, decision: Decision, judge: Judge, environ: Mapping[str, str]
+) -> None:
+    # Imported here: most calls are not refused.
+    from pinfold.integrations.hooks.refusals import write_refusal
+
+    write_refusal(call, request, decision, judge.start_of(request), judge.roots, environ)
 
 
 def _line(call: Call, request: RunCommand, judge: Judge) -> str:
