@@ -17,6 +17,7 @@ check: .venv/tested
 
 bench: .venv/tested
 	$(PYTHON) bench/decide.py
+	$(PYTHON) -m bench.hook
 	$(PYTHON) -m bench.peers
 	$(PYTHON) -m bench.gate
 

@@ -25,14 +25,15 @@ MAY_IMPORT = {
     "files": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
     "service": {"model", "policy", "session"},
-    "integrations": {"model", "shell", "policy", "settings", "approval", "session"},
+    "integrations": {"model", "shell", "policy", "settings", "approval", "audit", "session"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations"},
 }
-# Who may start a process: the shell parser's own, the hook runner, the fence, the attacks on it, a client of
-# the service, which starts that, and `acp`, which starts an editor's agent.
+# Who may start a process: the shell parser's own, hooks, the service for agents' hooks, the fence, the attacks
+# on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
+    "integrations/hooks/warm.py",
     "service/client.py",
     "cli/acp.py",
     "kernel/namespaces.py",

@@ -31,7 +31,7 @@ def test_a_hook_imports_nothing_heavy(tool: str, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, "claude-code"],
         input=data,
-        env={"HOME": str(tmp_path)},
+        env={"HOME": str(tmp_path), "PINFOLD_HOOK_SERVICE": "0"},
         capture_output=True,
         text=True,
         check=True,

@@ -32,4 +32,4 @@ def environ(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "PINFOLD_PEN", "IS_SANDBOX", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
-    return {"HOME": str(home), "PATH": os.environ["PATH"]}
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "PINFOLD_HOOK_SERVICE": "0"}

@@ -87,7 +87,7 @@ def test_answer(agent: str, row: dict[str, Any], home: Path, environ: dict[str, 
         assert shlex.split(changed["command"]) == [*own_program(), *shlex.split(given["command"])[1:]]
         return
     roots = (str(home / "project"),)
-    assert unwrapped(changed["command"], agent, roots) == given["command"]
+    assert unwrapped(changed["command"], AGENTS, roots) == (given["command"], agent)
     assert shlex.split(changed["command"])[-1] == given["command"]
     kept = {key: value for key, value in given.items() if key != "dangerouslyDisableSandbox"}
     if agent != "gemini":  # which lays the answer over what it has
@@ -187,7 +187,7 @@ def test_the_line_is_kept_to_the_letter(agent: str, line: str, home: Path, envir
     said, changed = opinion(agent, answer(agent, command(agent, line, home), environ))
     assert said in ("allow", "ask") and changed is not None
     assert shlex.split(changed["command"])[-2:] == ["-c", line]
-    assert unwrapped(changed["command"], agent, (str(home / "project"),)) == line
+    assert unwrapped(changed["command"], AGENTS, (str(home / "project"),)) == (line, agent)
 
 
 def claude(line: str, home: Path, environ: dict[str, str]) -> tuple[str, dict[str, Any] | None]:
@@ -202,12 +202,35 @@ def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, enviro
         f"{ours} x",
         ours.replace("--project", "--project / --project"),
         wrapped("ls", "claude-code", ("/",)),
+        wrapped("ls", "claude-code", ()),
+        wrapped("ls", "nobody", (str(home / "project"),)),
     ):
         _, changed = opinion(
             "claude-code", answer("claude-code", command("claude-code", line, home), environ)
         )
         assert changed is not None and shlex.split(changed["command"])[-1] == line
     assert claude(ours, home, environ) == ("allow", None)
+
+
+@pytest.mark.parametrize("root", ["/a b", "/it's", "/a --project /", "/'", "/\n", "/-c", "/é"])
+def test_any_project_can_be_named(root: str) -> None:
+    for roots in ((root,), (root, "/z")):
+        line = wrapped("ls 'x'", "cursor", roots, is_plan=True, bypass=True)
+        assert unwrapped(line, AGENTS, (*roots, "/more")) == ("ls 'x'", "cursor")
+        assert unwrapped(line, AGENTS, ("/more",)) is None
+
+
+def test_a_line_that_another_agents_hook_made_is_known(home: Path, environ: dict[str, str]) -> None:
+    """Cursor loads Claude Code's hooks, too, and either of them may have rewritten the line."""
+    project = str(home / "project")
+    for line, wanted in (("npm i", "allow"), ("npm publish", "ask"), ("git push", "deny")):
+        payload = {
+            "hook_event_name": "beforeShellExecution",
+            "workspace_roots": [project, str(home / "other")],
+            "command": wrapped(line, "claude-code", (project,)),
+            "cwd": project,
+        }
+        assert opinion("cursor", answer("cursor", json.dumps(payload).encode(), environ))[0] == wanted
 
 
 def test_the_project_is_the_agents_and_not_where_it_has_gone(home: Path, environ: dict[str, str]) -> None:
@@ -239,3 +262,25 @@ def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, env
     assert claude("make", home, environ)[0] == "allow"
     file.write_text('{"Bash')
     assert claude("make", home, environ)[0] == "allow"
+
+
+def test_what_a_hook_refuses_is_in_the_journal(home: Path, environ: dict[str, str]) -> None:
+    from pinfold.audit.journal import Journal
+    from pinfold.session.state import journal_file
+
+    assert claude("git push", home, environ)[0] == "deny"
+    assert claude("npm test", home, environ)[0] == "allow"
+    secret = {"file_path": str(home / ".ssh/id_rsa")}
+    data = command("claude-code", "", home, tool_name="Read", tool_input=secret, session_id="abc")
+    assert opinion("claude-code", answer("claude-code", data, environ))[0] == "deny"
+    with Journal(journal_file(environ)) as journal:
+        entries = [entry for entry in journal.entries() if entry.kind != "policy"]
+    assert [entry.kind for entry in entries] == ["refused", "refused"]
+    assert "git push" in str(entries[0]) and "id_rsa" in str(entries[1])
+
+
+def test_a_journal_that_cannot_be_written_leaves_a_no_a_no(home: Path, environ: dict[str, str]) -> None:
+    (home / ".local").mkdir()
+    (home / ".local/state").write_text("")
+    assert claude("git push", home, environ)[0] == "deny"
+    assert claude("npm publish", home, environ) == ("deny", None)

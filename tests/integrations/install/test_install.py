@@ -103,7 +103,7 @@ def test_the_hook_that_is_written_answers(agent: str, tmp_path: Path) -> None:
         run = subprocess.run(
             [shell, "-c", line],
             input=json.dumps(payload),
-            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PINFOLD_HOOK_SERVICE": "0"},
             capture_output=True,
             text=True,
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
 from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
 from pinfold.model.decision import Decision, Verdict
@@ -44,9 +45,15 @@ def _judged(
 
         overrides |= claude_rules(roots, environ)
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
-    if isinstance(request, RunCommand):
-        return _command(call, request, judge, environ)
-    return _other(call, request, judge.check(request))
+    try:
+        if isinstance(request, RunCommand):
+            return _command(call, request, judge, environ)
+        decision = judge.check(request)
+        if decision.verdict is Verdict.DENY:
+            _write_down(call, request, decision, judge, environ)
+        return _other(call, request, decision)
+    finally:
+        judge.close()
 
 
 def _other(call: Call, request: Request, decision: Decision) -> Outcome:
@@ -66,12 +73,14 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         decision = judge.check(request)
         denied = decision.verdict is Verdict.DENY
         return Outcome(Opinion.DENY, told(decision)) if denied else NOTHING  # the agent is in a pen itself
-    inner = unwrapped(request.command, call.agent, judge.roots)
+    ours = unwrapped(request.command, AGENTS, judge.roots)
+    inner, agent = ours or (None, call.agent)
     if inner is None and not call.can_rewrite:
         judge.fence_trouble = BARE
     wanted = request if inner is None else replace(request, command=inner)
     decision = judge.check(wanted)
     if decision.verdict is Verdict.DENY:
+        _write_down(call, wanted, decision, judge, environ)
         return Outcome(Opinion.DENY, told(decision))
     if inner is None and decision.commands and decision.commands[0].argv[0].endswith("pinfold"):
         from pinfold.integrations.hooks.own import own_verb
@@ -88,8 +97,17 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         return Outcome(Opinion.ALLOW if line or inner else Opinion.DENY, told(decision), line)
     from pinfold.integrations.hooks.tickets import leave
 
-    leave(call.agent, wanted.command, judge.start_of(wanted), decision, environ)
+    leave(agent, wanted.command, judge.start_of(wanted), decision, environ)
     return Outcome(Opinion.ASK, told(decision), line)
+
+
+def _write_down(
+    call: Call, request: Request, decision: Decision, judge: Judge, environ: Mapping[str, str]
+) -> None:
+    # Imported here: most calls are not refused.
+    from pinfold.integrations.hooks.refusals import write_refusal
+
+    write_refusal(call, request, decision, judge.start_of(request), judge.roots, environ)
 
 
 def _line(call: Call, request: RunCommand, judge: Judge) -> str:

@@ -9,17 +9,23 @@ import gc
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 BLOCKED = 2
 LARGEST = 64_000_000
 """Bytes of a payload: some hooks are told whole files."""
 
 
-def respond(agent: str) -> int:
+def respond(agent: str, data: bytes | None = None) -> int:
     """Answers on standard output; whatever happens, with an exit status that is no yes by mistake."""
     try:
-        from pinfold.integrations.hooks import answer
+        from pinfold.integrations.hooks import AGENTS, answer
 
-        reply = answer(agent, _read(), os.environ)
+        if agent not in AGENTS:
+            return _failed(f"there is no agent `{agent}`")
+        reply = answer(agent, _read() if data is None else data, os.environ)
         _write(1, reply.stdout)
         _write(2, reply.stderr.encode("utf-8", "replace"))
     except BaseException as error:  # noqa: BLE001  (an exit status of 1 would let the call pass)
@@ -64,27 +70,63 @@ def _find_packages() -> None:
 
 
 def _load_msgspec() -> None:
-    # As in `pinfold.cli`: msgspec looks for it first, and it brings nothing we use.
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    import msgspec  # noqa: F401
-
-    del sys.modules["typing_extensions"]
+    """As in `pinfold.cli`: without `typing_extensions`, which it looks for first and which brings nothing we
+    use, and without `platform`, of which `uuid` wants to know no more than that this is not AIX."""
+    platform = type(sys)("platform")
+    platform.system = lambda: "Linux" if sys.platform == "linux" else sys.platform  # type: ignore[attr-defined]
+    hidden = {"typing_extensions": None, "platform": platform}
+    sys.modules |= hidden  # type: ignore[arg-type]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        for name in hidden:
+            sys.modules.pop(name, None)
 
 
 def main() -> None:
     """The program: the agent's name is its one argument."""
     gc.disable()
-    _find_packages()
     try:
-        _load_msgspec()
-        from pinfold.integrations.hooks import AGENTS
-
-        (agent,) = sys.argv[1:]
-        code = respond(agent) if agent in AGENTS else _failed(f"there is no agent `{agent}`")
+        _find_packages()
+        code = _answered(sys.argv[1:])
     except BaseException as error:  # noqa: BLE001  (as above)
         code = _failed(f"the hook could not be started: {type(error).__name__}: {error}")
     # Everything is written; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
+
+
+def _answered(arguments: list[str]) -> int:
+    warm, start = _load_warm(), os.path.abspath(__file__)
+    if arguments == ["--serve"]:
+        gc.enable()
+        os.closerange(3, 1024)  # whatever an agent left open is not ours to hold
+        _load_msgspec()
+        warm.serve(warm.socket_path(os.environ, start))
+        return 0
+    (agent,) = arguments
+    data = _read()
+    is_wanted = warm.is_wanted(os.environ)
+    if is_wanted and (told := warm.ask(warm.socket_path(os.environ, start), agent, data, os.environ)):
+        _write(1, told[1])
+        _write(2, told[2])
+        return int(told[0])
+    _load_msgspec()
+    code = respond(agent, data)
+    if is_wanted:
+        warm.leave_behind(start)
+    return code
+
+
+def _load_warm() -> "ModuleType":
+    """The module beside this one, without the packages around it: they bring more than it needs."""
+    from _frozen_importlib_external import SourceFileLoader  # `importlib` itself would be 1 ms more
+
+    name = "pinfold.integrations.hooks.warm"
+    loader = SourceFileLoader(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), "warm.py"))
+    warm = type(sys)(name)
+    warm.__file__ = loader.path
+    loader.exec_module(warm)
+    return warm
 
 
 if __name__ == "__main__":

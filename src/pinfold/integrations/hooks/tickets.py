@@ -14,6 +14,7 @@ from time import time
 from msgspec import json
 
 from pinfold.model.decision import Decision
+from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
 from pinfold.session.state import state_directory
 
@@ -23,10 +24,14 @@ ANSWERED = (Capability.RUN, Capability.WIDEN, Capability.BYPASS)
 
 def leave(agent: str, command: str, cwd: str, decision: Decision, environ: Mapping[str, str]) -> None:
     directory = _directory(environ)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    _sweep(directory)
-    name = f"{_key(agent, command, cwd, decision)}.{os.urandom(8).hex()}"
-    os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    path = os.path.join(directory, f"{_key(agent, command, cwd, decision)}.{os.urandom(8).hex()}")
+    try:
+        for each in (os.path.dirname(directory), directory):
+            os.makedirs(each, mode=0o700, exist_ok=True)
+        _sweep(directory)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise ConfinementError(f"no question can be put: {directory}: {error.strerror}") from None
 
 
 class AgentApprover:

@@ -6,11 +6,15 @@ own fits in.
 """
 
 import os
+import re
 import sys
+from collections.abc import Collection
+from typing import NamedTuple
 
 from pinfold.model.quoting import quoted
 
 PLAN_POLICY = "read-only"
+_PROJECT = re.compile(r"--project ((?:'[^']*'|\\'|[^\s'])+) ")
 
 
 def own_program() -> tuple[str, ...]:
@@ -25,16 +29,41 @@ def wrapped(
     return " ".join([_head(agent, roots, is_plan=is_plan, bypass=bypass), quoted(line)])
 
 
-def unwrapped(line: str, agent: str, roots: tuple[str, ...]) -> str | None:
-    """What a line that we made runs; None for any other."""
+class Wrapped(NamedTuple):
+    """What a line that we made runs, and for whom."""
+
+    line: str
+    agent: str
+
+
+def unwrapped(line: str, agents: Collection[str], roots: tuple[str, ...]) -> Wrapped | None:
+    """What a line that we made runs, in projects of these; None for any other.
+
+    `agents` are many: some load the hooks of others too, and run the line that one of them made.
+    """
+    start = " ".join(map(quoted, [*own_program(), "run", "--asked-by"])) + " "
+    if not line.startswith(start):
+        return None
+    agent, projects = _taken_apart(line.removeprefix(start))
+    if agent not in agents or not projects or not set(projects) <= set(roots):
+        return None
     for is_plan in (False, True):
         for bypass in (False, True):
-            head = _head(agent, roots, is_plan=is_plan, bypass=bypass) + " "
-            if line.startswith(head):
-                inner = _unquoted(line.removeprefix(head))
-                if inner is not None:
-                    return inner
+            head = _head(agent, projects, is_plan=is_plan, bypass=bypass) + " "
+            inner = _unquoted(line.removeprefix(head)) if line.startswith(head) else None
+            if inner is not None:
+                return Wrapped(inner, agent)
     return None
+
+
+def _taken_apart(text: str) -> tuple[str, tuple[str, ...]]:
+    """The agent and the projects of a line that may be ours; the caller puts it together again to see."""
+    agent, _, rest = text.partition(" ")
+    projects: list[str] = []
+    while found := _PROJECT.match(rest):
+        projects.append(_unquoted(found[1]) or "")
+        rest = rest[found.end() :]
+    return agent, tuple(projects)
 
 
 def _head(agent: str, roots: tuple[str, ...], *, is_plan: bool, bypass: bool) -> str:

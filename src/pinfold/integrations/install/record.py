@@ -30,7 +30,8 @@ def kept_of(agent: str, environ: Mapping[str, str]) -> tuple[Kept, ...]:
 
 def keep(agent: str, kept: Sequence[Kept], environ: Mapping[str, str]) -> None:
     path = _file(agent, environ)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    for directory in (state_directory(environ), os.path.dirname(path)):
+        os.makedirs(directory, mode=0o700, exist_ok=True)
     write_text(path, json.encode(kept).decode())
 
 

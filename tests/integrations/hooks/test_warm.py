@@ -1,0 +1,142 @@
+"""The service behind hooks: the same answers, and none of them needed."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from pinfold.integrations.hooks import start, warm
+
+PROGRAM = [sys.executable, "-I", "-S", start.__file__]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux who the other side is")
+
+
+@pytest.fixture
+def served(environ: dict[str, str]) -> Iterator[dict[str, str]]:
+    """An environment with a service in it."""
+    given = {**environ, warm.SWITCH: ""}
+    with subprocess.Popen([*PROGRAM, "--serve"], env=given, stdin=subprocess.DEVNULL) as service:
+        try:
+            wait_for(Path(warm.socket_path(given, start.__file__)))
+            yield given
+        finally:
+            service.kill()
+
+
+def wait_for(path: Path) -> None:
+    end = monotonic() + 20
+    while not path.exists():
+        assert monotonic() < end
+        sleep(0.01)
+
+
+def payload(home: Path, line: str = "npm test", tool: str = "Bash") -> bytes:
+    return json.dumps(
+        {
+            "hook_event_name": "PreToolUse",
+            "cwd": str(home / "project"),
+            "tool_name": tool,
+            "tool_input": {"command": line},
+        }
+    ).encode()
+
+
+def hook(data: bytes, environ: dict[str, str], agent: str = "claude-code") -> tuple[int, bytes, bytes]:
+    run = subprocess.run([*PROGRAM, agent], input=data, env=environ, capture_output=True, timeout=60)
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_the_answers_are_the_same(home: Path, environ: dict[str, str], served: dict[str, str]) -> None:
+    path = warm.socket_path(served, start.__file__)
+    for data in (
+        payload(home),
+        payload(home, "git push"),
+        payload(home, "x", "TodoWrite"),
+        b"{",
+        payload(home, "\udcff é" * 3),
+        payload(home, "a" * 300_000),
+    ):
+        alone = hook(data, environ)
+        assert warm.ask(path, "claude-code", data, served) == alone
+        assert hook(data, served) == alone
+
+
+def test_settings_that_change_count_at_once(home: Path, served: dict[str, str]) -> None:
+    assert b'"allow"' in hook(payload(home, "make"), served)[1]
+    (home / ".config/pinfold/settings.toml").write_text('[commands]\ndeny = ["make"]\n')
+    assert b'"deny"' in hook(payload(home, "make"), served)[1]
+
+
+def test_many_at_once(home: Path, served: dict[str, str]) -> None:
+    path, said = warm.socket_path(served, start.__file__), list[object]()
+    threads = [
+        threading.Thread(target=lambda: said.append(warm.ask(path, "claude-code", payload(home), served)))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(said) == 20 and len(set(map(str, said))) == 1 and said[0] is not None
+
+
+@pytest.mark.parametrize(
+    "there", ["nothing", "a file", "a dead socket", "somebody who says nothing", "nonsense"]
+)
+def test_a_service_that_is_none_is_done_without(there: str, home: Path, environ: dict[str, str]) -> None:
+    given = {**environ, warm.SWITCH: ""}
+    path = Path(warm.socket_path(given, start.__file__))
+    path.parent.mkdir(parents=True, mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listening:
+        if there == "a file":
+            path.write_text("x")
+        elif there != "nothing":
+            listening.bind(warm._reachable(str(path)))
+        if there in ("somebody who says nothing", "nonsense"):
+            listening.listen()
+            said = b"" if there == "somebody who says nothing" else b"\xff" * 12
+            threading.Thread(target=lambda: _once(listening, said), daemon=True).start()
+        assert warm.ask(str(path), "claude-code", payload(home), given) is None
+
+
+def _once(listening: socket.socket, said: bytes) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(1 << 20)
+        connection.sendall(said)
+
+
+def test_one_is_left_behind_and_ends(home: Path, environ: dict[str, str]) -> None:
+    given = {**environ, warm.SWITCH: ""}
+    path = Path(warm.socket_path(given, start.__file__))
+    assert hook(payload(home), given)[0] == 0
+    wait_for(path)
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(warm._reachable(str(path)))
+        pid = int.from_bytes(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
+    assert (
+        oct(path.parent.stat().st_mode & 0o777) == oct(path.parent.parent.stat().st_mode & 0o777) == "0o700"
+    )
+    assert {os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)} == {"/dev/null"}
+    os.kill(pid, 15)
+
+
+def test_it_is_not_asked_where_it_may_not_be(environ: dict[str, str]) -> None:
+    assert warm.is_wanted({**environ, warm.SWITCH: ""})
+    assert not warm.is_wanted({**environ, warm.SWITCH: "0"})
+    assert not warm.is_wanted({**environ, warm.SWITCH: "", "PINFOLD_PEN": "1"})
+
+
+def test_another_home_has_another_service(environ: dict[str, str]) -> None:
+    paths = {
+        os.path.basename(warm.socket_path({**environ, **other}, start.__file__))
+        for other in ({}, {"HOME": "/elsewhere"}, {"XDG_CONFIG_HOME": "/c"})
+    }
+    assert len(paths) == 3
