@@ -268,6 +268,18 @@ async def a_cancelled_call_ends_its_command(era: str) -> None:
     assert living() == []
 
 
+def a_client_that_fails_to_ask_has_not_said_yes() -> None:
+    async def failing(_: Any, __: Any) -> types.ErrorData:
+        return types.ErrorData(code=-1, message="no window")
+
+    async def scene() -> None:
+        async with client("legacy", failing, 'mode = "ask_every_time"\n') as opened:
+            failed, _, data = await use(opened, "execute_command", command="echo hi")
+            assert failed and data["kind"] == "refused"
+
+    asyncio.run(scene())
+
+
 @each_era
 async def a_client_that_cannot_ask_gets_no(era: str) -> None:
     async with client(era, None, 'mode = "ask_every_time"\n') as opened:

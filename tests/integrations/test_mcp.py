@@ -24,6 +24,15 @@ def test_scene(name: str, user: str) -> None:
         run_as(user, name, where, "tests.integrations.scenes")
 
 
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['mcp_types'] = None; from pinfold.cli import main; sys.exit(main(['mcp']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 125
+    assert done.stderr.startswith('pinfold: the MCP SDK is missing: pip install "pinfold[mcp]"')
+
+
 def test_the_transcript_is_as_it_was() -> None:
     """PINFOLD_GOLDEN=write keeps what it is now; look at the difference before you commit it."""
     with house("root") as where:

@@ -266,6 +266,25 @@ def permission_is_asked_for_by_name() -> None:
         assert [question.description for question in person.asked] == ["the task", "the task"]
 
 
+def what_commands_could_swap_is_not_granted() -> None:
+    os.makedirs("inner/sub")
+    with open("secret", "w"):
+        pass
+    here = os.getcwd()
+    person = Person("session")
+    with client({"filesystem": {"hide": ["secret"]}}, person) as opened:
+        created = opened.create_session([os.path.join(here, "inner")])
+        # What can be written anyway needs no grant, and gets none that a link could turn elsewhere.
+        assert created.request_permission(write=[f"{here}/inner/sub"]) == ()
+        assert created.add_project(f"{here}/inner/sub") == (f"{here}/inner",)
+        error = refused(lambda: created.request_permission(read=[f"{here}/inner/secret"]))
+        assert "could become something else" in str(error)
+        error = refused(lambda: created.add_project(here))
+        assert "could be moved" in str(error)
+        assert not person.asked
+        assert created.policy["additionalReadwritePaths"] == []
+
+
 def files_are_read_and_changed() -> None:
     with session() as opened:
         assert opened.write("a.txt", "one\ntwo\n") and not opened.write("a.txt", "one\ntwo\n")

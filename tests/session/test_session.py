@@ -38,6 +38,21 @@ def test_links_out_of_the_workspace(tmp_path: Path) -> None:
     assert judge.check(WriteFile("inner/out/x")).verdict is ASK
 
 
+def test_a_requested_path_is_shown_as_where_it_leads(tmp_path: Path) -> None:
+    for name in ("work", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "work/link").symlink_to(tmp_path / "elsewhere")
+    link = (str(tmp_path / "work/link"),)
+    judge = session(tmp_path / "work", {})
+    for policy in (
+        pinfold.SandboxPolicy(additional_readwrite_paths=link),
+        pinfold.SandboxPolicy(additional_readonly_paths=link),
+    ):
+        decision = judge.check(RunCommand("ls", policy=policy))
+        assert [wish.value for wish in decision.widening] == [str(tmp_path / "elsewhere")]
+        assert str(tmp_path / "elsewhere") in decision.reasons[0].message
+
+
 def test_globs_are_looked_up(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("SECRET=1")
     (tmp_path / "a.txt").write_text("")

@@ -1,5 +1,6 @@
 """`pinfold acp -- AGENT ARG...`: starts an agent for an editor that speaks ACP, and stands between them."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from pinfold.service.lines import Lines
 
 
+GRACE = 5.0
+"""Seconds an agent has to leave by itself."""
+
+
 def configure(parser: ArgumentParser) -> None:
     parser.usage = "pinfold acp [OPTION...] -- AGENT [ARG...]"
     parser.add_argument("words", nargs=REMAINDER, metavar="AGENT ARG...", help="the agent, and its arguments")
@@ -28,6 +33,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    gc.enable()  # unlike other verbs, it stays
     from pinfold.integrations.acp import Proxy
     from pinfold.service.lines import Lines
 
@@ -58,9 +64,17 @@ def run(args: Namespace) -> int:
                 _take(line, proxy.from_editor, editor)
     finally:
         proxy.close()
-        started.terminate()
-        started.wait()
+        _end(started)
     return 0
+
+
+def _end(agent: "subprocess.Popen[bytes]") -> None:
+    agent.terminate()
+    try:
+        agent.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        agent.kill()
+        agent.wait()
 
 
 def _carry(agent: "Lines", proxy: "Proxy") -> None:

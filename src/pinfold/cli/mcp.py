@@ -1,5 +1,6 @@
 """`pinfold mcp`: tools for agents that speak MCP, on stdio, all of them behind the fence."""
 
+import gc
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    gc.enable()  # unlike other verbs, it stays
     try:
         import anyio
 

@@ -1,5 +1,6 @@
 """`pinfold serve`: sessions for other programs, by JSON-RPC on stdio or a unix socket."""
 
+import gc
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    gc.enable()  # unlike other verbs, it stays
     from pinfold.service.connection import Service
 
     overrides = overrides_of(args)

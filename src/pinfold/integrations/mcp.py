@@ -112,7 +112,9 @@ class _Call:
                 return Answer.NO if self._is_cancelled else None
             self._open.append(asked)
         self._tell(asked)
-        return asked.answer if asked.settled.wait(PATIENCE) else Answer.NO
+        if not asked.settled.wait(PATIENCE):
+            asked.settle(Answer.NO)
+        return asked.answer
 
     async def next(self) -> "_Asked | Outcome":
         said = await self._told.get()
@@ -188,10 +190,18 @@ class McpServer:
             raise
 
     def _begun(self, params: types.CallToolRequestParams) -> _Call:
+        self._forget_lost()
         call = _Call(TOOLS[params.name], params.arguments or {})
         self._calls.append(call)
         call.begin(self.session)
         return call
+
+    def _forget_lost(self) -> None:
+        """Calls whose client never came back with an answer."""
+        for state, (call, asked) in list(self._waiting.items()):
+            if asked.settled.is_set():
+                del self._waiting[state]
+                self._end(call)
 
     def _resumed(self, params: types.CallToolRequestParams) -> _Call | None:
         call, asked = self._waiting.pop(params.request_state or "", (None, None))
@@ -213,11 +223,7 @@ class McpServer:
             if not _can_ask(context) or len(self._waiting) >= MOST_WAITING:
                 said.settle(None)
             elif context.session.can_send_request:
-                form = _form(said.question)
-                response = await context.session.elicit_form(
-                    form.message, form.requested_schema, related_request_id=context.request_id
-                )
-                said.settle(_answer(response, said.question))
+                said.settle(await _elicited(context, said.question))
             else:
                 state = secrets.token_urlsafe(24)
                 self._waiting[state] = call, said
@@ -274,6 +280,17 @@ def _can_ask(context: ServerRequestContext[Any]) -> bool:
     capabilities = context.session.client_capabilities
     asks = capabilities.elicitation if capabilities else None
     return asks is not None and (asks.form is not None or asks.url is None)
+
+
+async def _elicited(context: ServerRequestContext[Any], question: PermissionNeeded) -> Answer:
+    form = _form(question)
+    try:
+        response = await context.session.elicit_form(
+            form.message, form.requested_schema, related_request_id=context.request_id
+        )
+    except Exception:  # noqa: BLE001  (a client that fails to ask has not said yes)
+        return Answer.NO
+    return _answer(response, question)
 
 
 def _form(question: PermissionNeeded) -> types.ElicitRequestFormParams:

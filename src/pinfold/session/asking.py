@@ -3,17 +3,22 @@
 Another project, a path, a host, git writes: each is judged, put at the session's desk, journaled, and holds
 from the next request on, for as long as the session does. INVARIANT: without a person's yes, or settings of
 the user's own that name the directory, nothing is added.
+
+Facts that shape it: grants are paths, and whoever may write around a path can put a link there, which the
+next policy would follow. So what lies where commands can write already is neither granted nor added: it needs
+no grant to be written, and one to be read could be turned into one for something else.
 """
 
 import os
 from _thread import allocate_lock
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pinfold.model.decision import Decision, Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
-from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
+from pinfold.policy.paths import is_covered
 from pinfold.session.judge import directory
 
 if TYPE_CHECKING:
@@ -56,23 +61,33 @@ def ask_for_project(session: "Session", path: str) -> Asked:
     root = directory(os.path.join(session.cwd, os.path.expanduser(path)))
     decision = _judged_project(session, root)
     asked = _asked(session, "add_project", root, decision, f"add the project {root}", "")
-    if asked.is_granted:
-        session.add_project(root)
-        return Asked(asked.decision, asked.settlement, (root,))
-    return asked
+    if not asked.is_granted or is_covered(root, _writable(session)):
+        return asked
+    if directory(root) != root:
+        said = f"`{root}` became another directory while it was asked about"
+        return Asked(_decided(session, Reason("project", said, Verdict.DENY, remedy="ask again")), None)
+    session.add_project(root)
+    return Asked(asked.decision, asked.settlement, (root,))
+
+
+def _decided(session: "Session", reason: Reason) -> Decision:
+    return Decision(reason.verdict, (reason,), sandboxed=True, policy=session.policy)
 
 
 def _judged_project(session: "Session", root: str) -> Decision:
     listed = [os.path.realpath(os.path.expanduser(entry)) for entry in session.settings.projects]
-    if root in session.roots:
-        reason = Reason("project", f"`{root}` is a project of this session already", Verdict.ALLOW)
+    if is_covered(root, _writable(session)):
+        reason = Reason("project", f"`{root}` is this session's to work in already", Verdict.ALLOW)
+    elif inner := [each for each in session.roots if is_covered(each, (root,))]:
+        said = f"`{inner[0]}` lies in `{root}`, and could be moved from there"
+        reason = Reason("project", said, Verdict.DENY, remedy="open another session for it")
     elif any(root == entry or root.startswith(entry.rstrip("/") + "/") for entry in listed):
         reason = Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
     else:
         said = f"the client wants to work in `{root}` too"
         remedy = "add it to `projects` in your settings, or answer the question"
         reason = Reason("project", said, Verdict.ASK, remedy=remedy)
-    return Decision(reason.verdict, (reason,), sandboxed=True, policy=session.policy)
+    return _decided(session, reason)
 
 
 def ask_for_permission(
@@ -85,27 +100,37 @@ def ask_for_permission(
     why: str = "",
 ) -> Asked:
     """Exactly these, beyond the policy in force; what it has already is not asked about."""
+    writable = _writable(session)
     wanted = SandboxPolicy(
-        additional_readwrite_paths=_absolute(session, write),
+        additional_readwrite_paths=tuple(
+            path for path in _absolute(session, write) if not is_covered(path, writable)
+        ),
         additional_readonly_paths=_absolute(session, read),
         network=NetworkRules(allow=tuple(hosts) if hosts else None),
         block_git_writes=False if git_writes else None,
     )
     decision = session.check(RunCommand(":", policy=wanted, description=why))
-    names = [
-        WORDS[wish.field]
-        if wish.field == "block_git_writes"
-        else f"{WORDS.get(wish.field, wish.field)} {wish.value}"
-        for wish in decision.widening
-    ]
-    if not names:
+    names = [_named(wish) for wish in decision.widening]
+    reason = None
+    if swappable := [path for path in wanted.additional_readonly_paths if is_covered(path, writable)]:
+        said = f"`{swappable[0]}` lies where commands can write, so it could become something else"
+        remedy = "take it off the list that hides it, while nothing runs"
+        reason = Reason("widening", said, Verdict.DENY, remedy=remedy)
+    elif not names:
         reason = Reason("widening", "the policy in force has all of that already", Verdict.ALLOW)
-        decision = Decision(Verdict.ALLOW, (reason,), decision.sandboxed, decision.policy)
+    if reason:
+        decision = Decision(reason.verdict, (reason,), decision.sandboxed, decision.policy)
     asked = _asked(session, "request_permission", ", ".join(names), decision, "request_permission", why)
     if asked.is_granted and names:
         _grant(session, decision)
         return Asked(asked.decision, asked.settlement, names)
     return asked
+
+
+def _writable(session: "Session") -> tuple[str, ...]:
+    if session.policy.type is PolicyType.WORKSPACE_READONLY:
+        return session.policy.additional_readwrite_paths
+    return (*session.roots, *session.policy.additional_readwrite_paths)
 
 
 def _named(wish: Widening) -> str:
@@ -119,7 +144,7 @@ def _absolute(session: "Session", paths: Sequence[str]) -> tuple[str, ...]:
 
 def _grant(session: "Session", decision: Decision) -> None:
     with _granting:  # two at once would each add to what was there before both
-        sections: dict[str, dict[str, object]] = {}
+        sections: dict[str, dict[str, Any]] = {}
         for wish in decision.widening:
             if wish.field == "block_git_writes":
                 sections.setdefault("filesystem", {})["git_writes"] = True
@@ -127,7 +152,9 @@ def _grant(session: "Session", decision: Decision) -> None:
                 section, key = GRANTS[wish.field]
                 lists = sections.setdefault(section, {})
                 before = lists.get(key) or session.override(section, key)
-                lists[key] = [*before, wish.value]  # type: ignore[misc]
+                # One that lies in another needs no place of its own, and could be moved from there.
+                kept = [each for each in before if not is_covered(str(each), (wish.value,))]
+                lists[key] = [*kept, wish.value]
         session.change(sections)
 
 

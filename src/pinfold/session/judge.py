@@ -174,7 +174,7 @@ class Judge:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
         wanted = as_request(request)
         if isinstance(wanted, RunCommand):
-            wanted = replace(wanted, command=line_of(wanted))
+            wanted = replace(wanted, command=line_of(wanted), policy=_led(wanted.policy))
         return self.decided(wanted)
 
     def close(self) -> None:
@@ -269,6 +269,23 @@ class Judge:
 def _is_plain(request: Request) -> bool:
     """Whether nothing but the line and the settings decides: a directory of its own may be a link by now."""
     return isinstance(request, RunCommand) and request.policy is None and request.cwd is None
+
+
+def _led(policy: SandboxPolicy | None) -> SandboxPolicy | None:
+    """A requested policy with where its paths lead: what a person is shown is what would be opened."""
+    if policy is None:
+        return None
+
+    def led(paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(
+            os.path.realpath(path) if path.startswith("/") and "\0" not in path else path for path in paths
+        )
+
+    return replace(
+        policy,
+        additional_readwrite_paths=led(policy.additional_readwrite_paths),
+        additional_readonly_paths=led(policy.additional_readonly_paths),
+    )
 
 
 def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
