@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "integrations": {"model", "shell", "policy", "settings", "approval", "audit", "session"},
     "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations"},
 }
-# Who may start a process: the shell parser's own, hooks, the service for agents' hooks, the fence, the attacks
+# Who may start a process: the shell parser, hooks, the service for agents' hooks, the fence, the attacks
 # on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
