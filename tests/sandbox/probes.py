@@ -349,7 +349,7 @@ def a_swapped_link_opens_nothing() -> None:
     os.symlink(victim, "inner")
     operations = tuple(as_data(operation) for operation in plan.operations)
     try:
-        bench.session.keeping.ask(("pen", bench.session.number, operations, (), False))
+        bench.session.keeping.ask(("pen", bench.session.number, operations, (), False, {}))
     except ConfinementError as error:
         assert "openat2" in str(error), error
     else:

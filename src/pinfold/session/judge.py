@@ -23,6 +23,7 @@ from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
+from pinfold.session.grants import leading, link_in
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.requests import as_request, line_of
 from pinfold.session.state import state_directory
@@ -79,6 +80,7 @@ class Judge:
         self._answers: dict[Request, _Answer] = {}
         self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
+        self._ungranted: tuple[str, ...] = ()
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
             Sources.usual(roots, user=settings, overrides=overrides, environ=environ), shape, _require_host
@@ -116,7 +118,12 @@ class Judge:
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
-        return (*self.settings.notices, *self._live.troubles, *self._ignore_files.notices)
+        return (
+            *self.settings.notices,
+            *self._live.troubles,
+            *self._ignore_files.notices,
+            *self._ungranted,
+        )
 
     @property
     def policy(self) -> SandboxPolicy:
@@ -127,7 +134,7 @@ class Judge:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
         made_of, policy = self._last_policy
         if made_of[0] is not settings or made_of[1] is not mapping:
-            policy = _resolved(policy_of(settings, self.roots, self.home, self._environ))
+            policy = self._resolved(policy_of(settings, self.roots, self.home, self._environ))
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
@@ -135,6 +142,23 @@ class Judge:
             policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             self._last_policy = (settings, mapping), policy
         return policy
+
+    def _resolved(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
+        write, lost = leading(policy.additional_readwrite_paths, self.roots)
+        writable = (*self.roots, *write)
+        read, unread = leading(policy.additional_readonly_paths, writable)
+        _, unreached = leading(policy.unix_sockets, writable)
+        sockets = tuple(path for path in policy.unix_sockets if not link_in(path, writable))
+        self._ungranted = (*lost, *unread, *unreached)
+        return replace(
+            policy,
+            hidden=_with_targets(policy.hidden),
+            protected=_with_targets(policy.protected),
+            additional_readwrite_paths=write,
+            additional_readonly_paths=read,
+            unix_sockets=sockets,
+        )
 
     def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
         """What pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
@@ -285,17 +309,6 @@ def _led(policy: SandboxPolicy | None) -> SandboxPolicy | None:
         policy,
         additional_readwrite_paths=led(policy.additional_readwrite_paths),
         additional_readonly_paths=led(policy.additional_readonly_paths),
-    )
-
-
-def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
-    """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
-    return replace(
-        policy,
-        hidden=_with_targets(policy.hidden),
-        protected=_with_targets(policy.protected),
-        additional_readwrite_paths=tuple(map(os.path.realpath, policy.additional_readwrite_paths)),
-        additional_readonly_paths=tuple(map(os.path.realpath, policy.additional_readonly_paths)),
     )
 
 

@@ -13,5 +13,5 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linu
 def test_what_is_compiled_ahead_is_not_compiled_again() -> None:
     compiled.cache_clear()
     compile_ahead()
-    assert set(filters_of((("seccomp", STREAMS, True, ()),))) == {STREAMS}
+    assert set(filters_of((("seccomp", STREAMS, True, (), False),))) == {STREAMS}
     assert compiled.cache_info().misses == 1

@@ -18,7 +18,7 @@ def test_what_cannot_be_sent_is_told_so() -> None:
                 sent += 1
         assert [channel.receive(warden)[0] for _ in range(sent)][-1] == ("hold", (f"/{sent - 1}",), ())
         refusals.hold(("/again",), ())
-        assert channel.receive(warden)[0] == (("/again",), ())
+        assert channel.receive(warden)[0] == ("hold", ("/again",), ())
     refusals.close()
 
 

@@ -21,7 +21,13 @@ def look(
     """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
     return Places(
         roots=tuple(_root(path) for path in roots),
-        writable=_found((*policy.additional_readwrite_paths, *writable)),
+        writable=tuple(
+            {
+                _unmoved(path, place): None
+                for path in (*policy.additional_readwrite_paths, *writable)
+                if (place := place_of(path))
+            }
+        ),
         readable=_found(policy.additional_readonly_paths),
         sockets=_found(policy.unix_sockets),
         protected=_found(protected),
@@ -41,6 +47,13 @@ def _root(path: str) -> Place:
     place = place_of(path)
     if place is None:
         raise ConfinementError(f"the root {path!r} does not exist, or cannot be reached")
+    return _unmoved(path, place)
+
+
+def _unmoved(path: str, place: Place) -> Place:
+    """What may be written is named by where it is. A link there was put there since, maybe by a command."""
+    if place.path != os.path.normpath(path):
+        raise ConfinementError(f"{path!r} now leads to {place.path!r}; nothing was run: move it back")
     return place
 
 

@@ -48,7 +48,7 @@ class LinuxSession:
     ) -> None:
         self.keeping = keeping
         self.machine = machine
-        self.roots = tuple(roots)
+        self.roots = tuple(map(_found_at, roots))
         self.survey = survey
         self.accepted = accepted
         self.outside = outside
@@ -242,7 +242,8 @@ class LinuxSession:
     def change_roots(self, roots: Sequence[str]) -> None:
         """Other roots, from the next command on."""
         with self.lock:
-            self.roots = tuple(roots)
+            # Those that we have are where they were found: a link there by now is a command's.
+            self.roots = tuple(path if path in self.roots else _found_at(path) for path in roots)
         self.look_again()
 
     def look_again(self) -> None:
@@ -356,3 +357,8 @@ class LinuxSession:
         self.drain.close()
         if self.outside:
             self.outside.close()
+
+
+def _found_at(root: str) -> str:
+    """Where a root is now. One that is not absolute is refused, when a pen is to be made of it."""
+    return os.path.realpath(root) if os.path.isabs(root) else root
