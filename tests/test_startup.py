@@ -53,10 +53,11 @@ def test_run_imports_nothing_heavy() -> None:
 
 def test_what_had_a_stand_in_is_itself_to_whoever_asks_later() -> None:
     code = """
-from pinfold.cli.light import load_light
+from pinfold.light import load_light
 load_light()
 import argparse, datetime, decimal, gettext, msgspec, uuid
 assert uuid.uuid4() and decimal.Decimal(1) and datetime.datetime.now() and gettext.translation
+assert msgspec.json.schema(int) == {"type": "integer"}
 assert msgspec.json.decode(b'"2026-01-01"', type=datetime.date) == datetime.date(2026, 1, 1)
 """
     subprocess.run([sys.executable, "-I", "-c", code], check=True)

@@ -71,7 +71,7 @@ def entry() -> "NoReturn":
         from pinfold.session.early import prepare_fence
 
         prepare_fence()
-    from pinfold.cli.light import load_light
+    from pinfold.light import load_light
 
     load_light()
     try:

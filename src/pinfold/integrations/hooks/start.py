@@ -70,17 +70,9 @@ def _find_packages() -> None:
 
 
 def _load_msgspec() -> None:
-    """As in `pinfold.cli`: without `typing_extensions`, which it looks for first and which brings nothing we
-    use, and without `platform`, of which `uuid` wants to know no more than that this is not AIX."""
-    platform = type(sys)("platform")
-    platform.system = lambda: "Linux" if sys.platform == "linux" else sys.platform  # type: ignore[attr-defined]
-    hidden = {"typing_extensions": None, "platform": platform}
-    sys.modules |= hidden  # type: ignore[arg-type]
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        for name in hidden:
-            sys.modules.pop(name, None)
+    from pinfold.light import load_light
+
+    load_light("msgspec")
 
 
 def main() -> None:

@@ -14,6 +14,22 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _later(name: str) -> "Callable[..., object]":
+    """A function of msgspec's that is loaded when it is called."""
+
+    def call(*args: object, **options: object) -> object:
+        # The package has kept its stand-in for this one as an attribute, which would be found first.
+        vars(sys.modules["msgspec"])["inspect"] = import_module("msgspec.inspect")
+        return getattr(import_module("msgspec._json_schema"), name)(*args, **options)
+
+    return call
+
+
 _NAMES: dict[str, dict[str, dict[str, object]]] = {
     "argparse": {
         "gettext": {"gettext": str, "ngettext": lambda one, many, count: one if count == 1 else many}
@@ -22,14 +38,15 @@ _NAMES: dict[str, dict[str, dict[str, object]]] = {
         "uuid": {"UUID": type("UUID", (), {}), "SafeUUID": type("SafeUUID", (), {"unknown": None})},
         "decimal": {"Decimal": type("Decimal", (), {})},
         "msgspec.inspect": {},
-        "msgspec._json_schema": {"schema": None, "schema_components": None},
+        "msgspec._json_schema": {name: _later(name) for name in ("schema", "schema_components")},
     },
 }
 
 
-def load_light() -> None:
-    """Loads both; one that cannot do without the real things gets them."""
-    for name, names in _NAMES.items():
+def load_light(*wanted: str) -> None:
+    """Loads these, or both; one that cannot do without the real things gets them."""
+    for name in wanted or _NAMES:
+        names = _NAMES[name]
         standing: dict[str, ModuleType | None] = {other: _stand_in(other, names[other]) for other in names}
         if name == "msgspec":
             standing |= {"typing_extensions": None, "datetime": import_module("_datetime")}
