@@ -23,7 +23,7 @@ from pinfold.policy.elevation import (
 )
 from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
-from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.sandbox.backend import Ruling, Wanted
 from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Elevations:
             request_id=os.urandom(8).hex(),
             session=self._session,
             capability=Capability.WRITE,
-            command=line_of(request),
+            command=request.line if request else "",
             cwd=request.cwd if request else "",
             decision=_decision(wanted, key, ground),
             choices=(Answer.NO, Answer.ONCE, *LASTING),
@@ -149,9 +149,3 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         step, said, Verdict.ASK, rule=wanted.rule, origin=origin, remedy=remedy_for(origin, remedy)
     )
     return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)
-
-
-def line_of(request: Request | None) -> str:
-    if request is None:
-        return ""
-    return request.command if isinstance(request.command, str) else " ".join(request.command)
