@@ -297,8 +297,11 @@ async def a_client_that_cannot_ask_gets_no(era: str) -> None:
     async with client(era, None, 'mode = "ask_every_time"\n') as opened:
         failed, _, data = await use(opened, "execute_command", command="echo hi")
         assert failed and data["answer"] == {
-            **{"answer": "no", "by": "there is nobody to ask"},
-            **{"reach": "command", "rules": [], "remembered": ""},
+            "answer": "no",
+            "by": "there is nobody to ask",
+            "reach": "command",
+            "rules": [],
+            "remembered": "",
         }
         assert (await use(opened, "no_such_tool"))[0]
 
