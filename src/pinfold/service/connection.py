@@ -226,7 +226,7 @@ class Connection:
         lines = {each.line for each in chosen}
         for each in chosen:
             each.cancel()
-        self._questions.withdraw(
+        self._questions.withdraw_all(
             lambda question: question.session == asked.session_id and question.command in lines, "cancelled"
         )
         return {"cancelled": [each.id for each in chosen]}
@@ -235,7 +235,7 @@ class Connection:
         session = self._session(asked.session_id)
         with self._lock:
             self._sessions.pop(session.id, None)
-        self._questions.withdraw(
+        self._questions.withdraw_all(
             lambda question: question.session == session.id, "the session is disposed of"
         )
         session.close()
