@@ -255,7 +255,7 @@ def another_project_needs_a_person_or_the_settings() -> None:
 def permission_is_asked_for_by_name() -> None:
     home = os.path.expanduser("~")
     person = Person("no")
-    with session(person=person) as opened:
+    with session({"filesystem": {"ask": False}}, person) as opened:
         assert opened.run(f"touch {home}/y").code == 1
         refused(lambda: opened.request_permission(write=[home], why="the task"))
         assert opened.run(f"touch {home}/y").code == 1

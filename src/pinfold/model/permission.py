@@ -104,8 +104,8 @@ class Reply(Struct, frozen=True):
     """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
-class Settlement(Struct, frozen=True):
-    """How a question ended."""
+class Settlement(Struct, frozen=True, omit_defaults=True):
+    """How a question ended. Written down or sent, it says only what is not a matter of course."""
 
     answer: Answer
     by: str
