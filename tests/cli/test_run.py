@@ -192,6 +192,9 @@ def test_json_tells_everything(person: Person) -> None:
     assert refused.returncode == 126
     assert json.loads(refused.stdout)["enforcement"] is None
     assert "nobody to ask" in json.loads(refused.stdout)["refusal"]
+    strange = json.loads(person.run("--json", "--", "touch", "/usr/\udcff").stdout)
+    (violation,) = strange["violations"]
+    assert violation["path"] == "/usr/\ufffd" and violation["command"].endswith("/usr/\ufffd'")
 
 
 @pytest.mark.parametrize(
