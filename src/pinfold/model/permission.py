@@ -20,6 +20,10 @@ class Answer(StrEnum):
     """Always, as a line in the user's own settings."""
 
 
+LASTING = (Answer.SESSION, Answer.ALWAYS)
+"""Answers that hold for longer than one run. `rule` does as well, by the settings."""
+
+
 class Capability(StrEnum):
     """What kind of thing is asked for."""
 

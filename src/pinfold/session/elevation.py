@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
     Grants,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pinfold.approval import Desk
     from pinfold.session.ledger import Ledger
 
-LASTING = (Answer.SESSION, Answer.ALWAYS)
 DONE = {
     "open": "write",
     "mkdir": "make the directory",
