@@ -266,6 +266,16 @@ def permission_is_asked_for_by_name() -> None:
         assert [question.description for question in person.asked] == ["the task", "the task"]
 
 
+def names_that_are_not_text_are_told_all_the_same() -> None:
+    with open(b"\xff.txt", "w") as file:
+        file.write("found\n")
+    with session() as opened:
+        told = "\ufffd.txt"
+        assert [each["path"] for each in opened.call("listFiles")] == [told]
+        assert opened.call("globFiles", pattern="*") == [told]
+        assert [each["path"] for each in opened.call("searchFiles", pattern="found")] == [told]
+
+
 def what_commands_could_swap_is_not_granted() -> None:
     os.makedirs("inner/sub")
     with open("secret", "w"):

@@ -21,7 +21,7 @@ from pinfold.service.lines import LONGEST, Lines, TooLong
 from pinfold.service.messages import Fault
 from pinfold.service.questions import Questions
 from pinfold.session import Session
-from pinfold.session.plain import decision_as_plain, refusal_as_plain
+from pinfold.session.plain import decision_as_plain, refusal_as_plain, writable
 
 AT_ONCE = 512
 """Calls of one client that may be under way; more are refused."""
@@ -298,14 +298,17 @@ class Connection:
         return self._session(asked.session_id).files.move(asked.old, asked.new)._asdict()
 
     def list_files(self, asked: said.OfPath) -> Any:
-        return [each._asdict() for each in self._session(asked.session_id).files.entries(asked.path)]
+        entries = self._session(asked.session_id).files.entries(asked.path)
+        return [{**each._asdict(), "path": writable(each.path)} for each in entries]
 
     def glob_files(self, asked: said.FindFiles) -> Any:
-        return self._session(asked.session_id).files.glob(asked.pattern, asked.path)
+        found = self._session(asked.session_id).files.glob(asked.pattern, asked.path)
+        return [writable(path) for path in found]
 
     def search_files(self, asked: said.FindFiles) -> Any:
         files = self._session(asked.session_id).files
-        return [each._asdict() for each in files.search(asked.pattern, asked.path, only=asked.only)]
+        hits = files.search(asked.pattern, asked.path, only=asked.only)
+        return [{**each._asdict(), "path": writable(each.path)} for each in hits]
 
     # How
 
