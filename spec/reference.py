@@ -2,7 +2,7 @@
 
 This is the specification that `pinfold.policy.decide` is held against. It knows no shell, no paths
 and no settings files: only the questions that the rule asks, each already answered by yes or no. It
-shares no code with the engine on purpose. Each paragraph is a row of the design's table.
+shares no code with the engine on purpose. Each paragraph is a row of the table in `docs/decision.md`.
 """
 
 from typing import Literal, NamedTuple

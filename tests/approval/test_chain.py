@@ -67,6 +67,20 @@ def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
     assert settled.answer is Answer.NO and "nobody waited" in settled.by and slow.gone.is_set()
 
 
+def test_an_approver_that_fails_to_withdraw_said_no() -> None:
+    class Broken:
+        name = "broken"
+
+        def __call__(self, question: PermissionNeeded) -> Answer:
+            time.sleep(1)
+            return Answer.ONCE
+
+        def withdraw(self) -> None:
+            """Called with a question, this raises."""
+
+    assert settle(QUESTION, [Broken()], is_withdrawn=lambda: True).answer is Answer.NO
+
+
 def test_who_is_late_said_no() -> None:
     def late(_: PermissionNeeded) -> Answer:
         time.sleep(0.5)

@@ -192,6 +192,9 @@ def test_json_tells_everything(person: Person) -> None:
     assert refused.returncode == 126
     assert json.loads(refused.stdout)["enforcement"] is None
     assert "nobody to ask" in json.loads(refused.stdout)["refusal"]
+    strange = json.loads(person.run("--json", "--", "touch", "/usr/\udcff").stdout)
+    (violation,) = strange["violations"]
+    assert violation["path"] == "/usr/\ufffd" and violation["command"].endswith("/usr/\ufffd'")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +247,7 @@ def test_keys_reach_the_command(person: Person) -> None:
 
 
 def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
-    """And what was refused is told with the option that opens it."""
+    """And what was refused is told with the setting that opens it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         line = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
@@ -252,8 +255,11 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         opened = person.run("--network", "rules", "--allow-domain", f"localhost:{port}", "-c", line)
         assert opened.returncode == 0, opened
     for options, hint in (
-        (("--network", "none"), b"to be asked about hosts, give `--network ask`"),
-        (("--network", "rules", "--allow-domain", "a.test"), b"or give `--allow-domain HOST`"),
+        (("--network", "none"), b'to allow it: set `network.access = "ask"`'),
+        (
+            ("--network", "rules", "--allow-domain", "a.test"),
+            b"add `203.0.113.9` to `network.allow`",
+        ),
     ):
         refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")
         assert refused.returncode == 1 and hint in refused.stderr, refused.stderr

@@ -76,7 +76,7 @@ class Desk:
 
 
 def the_editor_is_not_asked_to_run_anything() -> None:
-    desk = Desk()
+    desk = Desk({"filesystem": {"ask": False}})
     assert desk.run("echo $PINFOLD_PEN; exit 3") == ("1\n", {"exitCode": 3, "signal": None})
     assert desk.run("printf", "%s", "$A;") == ("$A;", {"exitCode": 0, "signal": None})
     assert desk.run("echo $A", env=[{"name": "A", "value": "b"}])[0] == "b\n"
@@ -225,7 +225,7 @@ def golden() -> None:
     """Prints what an editor says and hears of three agents; the test compares it with what is kept."""
     settings = os.path.expanduser("~/settings.toml")
     with open(settings, "w") as file:
-        file.write('[commands]\ndeny = ["git push"]\nask = ["touch release"]\n')
+        file.write('[commands]\ndeny = ["git push"]\nask = ["touch release"]\n[filesystem]\nask = false\n')
     for command in ("echo hello; echo '{}' > .mcp.json", "git push", "touch release"):
         _edited(settings, command)
 

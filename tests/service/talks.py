@@ -256,7 +256,7 @@ def another_project_needs_a_person_or_the_settings() -> None:
 def permission_is_asked_for_by_name() -> None:
     home = os.path.expanduser("~")
     person = Person("no")
-    with session(person=person) as opened:
+    with session({"filesystem": {"ask": False}}, person) as opened:
         assert opened.run(f"touch {home}/y").code == 1
         refused(lambda: opened.request_permission(write=[home], why="the task"))
         assert opened.run(f"touch {home}/y").code == 1
@@ -267,6 +267,16 @@ def permission_is_asked_for_by_name() -> None:
         # The two writes that were refused were asked about as well, while they waited.
         told = [question.description for question in person.asked]
         assert told == ["", "the task", "", "the task"]
+
+
+def names_that_are_not_text_are_told_all_the_same() -> None:
+    with open(b"\xff.txt", "w") as file:
+        file.write("found\n")
+    with session() as opened:
+        told = "\ufffd.txt"
+        assert [each["path"] for each in opened.call("listFiles")] == [told]
+        assert opened.call("globFiles", pattern="*") == [told]
+        assert [each["path"] for each in opened.call("searchFiles", pattern="found")] == [told]
 
 
 def what_commands_could_swap_is_not_granted() -> None:

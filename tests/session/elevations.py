@@ -79,6 +79,16 @@ def python(program: str, *words: str) -> list[str]:
 # What is granted goes on as if it had always been allowed.
 
 
+def a_question_tells_arguments_apart() -> None:
+    """What an answer is remembered for is the command that was run, not one that reads like it."""
+    person = Person()
+    with opened(person) as session:
+        for words in (("a b", "c"), ("a", "b c")):
+            session.run(python(f"open('{OUT}/told', 'w')", *words))
+    assert [question.command.rpartition(" ")[2] for question in person.asked] == ["c", "c'"], person.asked
+    assert len({question.command for question in person.asked}) == 2
+
+
 def a_granted_create_is_the_callers_own() -> None:
     person = Person()
     with opened(person) as session:

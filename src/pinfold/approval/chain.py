@@ -9,6 +9,7 @@ waits for any more is withdrawn: an approver that has a `withdraw` is told, and 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Thread
 from time import monotonic
 from typing import Protocol
@@ -92,4 +93,5 @@ def _ask(
 def _withdraw(approver: Approver, question: PermissionNeeded) -> None:
     withdraw = getattr(approver, "withdraw", None)
     if callable(withdraw):
-        withdraw(question)
+        with suppress(Exception):  # whatever it does of it, the answer is no
+            withdraw(question)

@@ -15,11 +15,11 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pinfold.approval.chain import WITHDRAWN, Approver, settle
-from pinfold.approval.memory import LASTING, Remembered, Subject, subject_of
+from pinfold.approval.memory import Remembered, Subject, subject_of
 from pinfold.approval.store import Store
 from pinfold.model.digest import digest
 from pinfold.model.errors import PinfoldError
-from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 
 MOST_FINAL = 10_000

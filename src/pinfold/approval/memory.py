@@ -9,9 +9,6 @@ from msgspec import Struct
 
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 
-LASTING = (Answer.SESSION, Answer.ALWAYS)
-"""Answers that hold for longer than one run. `rule` does as well, by the settings."""
-
 
 class Subject(Struct, frozen=True):
     """Everything that an answer depends on."""

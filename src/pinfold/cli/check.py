@@ -6,10 +6,7 @@ from pinfold.cli.common import print_json
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Verdict
 from pinfold.model.visible import visible
-from pinfold.session.plain import decision_as_plain as as_json
-from pinfold.session.plain import writable
-
-__all__ = ["EXIT", "as_json", "configure", "run", "writable"]
+from pinfold.session.plain import decision_as_plain
 
 EXIT = {Verdict.ALLOW: 0, Verdict.ASK: 10, Verdict.DENY: 11}
 
@@ -22,7 +19,7 @@ def run(args: Namespace) -> int:
     session = session_of(args)
     decision = session.check(request_of(args))
     if args.json:
-        print_json(as_json(decision, session.notices))
+        print_json(decision_as_plain(decision, session.notices))
     else:
         print(f"{decision.verdict}: {visible(decision.reasons[0].message)}")
     return EXIT[decision.verdict]

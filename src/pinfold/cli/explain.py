@@ -6,7 +6,7 @@ spoke, the rule and where it is written, and what would change the answer.
 
 from argparse import ArgumentParser, Namespace
 
-from pinfold.cli.check import EXIT, as_json
+from pinfold.cli.check import EXIT
 from pinfold.cli.common import place, print_json
 from pinfold.cli.draw import draw, is_coloured, paint
 from pinfold.cli.requests import add_request, request_of, session_of
@@ -22,6 +22,7 @@ from pinfold.model.request import (
     WriteFile,
 )
 from pinfold.model.visible import visible
+from pinfold.session.plain import decision_as_plain
 
 COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
 MOST_REASONS = 12
@@ -35,7 +36,7 @@ def run(args: Namespace) -> int:
     request, session = request_of(args), session_of(args)
     decision = session.check(request)
     if args.json:
-        print_json(as_json(decision, session.notices))
+        print_json(decision_as_plain(decision, session.notices))
     else:
         print("\n".join([*told(request, decision, is_coloured()), *_notes(session.notices)]))
     return EXIT[decision.verdict]

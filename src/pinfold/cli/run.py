@@ -89,26 +89,10 @@ def _agent(name: str | None) -> "list[Approver]":
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
-    from msgspec.structs import asdict
-
-    from pinfold.cli.check import as_json, writable
+    from pinfold.session.plain import result_as_plain
 
     result = session.run(command)
-    print_json(
-        {
-            "exitCode": result.exit_code,
-            "signal": result.signal,
-            "stdout": result.stdout,
-            "stderr": result.stderr,
-            "timedOut": result.timed_out,
-            "truncated": result.truncated,
-            "refusal": result.refusal or None,
-            "violations": [{**asdict(each), "path": writable(each.path)} for each in result.violations],
-            "enforcement": result.enforcement,
-            "answer": result.settlement,
-            **as_json(result.decision, session.notices),
-        }
-    )
+    print_json(result_as_plain(result, session.notices))
     if not result.ran:
         return DENIED
     return exit_code(result.exit_code, result.signal, result.timed_out)

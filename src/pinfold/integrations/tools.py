@@ -14,7 +14,6 @@ from msgspec import Meta, Struct
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
 from pinfold.model.request import RunCommand
-from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
@@ -171,8 +170,8 @@ def _ran(result: Result, note: str) -> Outcome:
         if result.exit_code is None
         else f"[exit code {result.exit_code}]"
     )
-    violations = result.violations[:MOST_TOLD]
-    parts = [stdout.rstrip("\n"), f"[stderr]\n{stderr}".rstrip("\n") if stderr else "", how, note]
+    told = f"[stderr]\n{stderr}".rstrip("\n") if stderr else ""
+    parts = [stdout.rstrip("\n"), told, how, note, result.violations_text]
     data = {
         "exitCode": result.exit_code,
         "signal": result.signal,
@@ -182,9 +181,9 @@ def _ran(result: Result, note: str) -> Outcome:
         "cancelled": result.cancelled,
         "truncated": result.truncated or cut or cut_too,
         "sandboxed": result.decision.sandboxed,
-        "violations": [violation_as_plain(each) for each in violations],
+        "violations": [violation_as_plain(each) for each in result.violations[:MOST_TOLD]],
     }
-    return Outcome("\n".join(part for part in (*parts, _told(violations)) if part), data)
+    return Outcome("\n".join(part for part in parts if part), data)
 
 
 def _fitted(text: str) -> tuple[str, bool]:
@@ -193,13 +192,6 @@ def _fitted(text: str) -> tuple[str, bool]:
     half = MOST_TEXT // 2
     left_out = len(text) - 2 * half
     return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}", True
-
-
-def _told(violations: tuple[Violation, ...]) -> str:
-    if not violations:
-        return ""
-    lines = [f"refused {each.operation} {visible(each.path)}: {visible(each.why)}" for each in violations]
-    return "\n".join(["<sandbox_violations>", *lines, "</sandbox_violations>"])
 
 
 def read_file(session: Session, asked: ReadFile, _: Started) -> Outcome:

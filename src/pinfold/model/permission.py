@@ -20,6 +20,10 @@ class Answer(StrEnum):
     """Always, as a line in the user's own settings."""
 
 
+LASTING = (Answer.SESSION, Answer.ALWAYS)
+"""Answers that hold for longer than one run. `rule` does as well, by the settings."""
+
+
 class Capability(StrEnum):
     """What kind of thing is asked for."""
 
@@ -104,8 +108,8 @@ class Reply(Struct, frozen=True):
     """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
-class Settlement(Struct, frozen=True):
-    """How a question ended."""
+class Settlement(Struct, frozen=True, omit_defaults=True):
+    """How a question ended. Written down or sent, it says only what is not a matter of course."""
 
     answer: Answer
     by: str

@@ -23,8 +23,6 @@ class Ruling(NamedTuple):
     whole pen. Without any it is for this once."""
 
 
-NO = Verdict.DENY
-
 Decide = Callable[[str, int | None, str], Awaitable[Ruling]]
 """For a canonical host, a port and who asks (a tag). Without a port: whether there is any port at all for
 which the answer could be other than no. An address is a host too: whatever a name leads to is decided about

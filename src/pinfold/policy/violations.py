@@ -10,7 +10,7 @@ from posixpath import dirname
 from msgspec.structs import replace
 
 from pinfold.model.policy import NetworkRules, SandboxPolicy
-from pinfold.model.settings import Settings
+from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
 from pinfold.policy.paths import contains, outermost
@@ -33,7 +33,9 @@ def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
     if violation.operation == "warden":
         return "", ""
     if violation.operation == "connect" and not violation.path.startswith("/"):
-        return _of_setting(settings, "network.access", f"add `{_host(violation.path)}` to `network.allow`")
+        is_closed = settings.network.access is NetworkAccess.NONE  # then no entry opens anything
+        host = f"add `{_host(violation.path)}` to `network.allow`"
+        return _of_setting(settings, "network.access", 'set `network.access = "ask"`' if is_closed else host)
     if violation.operation == "connect":
         key = "network.unix_sockets"
         return _of_setting(settings, key, f"add `{violation.path}` to `{key}`")

@@ -18,6 +18,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event
 from pinfold.model.names import NameRule
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.quoting import quoted
 from pinfold.model.violation import Violation
 from pinfold.sandbox.enforcement import Enforcement
 
@@ -157,6 +158,11 @@ class Request(Struct, frozen=True):
     """Rows and columns: run on a terminal, where stdout and stderr are one and stdin stays open."""
     entry: int = 0
     """Its row in the journal; for whoever has to tell about it."""
+
+    @property
+    def line(self) -> str:
+        """The command as one shell line: two that run differently read differently."""
+        return self.command if isinstance(self.command, str) else " ".join(map(quoted, self.command))
 
 
 class Running(Protocol):

@@ -21,7 +21,7 @@ from pinfold.service.lines import LONGEST, Lines, TooLong
 from pinfold.service.messages import Fault
 from pinfold.service.questions import Questions
 from pinfold.session import Session
-from pinfold.session.plain import decision_as_plain, refusal_as_plain
+from pinfold.session.plain import decision_as_plain, refusal_as_plain, writable
 
 AT_ONCE = 512
 """Calls of one client that may be under way; more are refused."""
@@ -226,7 +226,7 @@ class Connection:
         lines = {each.line for each in chosen}
         for each in chosen:
             each.cancel()
-        self._questions.withdraw(
+        self._questions.withdraw_all(
             lambda question: question.session == asked.session_id and question.command in lines, "cancelled"
         )
         return {"cancelled": [each.id for each in chosen]}
@@ -235,7 +235,7 @@ class Connection:
         session = self._session(asked.session_id)
         with self._lock:
             self._sessions.pop(session.id, None)
-        self._questions.withdraw(
+        self._questions.withdraw_all(
             lambda question: question.session == session.id, "the session is disposed of"
         )
         session.close()
@@ -298,14 +298,17 @@ class Connection:
         return self._session(asked.session_id).files.move(asked.old, asked.new)._asdict()
 
     def list_files(self, asked: said.OfPath) -> Any:
-        return [each._asdict() for each in self._session(asked.session_id).files.entries(asked.path)]
+        entries = self._session(asked.session_id).files.entries(asked.path)
+        return [{**each._asdict(), "path": writable(each.path)} for each in entries]
 
     def glob_files(self, asked: said.FindFiles) -> Any:
-        return self._session(asked.session_id).files.glob(asked.pattern, asked.path)
+        found = self._session(asked.session_id).files.glob(asked.pattern, asked.path)
+        return [writable(path) for path in found]
 
     def search_files(self, asked: said.FindFiles) -> Any:
         files = self._session(asked.session_id).files
-        return [each._asdict() for each in files.search(asked.pattern, asked.path, only=asked.only)]
+        hits = files.search(asked.pattern, asked.path, only=asked.only)
+        return [{**each._asdict(), "path": writable(each.path)} for each in hits]
 
     # How
 

@@ -65,8 +65,12 @@ class Questions:
         asked.answer = answer
         asked.settled.set()
 
-    def withdraw(self, is_of: Callable[[PermissionNeeded], bool], why: str) -> None:
-        """Those questions are answered with no: nobody needs the answer any more."""
+    def withdraw(self, question: PermissionNeeded) -> None:
+        """Nobody waits for its answer any more: the program that wanted it has ended, for instance."""
+        self.withdraw_all(lambda other: other.request_id == question.request_id, "nobody waits for it")
+
+    def withdraw_all(self, is_of: Callable[[PermissionNeeded], bool], why: str) -> None:
+        """Those questions are answered with no."""
         with self._lock:
             gone = [each for each in self._open.values() if is_of(each.question)]
             for each in gone:

@@ -36,10 +36,9 @@ class Debugging:
         return both
 
     def _write(self, entry: int, end: End, plan: str) -> None:
-        command = self.request.command
         told = {
             "id": entry,
-            "command": storable(command if isinstance(command, str) else " ".join(command)),
+            "command": storable(self.request.line),
             "cwd": storable(self.request.cwd),
             "enforced": bool(plan),
         }

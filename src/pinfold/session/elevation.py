@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
     Grants,
@@ -23,14 +23,13 @@ from pinfold.policy.elevation import (
 )
 from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
-from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.sandbox.backend import Ruling, Wanted
 from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
     from pinfold.session.ledger import Ledger
 
-LASTING = (Answer.SESSION, Answer.ALWAYS)
 DONE = {
     "open": "write",
     "mkdir": "make the directory",
@@ -85,7 +84,7 @@ class Elevations:
             request_id=os.urandom(8).hex(),
             session=self._session,
             capability=Capability.WRITE,
-            command=line_of(request),
+            command=request.line if request else "",
             cwd=request.cwd if request else "",
             decision=_decision(wanted, key, ground),
             choices=(Answer.NO, Answer.ONCE, *LASTING),
@@ -149,9 +148,3 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         step, said, Verdict.ASK, rule=wanted.rule, origin=origin, remedy=remedy_for(origin, remedy)
     )
     return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)
-
-
-def line_of(request: Request | None) -> str:
-    if request is None:
-        return ""
-    return request.command if isinstance(request.command, str) else " ".join(request.command)

@@ -18,7 +18,6 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.quoting import quoted
 from pinfold.model.violation import Violation
 from pinfold.policy.reach import leads_out, lent_ports
 from pinfold.sandbox.backend import Request
@@ -253,7 +252,7 @@ class Gateway:
             request_id=os.urandom(8).hex(),
             session=self._session,
             capability=Capability.CONNECT,
-            command=_line_of(request),
+            command=request.line if request else "",
             cwd=request.cwd if request else "",
             decision=decision,
             choices=(*choices, Answer.RULE) if rules else choices,
@@ -277,7 +276,8 @@ class Gateway:
             if times & times - 1:
                 return
         request = self._commands.get(outcome.tag)
-        self._ledger().connected(told, _line_of(request), request.entry if request else 0)
+        line, entry = (request.line, request.entry) if request else ("", 0)
+        self._ledger().connected(told, line, entry)
 
     def _tell_command(self, outcome: "Outcome") -> None:
         """What the proxy has refused it; of the rest its warden tells."""
@@ -304,9 +304,3 @@ def _answered(host: str, port: int, ruling: "Ruling", settlement: Settlement) ->
         return ruling._replace(verdict=Verdict.DENY, message=said)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)
-
-
-def _line_of(request: Request | None) -> str:
-    if request is None:
-        return ""
-    return request.command if isinstance(request.command, str) else " ".join(map(quoted, request.command))

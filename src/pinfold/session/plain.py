@@ -78,7 +78,7 @@ def violation_as_plain(violation: "Violation") -> Plain:
 
 
 def question_as_plain(question: PermissionNeeded) -> Plain:
-    """What a person is asked: the seeds' `SandboxPermissionNeeded`."""
+    """What a person is asked: `SandboxPermissionNeeded`."""
     return {
         "requestId": question.request_id,
         "sessionId": question.session,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.sandbox.linux.deeds import Deed, End, parse_deed, thing_of
-from pinfold.sandbox.linux.hand import CHANGED, LIKELY, Hand
+from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, Deed, End, parse_deed, thing_of
+from pinfold.sandbox.linux.hand import Hand
 
 DO = "do"
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

@@ -60,7 +60,7 @@ _NUMBERS = {
     "renameat2": (4,), "truncate": (1,), "chmod": (1,), "fchmodat": (2,), "fchmodat2": (2,),
 }  # fmt: skip
 NUMBERS_OF = {number(name): at for name, at in _NUMBERS.items() if name in NUMBERS[MACHINE]}
-CREAT_CALL = NUMBERS[MACHINE].get("creat")
+CREAT_CALL, TRUNCATE = NUMBERS[MACHINE].get("creat"), NUMBERS[MACHINE].get("truncate")
 TARGET_AT = 0
 """The argument of symlink and symlinkat that says where it leads."""
 
@@ -303,6 +303,3 @@ def _numbers(caller: Caller) -> tuple[int, ...]:
     if len(found) == 2:
         return found[0] & ALL_FLAGS, found[1] & ALL_BITS
     return tuple(as_int(each) if caller.number != TRUNCATE else each for each in found) or (0,)
-
-
-TRUNCATE = NUMBERS[MACHINE].get("truncate")

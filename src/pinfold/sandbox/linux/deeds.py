@@ -13,6 +13,13 @@ Thing = tuple[int, int, int]
 """The type of a file (S_IFMT), its device and its inode's number."""
 
 
+DO, LIKELY = "do", "likely"
+"""What the hand is told of a deed: to do it, or to say whether it could be done at all. That is asked first:
+nobody is asked for what would fail."""
+CHANGED = -1
+"""What the hand answers in the place of an errno: something else is there by now."""
+
+
 class End(NamedTuple):
     """One path of a call, every link followed."""
 

@@ -24,7 +24,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.deeds import Deed, parse_deed
+from pinfold.sandbox.linux.deeds import CHANGED, DO, LIKELY, Deed, parse_deed
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
@@ -36,8 +36,6 @@ COMMANDS = 1024
 """Of how many commands answers are remembered, and which they are."""
 PATIENCE = 30.0
 """Seconds that the hand may take."""
-CHANGED = -1
-DO, LIKELY = "do", "likely"
 TOO_MANY = f"it has asked for {IN_ALL} other things already"
 SWAPPED = "something else is there by now than was asked about"
 GONE = "what does granted things could not be reached"
@@ -249,7 +247,9 @@ class Elevating:
         error, _ = self.hand.do(LIKELY, call.deed)
         if not error:
             return None
-        return Ruling(False, SWAPPED if error == CHANGED else f"you may not write it either: {_words(error)}")
+        return Ruling(
+            False, SWAPPED if error == CHANGED else f"you may not write it either: {os.strerror(error)}"
+        )
 
     # Doing
 
@@ -325,7 +325,3 @@ class Hand:
             self.way.close()
             self.way = None
             self.keeping.close(self.number)
-
-
-def _words(error: int) -> str:
-    return os.strerror(error)

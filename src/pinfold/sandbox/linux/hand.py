@@ -47,7 +47,7 @@ from pinfold.kernel.process import (
     set_parent_death_signal,
 )
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.deeds import Deed, End, parse_deed, thing_of
+from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, Deed, End, parse_deed, thing_of
 from pinfold.sandbox.linux.failure import Failed
 
 NAME = "pinfold-hand"
@@ -55,10 +55,6 @@ STRAIGHT = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH
 AT_SYMLINK_FOLLOW = 0x400
 MODE = 0o3777
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
-CHANGED = -1
-"""In the place of an errno: something else is there by now."""
-LIKELY = "likely"
-"""Asked first: could it be done at all? Nobody is asked for what would fail."""
 
 
 class Changed(Exception):  # noqa: N818
