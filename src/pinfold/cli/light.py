@@ -4,7 +4,7 @@ Facts, measured on a cold start:
 - msgspec looks for `typing_extensions` before `typing`, asks `uuid` (which brings `platform`) and `decimal`
   for one type each, and `datetime` for the types that `_datetime` has; its JSON schemas bring `textwrap`.
 - argparse brings `gettext`, which looks for translations of argparse's own words and brings `locale`.
-We use none of it, and all together it costs as much as half a start of Python.
+Of it we use the schemas alone, for `pinfold mcp`; all together it costs as much as half a start of Python.
 
 So each of these has a stand-in for the time of the import, and is found as itself by whoever asks later. Only
 the program `pinfold` does this: in a host's process the modules are the host's.
@@ -13,6 +13,14 @@ the program `pinfold` does this: in a host's process the modules are the host's.
 import sys
 from importlib import import_module
 from types import ModuleType
+from typing import Any
+
+
+def _schema_components(*args: Any, **options: Any) -> Any:
+    """The real one, loaded when it is called."""
+    import_module("msgspec.inspect")  # the package's own name for it is the stand-in, until this
+    return import_module("msgspec._json_schema").schema_components(*args, **options)
+
 
 _NAMES: dict[str, dict[str, dict[str, object]]] = {
     "argparse": {
@@ -22,7 +30,7 @@ _NAMES: dict[str, dict[str, dict[str, object]]] = {
         "uuid": {"UUID": type("UUID", (), {}), "SafeUUID": type("SafeUUID", (), {"unknown": None})},
         "decimal": {"Decimal": type("Decimal", (), {})},
         "msgspec.inspect": {},
-        "msgspec._json_schema": {"schema": None, "schema_components": None},
+        "msgspec._json_schema": {"schema": None, "schema_components": _schema_components},
     },
 }
 
