@@ -53,7 +53,7 @@ def test_nothing_is_remembered(project: Path, capsys: pytest.CaptureFixture[str]
 def test_the_table_says_what_holds_where(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     remember(Answer.ALWAYS)
     remember(Answer.SESSION, Reach.TARGET, host="b.example")
-    remember(Answer.ALWAYS, Reach.DIRECTORY, capability=Capability.WRITE, path="/d/e/f")
+    remember(Answer.ALWAYS, Reach.DIRECTORY, capability=Capability.WRITE, path="/d/e/f", directory="/d/e")
     remember(Answer.ALWAYS, command="echo \x1b[31m[bold]x", capability=Capability.RUN)
     assert main(["approvals", "list"]) == 0
     out = " ".join(capsys.readouterr().out.split())
