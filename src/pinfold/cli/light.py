@@ -13,10 +13,9 @@ the program `pinfold` does this: in a host's process the modules are the host's.
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 
-def _schema_components(*args: Any, **options: Any) -> Any:
+def _schema_components(*args: object, **options: object) -> object:
     """The real one, loaded when it is called."""
     import_module("msgspec.inspect")  # the package's own name for it is the stand-in, until this
     return import_module("msgspec._json_schema").schema_components(*args, **options)
