@@ -59,5 +59,7 @@ import argparse, datetime, decimal, gettext, msgspec, uuid
 assert uuid.uuid4() and decimal.Decimal(1) and datetime.datetime.now() and gettext.translation
 assert msgspec.json.schema(int) == {"type": "integer"}
 assert msgspec.json.decode(b'"2026-01-01"', type=datetime.date) == datetime.date(2026, 1, 1)
+from pinfold.integrations.tools import TOOLS
+assert all(tool.schema["properties"] for tool in TOOLS.values())
 """
     subprocess.run([sys.executable, "-I", "-c", code], check=True)

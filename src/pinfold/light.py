@@ -4,7 +4,7 @@ Facts, measured on a cold start:
 - msgspec looks for `typing_extensions` before `typing`, asks `uuid` (which brings `platform`) and `decimal`
   for one type each, and `datetime` for the types that `_datetime` has; its JSON schemas bring `textwrap`.
 - argparse brings `gettext`, which looks for translations of argparse's own words and brings `locale`.
-We use none of it, and all together it costs as much as half a start of Python.
+Of it we use the schemas alone, for `pinfold mcp`; all together it costs as much as half a start of Python.
 
 So each of these has a stand-in for the time of the import, and is found as itself by whoever asks later. Only
 the program `pinfold` does this: in a host's process the modules are the host's.

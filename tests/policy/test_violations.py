@@ -3,7 +3,7 @@
 import pytest
 
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.settings import FilesystemSettings, Settings
+from pinfold.model.settings import FilesystemSettings, NetworkSettings, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
 from pinfold.policy.violations import explained, is_ignored, sufficient
@@ -39,6 +39,26 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
     told = explained(violation, SETTINGS, "the line")
     assert told.command == "the line" and origin in told.origin and remedy in told.remedy
     assert bool(told.remedy) is bool(remedy)
+
+
+@pytest.mark.parametrize(
+    ("why", "said", "remedy"),
+    [
+        ('no rule; add "y" to `network.allow`', "no rule", 'add "y" to `network.allow`'),
+        (
+            "it is on `network.deny`; change `network.deny`",
+            "it is on `network.deny`",
+            "change `network.deny`",
+        ),
+        ("it is on a list; ask your administrator", "it is on a list", "ask your administrator"),
+        # It is allowed already: no list would change it.
+        ("the name is not known", "the name is not known", ""),
+    ],
+)
+def test_what_the_gate_says_would_help_is_told_once(why: str, said: str, remedy: str) -> None:
+    settings = Settings(network=NetworkSettings(allow=("y.example:443",)))
+    told = explained(refused("connect", "y.example:443", why=why), settings, "the line")
+    assert (told.why, told.remedy) == (said, remedy)
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,8 @@ def _what(answer: "Remembered") -> str:
             return f"{by} may connect to {visible(subject.host)}:{subject.port}, in {where}"
         case Capability.WRITE:
             is_wide = answer.reach is Reach.DIRECTORY
-            path = f"what is in {subject.path.rpartition('/')[0]}" if is_wide else subject.path
-            return f"{by} may change {visible(short(path))}, in {where}"
+            path = visible(short(subject.path.rpartition("/")[0] if is_wide else subject.path))
+            return f"{by} may change {'what is in ' if is_wide else ''}{path}, in {where}"
         case Capability.WIDEN:
             more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in subject.widening)
             return f"run {by} with {visible(more)}, in {visible(short(subject.cwd))}"

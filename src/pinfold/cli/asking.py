@@ -84,12 +84,20 @@ def _headline(question: PermissionNeeded) -> str:
         case Capability.CONNECT:
             return f"connect to {visible(question.host)}:{question.port}"
         case Capability.WRITE:
-            return f"{visible(question.operation)} {visible(short(question.path))}"
+            return f"{_deed(question)} {visible(short(question.path))}"
         case Capability.BYPASS:
             return "run this without the fence: it may read, change and send whatever you can"
         case Capability.WIDEN:
             return "run this with more than your own policy gives"
     return "run this inside the fence" if question.decision.sandboxed else "run this outside of the fence"
+
+
+def _deed(question: PermissionNeeded) -> str:
+    from pinfold.session.elevation import DONE, GIT_STEP
+
+    # Of git it is asked for the whole repository, whichever file comes first.
+    is_git = any(reason.step == GIT_STEP for reason in question.decision.reasons)
+    return "write in" if is_git else DONE.get(question.operation, visible(question.operation))
 
 
 def _command(question: PermissionNeeded, width: int, most: int) -> list[str]:

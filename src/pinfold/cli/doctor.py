@@ -81,7 +81,8 @@ def _draw(diagnosis: "Diagnosis") -> None:
 
 def _verdict(diagnosis: "Diagnosis") -> str:
     if diagnosis.is_well:
-        return "The fence stands, with nothing missing."
+        spare = any(each.state in ("not", "partly") for each in diagnosis.standings)
+        return f"The fence stands, with nothing missing{' that your settings ask for' if spare else ''}."
     lacking = [gap.layer.replace("_", " ") for gap in diagnosis.enforcement.missing]
     if diagnosis.enforcement.level == "none":
         return "There is no fence on this machine: nothing is run inside of one."

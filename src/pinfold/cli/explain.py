@@ -110,7 +110,7 @@ def _reason(reason: Reason, text: str, several: bool, colours: bool, width: int)
 
 
 def _rule(reason: Reason) -> str:
-    if not reason.origin:
-        return reason.rule
-    where = place(reason.origin)
+    where = place(reason.origin) if reason.origin else ""
+    if not (reason.origin and reason.rule):
+        return reason.rule or where
     return f"{reason.rule}, at {where}" if where else f"{reason.rule}, by {reason.origin.layer}"

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -33,7 +34,8 @@ def run(args: Namespace) -> int:
 
         from pinfold.integrations.mcp import McpServer
     except ImportError as error:
-        raise PinfoldError(f'the MCP SDK is missing: pip install "pinfold[mcp]" ({error})') from None
+        mend = f"{sys.executable} -m pip install 'mcp>=2.3'"
+        raise PinfoldError(f"the MCP SDK is missing ({error}); run: {mend}") from None
 
     def opened(approvers: "Sequence[Approver]") -> Session:
         return Session(

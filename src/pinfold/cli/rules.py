@@ -44,7 +44,7 @@ def _list(args: Namespace) -> int:
         return 0
     print_table([(d, *as_row(rule)) for d, rule in rules])
     if not rules:
-        print("there are no rules: what is not known to be safe is asked about")
+        print("there are no rules about commands; `pinfold status` shows what is in force")
     return 0
 
 

@@ -77,7 +77,7 @@ class Dialer:
 
     def dial_at_once(self, host: str, port: int, ruling: Ruling) -> Dialled | None:
         """The same for an address that is near; None if it takes longer, or may not be."""
-        if self._upstream or host not in self._near or self._judged(host, host, host, ruling):
+        if self._upstream or host not in self._near or self._judged(host, host, host, port, ruling):
             return None
         sock: socket.socket | None = None
         try:
@@ -115,9 +115,9 @@ class Dialer:
             return Refusal(Why.DENIED, f"{host} leads to something that is no address")
         if spelled != host:
             ruling = await self._decide(spelled, port, tag)
-        return self._judged(host, address, spelled, ruling)
+        return self._judged(host, address, spelled, port, ruling)
 
-    def _judged(self, host: str, address: str, spelled: str, ruling: Ruling) -> Refusal | None:
+    def _judged(self, host: str, address: str, spelled: str, port: int, ruling: Ruling) -> Refusal | None:
         """`ruling` is about the address, in its canonical spelling."""
         leads = host if spelled == host else f"{host} leads to {spelled}, which"
         if ruling.verdict is Verdict.DENY and ruling.rule:
@@ -130,7 +130,7 @@ class Dialer:
         return Refusal(
             Why.DENIED,
             f"{leads} is a {kind} address, which only a rule that names it opens; "
-            f'add "{spelled}" to `network.allow`',
+            f'add "{_with_port(spelled, port)}" to `network.allow`',
         )
 
     def _owns(self, address: str) -> bool:
@@ -172,6 +172,10 @@ class Dialer:
         except (OSError, UpstreamError) as error:
             return Refusal(Why.UNREACHABLE, f"the proxy {upstream.host}:{upstream.port}: {error}")
         return Dialled(dialled.sock, f"via {upstream.host}:{upstream.port}", early)
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _nowhere(host: str) -> Refusal:

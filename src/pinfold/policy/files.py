@@ -102,9 +102,10 @@ def _read_only(settings: Settings, facts: Facts) -> Reason | None:
 
 def _protected(path: str, settings: Settings, facts: Facts) -> Reason | None:
     reason = write_objection(path, settings, facts)
-    return (
-        None if reason is None else replace(reason, step="file_protection", remedy=f"change `{reason.rule}`")
-    )
+    if reason is None:
+        return None
+    remedy = f"change `{reason.rule}`" if reason.rule else "let a person edit it"
+    return replace(reason, step="file_protection", remedy=remedy)
 
 
 def _deletes(request: WriteFile, settings: Settings) -> Reason | None:

@@ -10,6 +10,8 @@ from pinfold.model.text import Origin, Span
 from pinfold.policy.case import Case
 from pinfold.policy.rules import Match, is_sink, restrictive_match
 
+ADMINISTRATOR = "ask your administrator"
+
 
 def by_setting(
     settings: Settings,
@@ -37,7 +39,7 @@ def by_setting(
 
 def remedy_for(origin: Origin, remedy: str) -> str:
     """What a user can do about a setting or rule; nothing, if an administrator wrote it."""
-    return "ask your administrator" if remedy and origin.layer == "managed" else remedy
+    return ADMINISTRATOR if remedy and origin.layer == "managed" else remedy
 
 
 def _toml(value: object) -> str:

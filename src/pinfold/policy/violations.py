@@ -13,9 +13,10 @@ from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
+from pinfold.policy.hosts import matches
 from pinfold.policy.paths import contains, outermost
 from pinfold.policy.protected import BLOCKED, protected_names
-from pinfold.policy.reasons import remedy_for
+from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
 EVERY_COMMAND = "*"
@@ -25,17 +26,28 @@ IN_PLACE = ("open", "truncate", "chmod")
 
 def explained(violation: Violation, settings: Settings, command: str) -> Violation:
     """The same with its command, where its rule is written, and what would allow it."""
+    if _is_of_host(violation):
+        violation = _with_gates_remedy(violation)
     origin, remedy = _behind(violation, settings)
-    return replace(violation, command=command, origin=origin, remedy=remedy)
+    return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
+
+
+def _is_of_host(violation: Violation) -> bool:
+    return violation.operation == "connect" and not violation.path.startswith("/")
+
+
+def _with_gates_remedy(violation: Violation) -> Violation:
+    """The gate's words end with what would change its answer, where a list would: it is told once."""
+    said, _, remedy = violation.why.rpartition("; ")
+    is_remedy = said and ("`network." in remedy or remedy == ADMINISTRATOR)
+    return replace(violation, why=said, remedy=remedy) if is_remedy else violation
 
 
 def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
     if violation.operation == "warden":
         return "", ""
-    if violation.operation == "connect" and not violation.path.startswith("/"):
-        is_closed = settings.network.access is NetworkAccess.NONE  # then no entry opens anything
-        host = f"add `{_host(violation.path)}` to `network.allow`"
-        return _of_setting(settings, "network.access", 'set `network.access = "ask"`' if is_closed else host)
+    if _is_of_host(violation):
+        return _of_setting(settings, "network.access", _host_remedy(violation, settings))
     if violation.operation == "connect":
         key = "network.unix_sockets"
         return _of_setting(settings, key, f"add `{violation.path}` to `{key}`")
@@ -61,6 +73,17 @@ def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
 def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
     origin: Origin = settings.origin(key)
     return f"`{key}`, {origin}", remedy_for(origin, remedy)
+
+
+def _host_remedy(violation: Violation, settings: Settings) -> str:
+    """Nothing where the host is allowed already: then it is not there, or does not answer."""
+    host, _, port = violation.path.rpartition(":")
+    host = host.strip("[]")
+    if port.isdecimal() and any(matches(entry, host, int(port)) for entry in settings.network.allow):
+        return ""
+    if settings.network.access is NetworkAccess.NONE:  # then no entry opens anything
+        return 'set `network.access = "ask"`'
+    return f"add `{_host(violation.path)}` to `network.allow`"
 
 
 def _host(target: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pinfold.approval import Desk
     from pinfold.session.ledger import Ledger
 
+GIT_STEP = "git_writes"
 DONE = {
     "open": "write",
     "mkdir": "make the directory",
@@ -133,7 +134,7 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
     if wanted.text:
         what += f", leading to `{wanted.text}`"
     if key[0] == "git":
-        setting, step = "filesystem.git_writes", "git_writes"
+        setting, step = "filesystem.git_writes", GIT_STEP
         said, remedy = f"{what}; git writes are blocked", "set `filesystem.git_writes`"
     elif wanted.rule:
         setting, step, remedy = "filesystem.protect", "protected", ""
