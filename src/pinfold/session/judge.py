@@ -23,6 +23,7 @@ from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
+from pinfold.session.leading import granted, with_places
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.requests import as_request, line_of
 from pinfold.session.state import state_directory
@@ -127,7 +128,7 @@ class Judge:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
         made_of, policy = self._last_policy
         if made_of[0] is not settings or made_of[1] is not mapping:
-            policy = _resolved(policy_of(settings, self.roots, self.home, self._environ))
+            policy = _resolved(policy_of(settings, self.roots, self.home, self._environ), self.roots)
             policy = enrich(policy, self.roots, mapping)
             withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
@@ -184,6 +185,7 @@ class Judge:
             self._parser = None
 
     def decided(self, request: Request) -> Decision:
+        request = with_places(request)
         settings, policy = self._now()
         trouble = self.fence_trouble
         known = self._answers.get(request) if _is_plain(request) else None
@@ -209,7 +211,9 @@ class Judge:
         added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
         commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
         facts = self._facts(request, policy, Disk(), self.fence_trouble)
-        return decide(request, replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
+        return (
+            decide(with_places(request), replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
+        )
 
     def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
         """What would be done about a connection under a policy; without a port, about the most open one."""
@@ -271,14 +275,15 @@ def _is_plain(request: Request) -> bool:
     return isinstance(request, RunCommand) and request.policy is None and request.cwd is None
 
 
-def _resolved(policy: SandboxPolicy) -> SandboxPolicy:
+def _resolved(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPolicy:
     """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
+    writable = (*roots, *map(os.path.realpath, policy.additional_readwrite_paths))
     return replace(
         policy,
         hidden=_with_targets(policy.hidden),
         protected=_with_targets(policy.protected),
-        additional_readwrite_paths=tuple(map(os.path.realpath, policy.additional_readwrite_paths)),
-        additional_readonly_paths=tuple(map(os.path.realpath, policy.additional_readonly_paths)),
+        additional_readwrite_paths=granted(policy.additional_readwrite_paths, writable),
+        additional_readonly_paths=granted(policy.additional_readonly_paths, writable),
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
@@ -18,11 +18,15 @@ def look(
     writable: Iterable[str] = (),
     placed: tuple[str, ...] = (),
 ) -> Places:
-    """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
+    """What is there of a policy's paths. A missing root is an error, a missing grant is none.
+
+    Preconditions: the policy's paths were resolved when they were judged. One that leads elsewhere by now is
+    no grant: a command may have put a link there.
+    """
     return Places(
         roots=tuple(_root(path) for path in roots),
-        writable=_found((*policy.additional_readwrite_paths, *writable)),
-        readable=_found(policy.additional_readonly_paths),
+        writable=_found((*_straight(policy.additional_readwrite_paths), *writable)),
+        readable=_found(_straight(policy.additional_readonly_paths)),
         sockets=_found(policy.unix_sockets),
         protected=_found(protected),
         hidden=_found(hidden),
@@ -46,6 +50,10 @@ def _root(path: str) -> Place:
 
 def _found(paths: Iterable[str]) -> tuple[Place, ...]:
     return tuple({place: None for path in paths if (place := place_of(path))})
+
+
+def _straight(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if os.path.realpath(path) == os.path.normpath(path))
 
 
 def place_of(path: str) -> Place | None:
