@@ -43,6 +43,10 @@ def _root(path: str) -> Place:
     if not os.path.isabs(path):
         raise ConfinementError(f"the root {path!r} is not an absolute path")
     place = place_of(path)
+    if place is not None and place.path != os.path.normpath(path):
+        raise ConfinementError(
+            f"the root {path!r} is a link by now, to {place.path}; name the directory itself"
+        )
     if place is None:
         raise ConfinementError(f"the root {path!r} does not exist, or cannot be reached")
     return place
