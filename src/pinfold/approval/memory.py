@@ -31,6 +31,8 @@ class Subject(Struct, frozen=True):
     """The settings', with the administrator's cap."""
     roots: tuple[str, ...]
     user: int
+    source: str = ""
+    """What else is taken away or gets another name, where commands may not change that."""
 
 
 def subject_of(
@@ -53,6 +55,7 @@ def subject_of(
         fingerprint,
         roots,
         user,
+        question.source,
     )
 
 
@@ -79,12 +82,14 @@ class Remembered(Struct, frozen=True):
         """Whether it speaks for what is asked about."""
         if self.answer is Answer.SESSION and self.session != session:
             return False
-        return _left(self.subject, self.reach) == _left(subject, self.reach) and self._contains(subject.path)
+        return _left(self.subject, self.reach) == _left(subject, self.reach) and self._contains(subject)
 
-    def _contains(self, path: str) -> bool:
+    def _contains(self, subject: Subject) -> bool:
         if self.reach is not Reach.DIRECTORY:
             return True
-        return path.startswith(directory_of(self.subject.path) + "/") and "/../" not in f"{path}/"
+        inside = directory_of(self.subject.path) + "/"
+        paths = (subject.path, *filter(None, [subject.source]))
+        return all(path.startswith(inside) and "/../" not in f"{path}/" for path in paths)
 
 
 def directory_of(path: str) -> str:
@@ -98,5 +103,5 @@ def _left(subject: Subject, reach: Reach) -> tuple[object, ...]:
     if reach is Reach.DIRECTORY:
         # What is protected there is another matter than what merely lies there.
         return (*always, tuple((step, rule) for step, rule, _ in s.reasons))
-    target = (*always, s.operation, s.host, s.port, s.path, s.reasons)
+    target = (*always, s.operation, s.host, s.port, s.path, s.source, s.reasons)
     return target if reach is Reach.TARGET else (*target, s.command, s.cwd, s.program)

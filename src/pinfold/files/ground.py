@@ -49,7 +49,10 @@ class Spot(NamedTuple):
 
 
 class Ground:
-    """Directories, and single files, that tools may work in."""
+    """Directories, and single files, that tools may work in.
+
+    Preconditions: no link is in their paths. One that is there by now, whoever made it, leads nowhere.
+    """
 
     def __init__(self, places: Iterable[str]) -> None:
         self._held: dict[str, int] = {}
@@ -57,7 +60,7 @@ class Ground:
         for place in places:
             if place not in self._held:
                 try:
-                    self._held[place] = os.open(place, DIRECTORY)
+                    self._held[place] = _held_by_name(place)
                 except OSError:
                     continue  # not there, or no directory: then nothing is in it
 
@@ -124,6 +127,14 @@ class Ground:
             said = f"{path}{where} is outside of the workspace"
             raise FileRefused("outside", path, said, "work inside the projects, or add one to the session")
         return max(found, key=len)
+
+
+def _held_by_name(place: str) -> int:
+    top = os.open("/", DIRECTORY)
+    try:
+        return openat2(top, place.strip("/") or ".", DIRECTORY, resolve=STRICT)
+    finally:
+        os.close(top)
 
 
 @contextmanager

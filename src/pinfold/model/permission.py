@@ -72,6 +72,8 @@ class PermissionNeeded(Struct, frozen=True):
     """The system call that waits, where that is what is asked, such as `openat` or `rename`."""
     path: str = ""
     """What it would change."""
+    source: str = ""
+    """Of a rename or a link, what it takes for that, if commands may not change that either."""
     directory: str = ""
     """Where it lies, if a lasting answer may be given for all that lies there."""
     program: str = ""

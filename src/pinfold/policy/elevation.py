@@ -21,6 +21,7 @@ from pinfold.policy.widen import with_approved
 GIT = ".git"
 ANYWHERE = ("/",)
 REMOVING = ("unlink", "rmdir")
+WRITE = "write"
 APART = ("rename", "link", "chmod")
 GIT_WRITES = Widening("block_git_writes", "false")
 
@@ -44,18 +45,21 @@ class Grants(Struct, frozen=True):
     """What a person has let through for the rest of a session."""
 
     paths: frozenset[str] = frozenset()
+    """What may be written."""
     directories: frozenset[str] = frozenset()
     git: bool = False
+    others: frozenset[tuple[str, ...]] = frozenset()
+    """Deletions, modes, renames and links, each by its key: who may do one of them may not write."""
 
 
-def key_of(operation: str, paths: tuple[str, ...], rule: str) -> tuple[str, ...]:
-    """What an answer is about: git's writes as a whole, or these very paths."""
+def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") -> tuple[str, ...]:
+    """What an answer is about: git's writes as a whole, or these very paths, and where a new link leads."""
     if rule == GIT:
         git = _git_directory(paths[0])
         if all(contains(git, path) for path in paths):
             return "git", git
-    kind = operation if operation in APART else "remove" if operation in REMOVING else "write"
-    return kind, *paths
+    kind = operation if operation in APART else "remove" if operation in REMOVING else WRITE
+    return f"symlink to {text}" if text else kind, *paths
 
 
 def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:
@@ -111,7 +115,9 @@ def covers(grants: Grants, key: tuple[str, ...], ground: Ground) -> bool:
     """Whether a session's grants let it through."""
     if key[0] == "git":
         return grants.git
-    return all(_is_granted(path, grants, ground) or _is_free(path, ground) for path in key[1:])
+    return key in grants.others or all(
+        _is_granted(path, grants, ground) or _is_free(path, ground) for path in key[1:]
+    )
 
 
 def _is_granted(path: str, grants: Grants, ground: Ground) -> bool:
@@ -135,14 +141,19 @@ def granted(grants: Grants, key: tuple[str, ...], ground: Ground, directory: str
     """The grants, and what this answer adds: its paths, or all of a directory."""
     if key[0] == "git":
         return replace(grants, git=True)
-    paths = {path for path in key[1:] if not _is_free(path, ground)}
     if directory:
-        return replace(
-            grants,
-            directories=grants.directories | {directory},
-            paths=grants.paths | {path for path in paths if not contains(directory, path)},
-        )
+        grants = replace(grants, directories=grants.directories | {directory})
+    if key[0] != WRITE:
+        return replace(grants, others=grants.others | {key})
+    paths = {
+        path for path in key[1:] if not (_is_free(path, ground) or (directory and contains(directory, path)))
+    }
     return replace(grants, paths=grants.paths | paths)
+
+
+def source_of(key: tuple[str, ...], ground: Ground) -> str:
+    """What it would take for its target, beyond what commands may change as it is; empty if nothing."""
+    return "" if key[0] == "git" else next((path for path in key[2:] if not _is_free(path, ground)), "")
 
 
 def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:

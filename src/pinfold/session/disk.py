@@ -28,7 +28,7 @@ class Disk:
 
     def __init__(self) -> None:
         # A line may name thousands of paths, and one decision asks for each of them many times.
-        self.real = lru_cache(maxsize=65_536)(_real)
+        self.real = lru_cache(maxsize=65_536)(real_path)
         self._was_asked = False
 
     @property
@@ -78,7 +78,7 @@ class Disk:
         return git_helpers(directory)
 
 
-def _real(path: str) -> str:
+def real_path(path: str) -> str:
     """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
     try:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)

@@ -19,6 +19,7 @@ from pinfold.policy.elevation import (
     granted,
     key_of,
     objection,
+    source_of,
     widened,
 )
 from pinfold.policy.protected import protected_by
@@ -67,7 +68,7 @@ class Elevations:
         return self._anybody and writes and self._judge().last_settings.filesystem.ask
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
-        return key_of(wanted.operation, wanted.paths, wanted.rule)
+        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text)
 
     def known(self, wanted: Wanted) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -91,6 +92,7 @@ class Elevations:
             choices=(Answer.NO, Answer.ONCE, *LASTING),
             operation=wanted.operation,
             path=key[1],
+            source=source_of(key, ground),
             directory=directory,
             program=wanted.program,
             run=str(request.entry) if request else "",
@@ -127,7 +129,7 @@ class Elevations:
 def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
     """What is asked, as any decision tells it."""
     settings = ground.settings
-    path = wanted.paths[0]
+    path, rule = wanted.paths[0], wanted.rule
     what = f"`{wanted.program}` wants to {DONE[wanted.operation]} {path}"
     if len(wanted.paths) > 1:
         what += f", from {wanted.paths[1]}"
@@ -143,9 +145,8 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         setting, step = "filesystem.write", "outside"
         named = protected_by(path, ("/",), ground.policy.protected)
         said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
+        rule = named.name if named else ""
         remedy = f"add it to `{setting}`"
     origin = settings.origin(setting)
-    reason = Reason(
-        step, said, Verdict.ASK, rule=wanted.rule, origin=origin, remedy=remedy_for(origin, remedy)
-    )
+    reason = Reason(step, said, Verdict.ASK, rule=rule, origin=origin, remedy=remedy_for(origin, remedy))
     return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)

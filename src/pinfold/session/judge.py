@@ -23,7 +23,7 @@ from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import Disk, IgnoreFiles
-from pinfold.session.grants import leading, link_in
+from pinfold.session.leading import granted, with_places
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.requests import as_request, line_of
 from pinfold.session.state import state_directory
@@ -145,12 +145,16 @@ class Judge:
 
     def _resolved(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
-        write, lost = leading(policy.additional_readwrite_paths, self.roots)
-        writable = (*self.roots, *write)
-        read, unread = leading(policy.additional_readonly_paths, writable)
-        _, unreached = leading(policy.unix_sockets, writable)
-        sockets = tuple(path for path in policy.unix_sockets if not link_in(path, writable))
-        self._ungranted = (*lost, *unread, *unreached)
+        writable = (*self.roots, *map(os.path.realpath, policy.additional_readwrite_paths))
+        write, unwritten = granted(policy.additional_readwrite_paths, writable)
+        read, unread = granted(policy.additional_readonly_paths, writable)
+        _, unreached = granted(policy.unix_sockets, writable)
+        sockets = tuple(path for path in policy.unix_sockets if path not in unreached)
+        lost = dict.fromkeys((*unwritten, *unread, *unreached))
+        self._ungranted = tuple(
+            f"{path} is not granted: it leads over a link that commands can change; name where it leads"
+            for path in lost
+        )
         return replace(
             policy,
             hidden=_with_targets(policy.hidden),
@@ -198,7 +202,7 @@ class Judge:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
         wanted = as_request(request)
         if isinstance(wanted, RunCommand):
-            wanted = replace(wanted, command=line_of(wanted), policy=_led(wanted.policy))
+            wanted = replace(wanted, command=line_of(wanted))
         return self.decided(wanted)
 
     def close(self) -> None:
@@ -208,6 +212,7 @@ class Judge:
             self._parser = None
 
     def decided(self, request: Request) -> Decision:
+        request = with_places(request)
         settings, policy = self._now()
         trouble = self.fence_trouble
         known = self._answers.get(request) if _is_plain(request) else None
@@ -233,7 +238,9 @@ class Judge:
         added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
         commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
         facts = self._facts(request, policy, Disk(), self.fence_trouble)
-        return decide(request, replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
+        return (
+            decide(with_places(request), replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
+        )
 
     def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
         """What would be done about a connection under a policy; without a port, about the most open one."""
@@ -293,23 +300,6 @@ class Judge:
 def _is_plain(request: Request) -> bool:
     """Whether nothing but the line and the settings decides: a directory of its own may be a link by now."""
     return isinstance(request, RunCommand) and request.policy is None and request.cwd is None
-
-
-def _led(policy: SandboxPolicy | None) -> SandboxPolicy | None:
-    """A requested policy with where its paths lead: what a person is shown is what would be opened."""
-    if policy is None:
-        return None
-
-    def led(paths: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(
-            os.path.realpath(path) if path.startswith("/") and "\0" not in path else path for path in paths
-        )
-
-    return replace(
-        policy,
-        additional_readwrite_paths=led(policy.additional_readwrite_paths),
-        additional_readonly_paths=led(policy.additional_readonly_paths),
-    )
 
 
 def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:

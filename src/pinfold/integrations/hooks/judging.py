@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
-from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
+from pinfold.integrations.hooks.wrapping import PLAN_POLICY, leaves_fence, unwrapped, wrapped
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.request import CallTool, Request, RunCommand
 from pinfold.session.judge import Judge, Talk
@@ -77,7 +77,11 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     inner, agent = ours or (None, call.agent)
     if inner is None and not call.can_rewrite:
         judge.fence_trouble = BARE
-    wanted = request if inner is None else replace(request, command=inner)
+    wanted = request
+    if inner is not None:
+        # An agent may have written the line itself: what it says of the fence is a wish of its own.
+        bypass = request.disable_sandbox or leaves_fence(request.command, call.agent, judge.roots)
+        wanted = replace(request, command=inner, disable_sandbox=bypass)
     decision = judge.check(wanted)
     if decision.verdict is Verdict.DENY:
         _write_down(call, wanted, decision, judge, environ)
@@ -87,17 +91,20 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
 
         if outcome := own_verb(call, decision):
             return _asked(call, outcome) if outcome.opinion is Opinion.ASK else outcome
-    line = _line(call, wanted, judge) if inner is None and call.can_rewrite else None
+    line = _line(call, wanted, judge) if call.can_rewrite else None
+    line = None if line == request.command else line
     if decision.verdict is Verdict.ALLOW:
         # A plan is looked at by its person, command by command, unless it cannot be.
         opinion = Opinion.ASK if call.mode is Mode.PLAN and call.can_ask else Opinion.ALLOW
         return Outcome(opinion, told(decision), line)
+    from pinfold.integrations.hooks.tickets import leave, withdraw
+
+    start = judge.start_of(wanted)
     if call.mode is Mode.UNATTENDED or not call.can_ask:
+        withdraw(agent, wanted.command, start, decision, environ)
         # The run asks for itself; what nobody answers is not run.
         return Outcome(Opinion.ALLOW if line or inner else Opinion.DENY, told(decision), line)
-    from pinfold.integrations.hooks.tickets import leave
-
-    leave(agent, wanted.command, judge.start_of(wanted), decision, environ)
+    leave(agent, wanted.command, start, decision, environ)
     return Outcome(Opinion.ASK, told(decision), line)
 
 

@@ -3,7 +3,8 @@
 A hook that answers "ask" leaves a ticket: what is asked for, to the letter. The agent runs the line only
 once its person said yes, and the run, which asks for itself, finds the ticket and takes it with it. A
 ticket is good once, for an hour, and for the very same line, place and policy. Nothing inside a pen sees
-them.
+them. Nothing tells that the person said no, so a ticket may be left over: where the same line comes again and
+nobody is asked about it, it is taken back.
 """
 
 import os
@@ -32,6 +33,13 @@ def leave(agent: str, command: str, cwd: str, decision: Decision, environ: Mappi
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise ConfinementError(f"no question can be put: {directory}: {error.strerror}") from None
+
+
+def withdraw(agent: str, command: str, cwd: str, decision: Decision, environ: Mapping[str, str]) -> None:
+    """Takes back what was left for it: whoever was asked said no, or has not said yes."""
+    key = _key(agent, command, cwd, decision)
+    while _take(_directory(environ), key):
+        continue
 
 
 class AgentApprover:

@@ -5,6 +5,9 @@ Facts about names: the agents call the same things `Bash`, `Shell`, `run_shell_c
 of others. So there is one table for all, of names without case and underscores. A tool that is not in it is
 not judged here: the agent's own rules are all there is for it.
 
+Facts about addresses (WHATWG URL, 4.4): a browser reads `https:x`, `https:/x` and `https:///x` as `https://x`,
+and a URL of its own may say so while others beside it are plain. One that cannot be read is a question.
+
 Facts about MCP tools: `mcp__SERVER__TOOL`, or `mcp_SERVER_TOOL`. Where SERVER or TOOL has the separator in
 it, the name can be read in several ways; every one of them must be allowed.
 """
@@ -77,6 +80,8 @@ PATHS = frozenset(
 """The arguments that name files, without case and underscores."""
 PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 MOST_READINGS = 16
+MISREAD = frozenset(["\\", "\x7f", *map(chr, range(33))])
+"""Browsers take `\\` in an address for `/`, and leave out tabs and line ends (WHATWG URL, 4.4)."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -148,13 +153,13 @@ def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
 
 
 def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
-    text = next((given[key] for key in ("command", "input", "patch") if given.get(key)), None)
-    if isinstance(text, list):
-        text = text[-1] if text else None
-    if not isinstance(text, str):
+    # Which of these the agent applies is not ours to guess: all count.
+    texts = [text for key in ("command", "input", "patch") for text in _texts(given.get(key))]
+    if not texts:
         raise UnjudgedError("there is no patch in it")
     found = [
         WriteFile(place, delete="Delete" in head)
+        for text in texts
         for line in text.splitlines()
         for head in PATCHED
         if line.strip().startswith(head)
@@ -168,14 +173,18 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
     from urllib.parse import urlsplit
 
-    urls = [url for key in ("url", "urls", "prompt") for url in _texts(given.get(key)) if "://" in url]
+    urls = [url for key in ("url", "urls") for url in _texts(given.get(key))]
+    words = (word for text in _texts(given.get("prompt")) for word in text.split() if "://" in word)
     found: list[Request] = []
-    for url in (word for text in urls for word in text.split() if "://" in word):
+    for url in (*urls, *(word.strip("<>()[]\"'.,;") for word in words)):
         try:
-            parts = urlsplit(url.strip("<>()[]\"'.,;"))
+            parts = urlsplit(url)
             port = parts.port or PORTS.get(parts.scheme, 0)
+            is_read = bool(parts.hostname or parts.scheme == "file") and not MISREAD & set(url)
         except ValueError:
-            raise UnjudgedError(f"`{tool}` names no address that can be read") from None
+            is_read = False
+        if not is_read:
+            raise UnjudgedError(f"`{tool}` names an address that can be read in several ways, or none")
         if parts.scheme == "file":
             found.append(ReadFile(parts.path))
         elif parts.hostname:

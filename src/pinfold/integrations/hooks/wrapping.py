@@ -66,6 +66,12 @@ def _taken_apart(text: str) -> tuple[str, tuple[str, ...]]:
     return agent, tuple(projects)
 
 
+def leaves_fence(line: str, agent: str, roots: tuple[str, ...]) -> bool:
+    """Whether a line as we make them asks to run outside."""
+    heads = (_head(agent, roots, is_plan=is_plan, bypass=True) for is_plan in (False, True))
+    return any(line.startswith(f"{head} ") for head in heads)
+
+
 def _head(agent: str, roots: tuple[str, ...], *, is_plan: bool, bypass: bool) -> str:
     words = [*own_program(), "run", "--asked-by", agent]
     for root in roots:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
@@ -18,17 +18,15 @@ def look(
     writable: Iterable[str] = (),
     placed: tuple[str, ...] = (),
 ) -> Places:
-    """What is there of a policy's paths. A missing root is an error, a missing grant is none."""
+    """What is there of a policy's paths. A missing root is an error, a missing grant is none.
+
+    Preconditions: the policy's paths were resolved when they were judged. One that leads elsewhere by now is
+    no grant: a command may have put a link there.
+    """
     return Places(
         roots=tuple(_root(path) for path in roots),
-        writable=tuple(
-            {
-                _unmoved(path, place): None
-                for path in (*policy.additional_readwrite_paths, *writable)
-                if (place := place_of(path))
-            }
-        ),
-        readable=_found(policy.additional_readonly_paths),
+        writable=_found(_straight((*policy.additional_readwrite_paths, *writable))),
+        readable=_found(_straight(policy.additional_readonly_paths)),
         sockets=_found(policy.unix_sockets),
         protected=_found(protected),
         hidden=_found(hidden),
@@ -47,18 +45,19 @@ def _root(path: str) -> Place:
     place = place_of(path)
     if place is None:
         raise ConfinementError(f"the root {path!r} does not exist, or cannot be reached")
-    return _unmoved(path, place)
-
-
-def _unmoved(path: str, place: Place) -> Place:
-    """What may be written is named by where it is. A link there was put there since, maybe by a command."""
     if place.path != os.path.normpath(path):
-        raise ConfinementError(f"{path!r} now leads to {place.path!r}; nothing was run: move it back")
+        raise ConfinementError(
+            f"the root {path!r} is a link by now, to {place.path}; name the directory itself"
+        )
     return place
 
 
 def _found(paths: Iterable[str]) -> tuple[Place, ...]:
     return tuple({place: None for path in paths if (place := place_of(path))})
+
+
+def _straight(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if os.path.realpath(path) == os.path.normpath(path))
 
 
 def place_of(path: str) -> Place | None:

@@ -1,0 +1,65 @@
+"""Where the paths of a grant lead, and who says so.
+
+INVARIANT: no link that a command may have made decides what a grant opens. A path of the settings that leads
+over one is left out; a path that a call asks for is judged, and shown to a person, as the place it leads to.
+What is swapped afterwards is no grant any more (`sandbox.linux.places`).
+"""
+
+import os
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import Request, RunCommand
+from pinfold.policy.paths import is_covered
+from pinfold.session.disk import real_path
+
+MOST_LINKS = 40
+
+
+def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where the paths of the settings lead, and which of them a command may lead elsewhere: those do not."""
+    lost = tuple(path for path in paths if any(is_covered(link, writable) for link in links_of(path)))
+    return tuple(os.path.realpath(path) for path in paths if path not in lost), lost
+
+
+def with_places(request: Request) -> Request:
+    """The request, with the places that its policy's paths lead to."""
+    if not isinstance(request, RunCommand) or request.policy is None:
+        return request
+    return replace(request, policy=_led(request.policy))
+
+
+def _led(policy: SandboxPolicy) -> SandboxPolicy:
+    def places(paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(real_path(path) if path.startswith("/") else path for path in paths)
+
+    return replace(
+        policy,
+        additional_readwrite_paths=places(policy.additional_readwrite_paths),
+        additional_readonly_paths=places(policy.additional_readonly_paths),
+    )
+
+
+def links_of(path: str) -> Iterator[str]:
+    """Every link that a path leads over, each where it really lies."""
+    left, led = path.split("/")[::-1], ""
+    links = 0
+    while left and links < MOST_LINKS:
+        part = left.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            led = os.path.dirname(led).rstrip("/")
+            continue
+        place = f"{led}/{part}"
+        try:
+            target = os.readlink(place)
+        except OSError:  # no link, or nothing
+            led = place
+            continue
+        yield place
+        links += 1
+        led = "" if target.startswith("/") else led
+        left += target.split("/")[::-1]

@@ -1,0 +1,94 @@
+"""Tool calls that a hook read otherwise than the agent does, found by attacking it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from pinfold.integrations.hooks import answer
+from pinfold.integrations.hooks.wrapping import wrapped
+
+SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'
+PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "PINFOLD_PEN", "IS_SANDBOX", "CLAUDE_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = tmp_path / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(SETTINGS)
+    (tmp_path / "project/.git").mkdir(parents=True)
+    return tmp_path / "project"
+
+
+def asked(
+    project: Path, agent: str, tool: str, given: Mapping[str, object], mode: str = "default"
+) -> Mapping[str, object]:
+    """The hook's words; none where it has nothing to say."""
+    call = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given, "cwd": str(project)}
+    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+    reply = answer(agent, json.encode({**call, "permission_mode": mode, "session_id": "s"}), environ)
+    assert reply.exit_code == 0, reply
+    said: Mapping[str, object] = json.decode(reply.stdout)["hookSpecificOutput"] if reply.stdout else {}
+    return said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/",
+        # A browser ends the host at the backslash, urlsplit at the `@`.
+        "https://evil.example\\@fine.example/",
+        # It leaves out what stands between these.
+        "https://fine.example\n.evil.example/",
+        "https://fine.example\t.evil.example/",
+        # It needs no slashes, and takes more than two.
+        "https:evil.example",
+        "https:/evil.example/",
+        "https:///evil.example/",
+        "https:\\\\evil.example/",
+    ],
+)
+def test_an_address_is_read_as_the_agent_reads_it(url: str, project: Path) -> None:
+    given = {"url": url, "prompt": "compare it with https://fine.example/"}
+    assert asked(project, "claude-code", "WebFetch", given)["permissionDecision"] in ("ask", "deny")
+
+
+def test_a_plain_address_is_no_question(project: Path) -> None:
+    given = {"url": "https://fine.example:443/a?b=c#d", "prompt": "what does it say?"}
+    assert asked(project, "claude-code", "WebFetch", given) == {}
+
+
+@pytest.mark.parametrize("key", ["command", "patch", "input"])
+def test_every_patch_of_a_call_counts(key: str, project: Path) -> None:
+    for other in ("command", "patch", "input"):
+        given = {other: PATCH.format("fine"), key: PATCH.format("/etc/evil")}
+        assert asked(project, "vscode", "apply_patch", given)["permissionDecision"] == "ask"
+
+
+def test_a_line_that_an_agent_wrapped_itself_stays_in_its_plan(project: Path) -> None:
+    own, ours = (wrapped("touch x", "codex", (str(project),), is_plan=is_plan) for is_plan in (False, True))
+    said = asked(project, "codex", "Bash", {"command": own}, "plan")
+    assert said["updatedInput"] == {"command": ours}
+    assert asked(project, "codex", "Bash", {"command": ours}, "plan") == {}
+
+
+def test_a_line_that_an_agent_wrapped_itself_does_not_leave_the_fence_unseen(project: Path) -> None:
+    line = wrapped("touch x", "claude-code", (str(project),), bypass=True)
+    assert asked(project, "claude-code", "Bash", {"command": line})["permissionDecision"] == "ask"
+
+
+@pytest.mark.parametrize("mode", ["bypassPermissions", "dontAsk"])
+def test_a_no_does_not_become_a_yes_where_nobody_is_asked(mode: str, project: Path) -> None:
+    # The first is refused by the person, of which no hook hears.
+    asked(project, "claude-code", "Bash", {"command": "ship it"})
+    tickets = project.parent / ".local/state/pinfold/tickets"
+    assert len(list(tickets.iterdir())) == 1
+    said = asked(project, "claude-code", "Bash", {"command": "ship it"}, mode)
+    assert said["permissionDecision"] == "allow" and "pinfold" in str(said["updatedInput"])
+    assert not list(tickets.iterdir())
