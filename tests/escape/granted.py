@@ -131,6 +131,17 @@ def a_setting_leads_nowhere_by_a_commands_link() -> None:
             assert os.listdir(PRECIOUS) == []
 
 
+def a_project_in_another_is_no_link_that_a_command_made() -> None:
+    os.makedirs(PRECIOUS)
+    os.makedirs("sub/inner")
+    swap = "import os, sys; os.rename('sub', 'old'); os.mkdir('sub'); os.symlink(sys.argv[1], 'sub/inner')"
+    with pinfold.Session([os.getcwd(), os.path.abspath("sub/inner")], settings={}) as session:
+        assert session.run(python(swap, PRECIOUS)).exit_code == 0
+        with suppress(pinfold.ConfinementError):
+            session.run(f"echo evil > {PRECIOUS}/x")
+    assert os.listdir(PRECIOUS) == []
+
+
 def a_setting_that_no_command_made_a_link_of_still_leads() -> None:
     os.makedirs(PRECIOUS)
     os.symlink(PRECIOUS, f"{HOME}/by-link")

@@ -24,7 +24,7 @@ def look(
     no grant: a command may have put a link there.
     """
     return Places(
-        roots=tuple(_root(path) for path in roots),
+        roots=tuple(_root(path, roots) for path in roots),
         writable=_found((*_straight(policy.additional_readwrite_paths), *writable)),
         readable=_found(_straight(policy.additional_readonly_paths)),
         sockets=_found(policy.unix_sockets),
@@ -39,10 +39,15 @@ def look(
     )
 
 
-def _root(path: str) -> Place:
+def _root(path: str, roots: Sequence[str]) -> Place:
     if not os.path.isabs(path):
         raise ConfinementError(f"the root {path!r} is not an absolute path")
     place = place_of(path)
+    is_inside = any(path.startswith(root.rstrip("/") + "/") for root in roots if root != path)
+    if place is not None and is_inside and place.path != os.path.normpath(path):
+        raise ConfinementError(
+            f"the root {path!r} is a link by now, to {place.path}; name the directory itself"
+        )
     if place is None:
         raise ConfinementError(f"the root {path!r} does not exist, or cannot be reached")
     return place
