@@ -177,6 +177,13 @@ def test_other_names_of_a_file_do_not_change(files: FileTools, work: Path, outsi
     assert (outside / "secret").read_text() == "secret\n"
 
 
+def test_a_shells_home_is_no_directory(files: FileTools, work: Path) -> None:
+    for path in ("~", "~/x"):
+        with refusal("malformed_path"):
+            files.write(path, "x")
+    assert not os.listdir(work)
+
+
 def test_links_inside_are_followed(files: FileTools, work: Path) -> None:
     (work / "real").mkdir()
     (work / "there").symlink_to(work / "real")

@@ -183,6 +183,9 @@ def follow(path: str, start: str, *, itself: bool = False) -> str:
     if not path or "\0" in path:
         what = "contains a NUL character" if path else "is empty"
         raise FileRefused("malformed_path", path, f"the path {what}", "send a path")
+    if path.split("/", 1)[0] == "~":
+        # A shell's word for the home: taken as it stands, it would become a directory of that name.
+        raise FileRefused("malformed_path", path, f"{path} begins with a shell's `~`", "send the whole path")
     whole = os.path.join(start, path)
     left = whole.split("/")[::-1]
     led, links = "", 0

@@ -17,6 +17,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
 
 from pinfold.files.editing import replaced
@@ -128,12 +129,13 @@ class FileTools:
     def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[Hit]:
         """The lines that a regular expression (RE2's) finds in the files below a directory, or in a file."""
         expression = _expression(pattern)
-        return [
+        hits = (
             Hit(below, number, line[:LONGEST_LINE])
             for below, text in self._texts(path, only)
             for number, line in enumerate(text.splitlines(), 1)
             if expression(line)
-        ][:MOST_FOUND]
+        )
+        return list(islice(hits, MOST_FOUND))
 
     def _texts(self, path: str, only: str) -> Iterator[tuple[str, str]]:
         with self._spot("search", path, Access.READ) as spot:
