@@ -258,7 +258,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         (("--network", "none"), b'to allow it: set `network.access = "ask"`'),
         (
             ("--network", "rules", "--allow-domain", "a.test"),
-            b"add `203.0.113.9` to `network.allow`",
+            b'add "203.0.113.9" to `network.allow`',
         ),
     ):
         refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")

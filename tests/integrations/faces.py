@@ -23,7 +23,8 @@ from tests.sandbox.probing import probes_of, run
 
 SETTINGS: dict[str, Any] = {
     "commands": {"deny": ["git push"], "ask": ["touch asked"]},
-    "filesystem": {"hide": ["secret"]},
+    # Who said no to a write that waits is told, and is another one by each face.
+    "filesystem": {"hide": ["secret"], "ask": False},
 }
 WIDER = {"additionalReadwritePaths": ["/opt"]}
 COMMANDS: list[dict[str, Any]] = [
