@@ -19,6 +19,7 @@ from pinfold.service.client import Client, Event, Question, RemoteSession, Servi
 from pinfold.service.connection import Connection, Service
 from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
+from pinfold.service.room import make_room
 from pinfold.session.sessions import living
 from tests.sandbox.probing import probes_of, run
 
@@ -454,6 +455,7 @@ def _memory(pid: int) -> int:
 
 
 def a_hundred_sessions_at_once() -> None:
+    make_room()  # as `pinfold serve` does
     with client({"network": {"access": "none"}}) as opened:
         sessions = [opened.create_session([os.getcwd()]) for _ in range(100)]
         running = [each.start(f"echo {number}; sleep 1000") for number, each in enumerate(sessions)]

@@ -7,7 +7,8 @@ import pytest
 from pinfold.shell.effects import ROLES
 from pinfold.shell.programs import DATA, Chart, Operands, Option, chart, harmless_variable, program_name
 
-NAMES = sorted(f.removesuffix(".toml") for f in os.listdir(DATA) if f != "environment.toml")
+FILES = (f for f in os.listdir(DATA) if f.endswith(".toml") and f != "environment.toml")
+NAMES = sorted(f.removesuffix(".toml") for f in FILES)
 
 # What a shipped safe list may name, so it must be charted, and closed where it has options.
 SAFE = [

@@ -24,7 +24,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
     from pinfold.service.connection import Service
+    from pinfold.service.room import make_room
 
+    make_room()
     overrides = overrides_of(args)
     service = Service(
         settings=args.settings,

@@ -30,6 +30,8 @@ class Pump:
         self._rest = memoryview(b"")
         self._keeps = 0
         self._is_started = False
+        self._takes = FAST
+        """How much the sink has taken of late: what it leaves is copied, so no more than that is read."""
         self.moved = 0
         self.inspect: Callable[[bytes], bool] | None = None
         """Looks at each piece before it goes on; if it says no, it has done with it what there is to do."""
@@ -50,7 +52,7 @@ class Pump:
 
     def _read(self) -> None:
         try:
-            size = FAST if self.inspect is None else LOOKED_AT
+            size = self._takes if self.inspect is None else LOOKED_AT
             count = self._source.recv_into(_BUFFER, size if _kept < MOST_KEPT else SLOW)
         except (BlockingIOError, InterruptedError):
             return
@@ -67,7 +69,10 @@ class Pump:
         """Sends these bytes as if they had been read. Preconditions: it is started, and keeps nothing."""
         self.moved += len(data)
         sent = self._send(data)
-        if sent < len(data) and self.is_whole is None:
+        if sent == len(data):
+            self._takes = min(FAST, 2 * self._takes) if sent == self._takes else self._takes
+        elif self.is_whole is None:
+            self._takes = max(LOOKED_AT, sent)
             self._keep(bytes(data[sent:]))
             self._loop.remove_reader(self._reads)
             self._loop.add_writer(self._writes, self._write)
