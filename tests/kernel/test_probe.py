@@ -4,7 +4,6 @@ import os
 import time
 
 import pytest
-from msgspec.structs import asdict
 
 from pinfold.kernel import landlock, probe
 from pinfold.model.machine import Layer, Machine
@@ -14,7 +13,7 @@ from tests.kernel.child import USERS, in_child
 @USERS
 def test_every_layer_works_or_says_why(uid: int) -> None:
     machine = in_child(probe.probe, uid)
-    for name, value in asdict(machine).items():
+    for name, value in machine._asdict().items():
         if isinstance(value, Layer):
             assert value.works != bool(value.reason), name
     assert machine.release == os.uname().release

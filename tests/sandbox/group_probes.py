@@ -5,8 +5,6 @@ import os
 import signal
 import sys
 
-from msgspec.structs import replace
-
 from pinfold.kernel import cgroups
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer
@@ -32,7 +30,7 @@ class Grouping(Keeping):
 
 
 def _opened(keeping: Keeping, *, works: bool = False) -> LinuxSession:
-    machine = replace(ask_machine(), cgroup=Layer(works))
+    machine = ask_machine()._replace(cgroup=Layer(works))
     return LinuxSession(keeping, machine, [os.getcwd()], None, ())
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer as Fact
@@ -23,7 +22,7 @@ PLAN = plan_pen(READ_ONLY, Places((Place("/work"),)))
 
 def machine(**facts: Any) -> Machine:
     good = {"landlock": 9, "seccomp": Fact(True), "release": "6.18.1-x", "cgroup": Fact(False, "none")}
-    return replace(ask_machine(), **{**good, **facts})
+    return ask_machine()._replace(**{**good, **facts})
 
 
 def kinds(plan: Any, kind: type) -> list[Any]:

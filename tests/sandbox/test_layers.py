@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from pinfold.model.machine import Layer as Fact
 from pinfold.model.machine import Machine
@@ -26,7 +25,7 @@ def machine(**facts: Any) -> Machine:
         "superuser": False,
         "cgroup": Fact(True),
     }
-    return replace(ask_machine(), **{**good, **facts})
+    return ask_machine()._replace(**{**good, **facts})
 
 
 def state(name: str, **facts: Any) -> tuple[State, str]:
@@ -101,7 +100,7 @@ def test_a_cgroup_is_not_needed() -> None:
     (row,) = [each for each in standings(without) if each.name == "cgroup delegation"]
     assert (row.state, row.needed) == (State.NOT, False)
     assert "Delegate=yes" in row.fix
-    assert "unified_cgroup_hierarchy" in remedy(replace(without, cgroup_path=""), "cgroup")
+    assert "unified_cgroup_hierarchy" in remedy(without._replace(cgroup_path=""), "cgroup")
 
 
 def test_the_profile_names_this_python_alone() -> None:
@@ -110,7 +109,7 @@ def test_the_profile_names_this_python_alone() -> None:
     assert "profile pinfold /usr/bin/python3.12 flags=(unconfined)" in text
     assert "userns," in text
     assert apparmor_profile(machine(), "/usr/bin/python3.12") == ""
-    assert apparmor_profile(replace(closed, superuser=True), "/usr/bin/python3.12") == ""
+    assert apparmor_profile(closed._replace(superuser=True), "/usr/bin/python3.12") == ""
 
 
 def test_a_container_is_named_before_switches_of_the_machine() -> None:

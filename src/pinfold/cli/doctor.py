@@ -4,8 +4,6 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
-
 from pinfold.cli.common import add_common, here, print_json, project_of
 from pinfold.model.errors import PolicyError
 from pinfold.model.visible import visible
@@ -50,7 +48,7 @@ def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
         "enforcement": diagnosis.enforcement,
         "layers": diagnosis.standings,
         "narrower": diagnosis.narrower or None,
-        "machine": asdict(diagnosis.machine),
+        "machine": diagnosis.machine._asdict(),
     }
 
 

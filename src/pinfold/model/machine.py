@@ -3,10 +3,10 @@
 Plain tuples, since the processes that ask the kernel have nothing but the standard library.
 """
 
-from msgspec import Struct
+from typing import NamedTuple
 
 
-class Layer(Struct, frozen=True, array_like=True):
+class Layer(NamedTuple):
     """One thing the kernel may do for us."""
 
     works: bool
@@ -14,7 +14,7 @@ class Layer(Struct, frozen=True, array_like=True):
     """Why it does not, in the kernel's words where it spoke."""
 
 
-class Machine(Struct, frozen=True):
+class Machine(NamedTuple):
     """What this kernel did for this user when it was asked."""
 
     release: str
