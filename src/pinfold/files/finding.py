@@ -9,8 +9,7 @@ import stat
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from pinfold.files.ground import STRICT
-from pinfold.kernel.files import openat2
+from pinfold.kernel.files import STRICT, openat2
 
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 """Unless they are named."""

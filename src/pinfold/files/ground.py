@@ -22,10 +22,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from pinfold.kernel.files import RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, openat2, reopen
+from pinfold.kernel.files import STRICT, openat2, reopen
 from pinfold.model.errors import FileRefused
 
-STRICT = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 MOST_LINKS = 40
 MAGIC = ("/proc", "/dev", "/sys")

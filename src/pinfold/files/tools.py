@@ -24,13 +24,12 @@ from pinfold.files.editing import replaced
 from pinfold.files.finding import matches, walk
 from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
 from pinfold.files.text import Text, decode
-from pinfold.kernel.files import AT_FDCWD, RENAME_NOREPLACE, linkat, renameat2
+from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, linkat, renameat2
 from pinfold.model.errors import FileRefused
 
 LARGEST = 16 << 20
 MOST_FOUND = 10_000
 LONGEST_LINE = 2_000
-AT_SYMLINK_FOLLOW = 0x400
 
 
 class Access(StrEnum):

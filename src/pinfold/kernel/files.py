@@ -22,12 +22,15 @@ from pinfold.kernel.calls import Path, buffer, path_bytes, system_call
 AT_FDCWD = -100
 AT_EACCESS = 0x200
 AT_SYMLINK_NOFOLLOW = 0x100
+AT_SYMLINK_FOLLOW = 0x400
 AT_EMPTY_PATH = 0x1000
 
 RESOLVE_NO_MAGICLINKS = 0x02
 RESOLVE_NO_SYMLINKS = 0x04
 RESOLVE_BENEATH = 0x08
 RESOLVE_IN_ROOT = 0x10
+STRICT = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
+"""A walk that leaves its directory by nothing, and meets no link."""
 
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2

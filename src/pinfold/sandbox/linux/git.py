@@ -24,7 +24,7 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 
-from pinfold.kernel.files import linkat
+from pinfold.kernel.files import AT_SYMLINK_FOLLOW, linkat
 from pinfold.model.git_config import LARGEST
 from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.caller import Caller
@@ -35,7 +35,6 @@ from pinfold.sandbox.linux.spots import Spot
 HOOKS = ".git/hooks"
 CONFIGURATIONS = {".git/config": b"config", ".git/config.worktree": b"config.worktree"}
 SAMPLE = re.compile(rb"[a-z][a-z0-9-]*\.sample")
-AT_SYMLINK_FOLLOW = 0x400
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TRIES = 3
 

@@ -29,10 +29,9 @@ from collections.abc import Callable
 from pinfold.kernel import capabilities
 from pinfold.kernel.files import (
     AT_FDCWD,
+    AT_SYMLINK_FOLLOW,
     RENAME_EXCHANGE,
-    RESOLVE_BENEATH,
-    RESOLVE_NO_MAGICLINKS,
-    RESOLVE_NO_SYMLINKS,
+    STRICT,
     linkat,
     may_access,
     openat2,
@@ -51,8 +50,6 @@ from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, Deed, End, parse_deed, 
 from pinfold.sandbox.linux.failure import Failed
 
 NAME = "pinfold-hand"
-STRAIGHT = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH
-AT_SYMLINK_FOLLOW = 0x400
 MODE = 0o3777
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
@@ -135,7 +132,7 @@ class Hand:
     def parent(self, end: End) -> int:
         try:
             found = openat2(
-                self.root, end.directory.strip("/") or ".", os.O_PATH | os.O_DIRECTORY, resolve=STRAIGHT
+                self.root, end.directory.strip("/") or ".", os.O_PATH | os.O_DIRECTORY, resolve=STRICT
             )
         except OSError:
             raise Changed from None
@@ -148,7 +145,7 @@ class Hand:
     def thing(self, parent: int, end: End, *kinds: int) -> int:
         """The very inode that was looked at, as an O_PATH descriptor."""
         try:
-            found = openat2(parent, end.name, os.O_PATH | os.O_NOFOLLOW, resolve=STRAIGHT)
+            found = openat2(parent, end.name, os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
         except OSError:
             raise Changed from None
         self.held.append(found)

@@ -25,7 +25,14 @@ import stat
 from collections.abc import Callable
 
 from pinfold.kernel import quick
-from pinfold.kernel.files import AT_EMPTY_PATH, RENAME_EXCHANGE, RENAME_NOREPLACE, linkat, renameat2
+from pinfold.kernel.files import (
+    AT_EMPTY_PATH,
+    AT_SYMLINK_FOLLOW,
+    RENAME_EXCHANGE,
+    RENAME_NOREPLACE,
+    linkat,
+    renameat2,
+)
 from pinfold.model.names import NameMatcher, NameRule
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int, start_of
@@ -35,7 +42,6 @@ from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.spots import ABSENT, PLAIN, SLASH, UNTOLD, Grounds, Spot, Spots
 from pinfold.sandbox.linux.umasks import Umasks
 
-AT_SYMLINK_FOLLOW = 0x400
 O_TMPFILE = os.O_TMPFILE
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
