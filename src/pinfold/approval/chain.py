@@ -14,10 +14,10 @@ from threading import Thread
 from time import monotonic
 from typing import Protocol
 
-from pinfold.model.permission import Answer, PermissionNeeded, Reply, Settlement
+from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded, Reply, Settlement
 
-PATIENCE = 600.0
-"""Seconds a person may take."""
+PATIENCE = LONGEST_QUESTION + 10
+"""Seconds that anybody is waited for."""
 GLANCE = 0.2
 """Seconds between looks at whether anybody still waits."""
 NOBODY = Settlement(Answer.NO, "there is nobody to ask")

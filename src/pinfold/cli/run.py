@@ -15,6 +15,7 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.permission import LONGEST_QUESTION
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
-LONGEST = 590.0
-"""Seconds that a question may stand: a little less than anybody is waited for."""
 INTERRUPT = b"\x03"
 MOST_TOLD = 5
 SIGNALLED = 128
@@ -67,7 +66,7 @@ def run(args: Namespace) -> int:
     approvers = [*_agent(args.asked_by), person]
     try:
         with session_of(args, lists=lists, approvers=approvers, projects=args.project or ()) as session:
-            person.seconds = min(session.settings.approvals.wait or LONGEST, LONGEST)
+            person.seconds = min(session.settings.approvals.wait or LONGEST_QUESTION, LONGEST_QUESTION)
             return _as_json(session, command) if args.json else _as_program(session, command, person)
     finally:
         person.close()

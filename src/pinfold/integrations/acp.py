@@ -31,7 +31,7 @@ from pinfold.approval import Approver
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
 from pinfold.model.events import Output
-from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
@@ -41,7 +41,6 @@ from pinfold.session.requests import as_command, as_request
 VERSION = 1
 KEPT = 1 << 20
 """Bytes of a terminal's output, where the agent sets no limit of its own."""
-PATIENCE = 590.0
 REFUSED, INVALID, FAILED = -32001, -32602, -32002
 OURS = "pinfold-"
 """How the ids of our own requests begin."""
@@ -291,7 +290,7 @@ class Proxy:
         with self._lock:
             self._questions[number] = settled, said
         self._editor(_asked(number, name, question))
-        settled.wait(PATIENCE)
+        settled.wait(LONGEST_QUESTION)
         with self._lock:
             self._questions.pop(number, None)
         outcome = said[0].get("outcome") if said and isinstance(said[0], dict) else None

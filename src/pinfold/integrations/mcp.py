@@ -27,7 +27,7 @@ from mcp.server.stdio import stdio_server
 
 from pinfold import __version__
 from pinfold.integrations.tools import TOOLS, Outcome, Tool, use
-from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.model.visible import visible
 from pinfold.policy.summary import summarize
 from pinfold.session import Session
@@ -36,8 +36,6 @@ from pinfold.session.execution import Execution
 if TYPE_CHECKING:
     from pinfold.approval import Approver
 
-PATIENCE = 590.0
-"""Seconds a person may take: somewhat less than the chain of approvers has."""
 MOST_WAITING = 64
 """Calls that may wait for a client to come back with an answer."""
 KEY = "permission"
@@ -112,7 +110,7 @@ class _Call:
                 return Answer.NO if self._is_cancelled else None
             self._open.append(asked)
         self._tell(asked)
-        if not asked.settled.wait(PATIENCE):
+        if not asked.settled.wait(LONGEST_QUESTION):
             asked.settle(Answer.NO)
         return asked.answer
 

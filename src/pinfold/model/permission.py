@@ -20,6 +20,8 @@ class Answer(StrEnum):
     """Always, as a line in the user's own settings."""
 
 
+LONGEST_QUESTION = 590.0
+"""Seconds that an approver may let a question stand: it is waited for a little longer, to say why itself."""
 LASTING = (Answer.SESSION, Answer.ALWAYS)
 """Answers that hold for longer than one run. `rule` does as well, by the settings."""
 

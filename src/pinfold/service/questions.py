@@ -8,12 +8,9 @@ from collections.abc import Callable
 from threading import Event, Lock
 from typing import Any
 
-from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.service.messages import INVALID_PARAMS, Fault
 from pinfold.session.plain import question_as_plain
-
-PATIENCE = 590.0
-"""Seconds a client may take: somewhat less than the chain of approvers has."""
 
 Tell = Callable[[str, dict[str, Any]], bool]
 """Sends an event; False if nobody is there."""
@@ -48,7 +45,7 @@ class Questions:
         if not self._tell("permissionNeeded", told):
             self._take(question.request_id)
             return None
-        if not asked.settled.wait(PATIENCE) and self._take(question.request_id):
+        if not asked.settled.wait(LONGEST_QUESTION) and self._take(question.request_id):
             self._tell("permissionWithdrawn", {"requestId": question.request_id, "why": "too late"})
         return asked.answer or Answer.NO
 
