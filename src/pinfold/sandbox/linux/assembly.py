@@ -1,4 +1,4 @@
-"""How a pen is put together: mounts, then the spawner inside, then this process stays on as its warden.
+"""How a pen is put together: mounts, a spawner inside, then this process stays on as its warden.
 
 Where each of them is, and why:
 - The mounts are made in a mount namespace of the pen's own, by a process that has joined the session's
@@ -8,6 +8,9 @@ Where each of them is, and why:
 - The spawner is left there as init's child: the init of a pid namespace cannot finish dying before every
   process of it is reaped, and one whose parent is outside is reaped by whoever inherits it, which some
   machines' pid 1 never does.
+- To fork Python twice takes a sixth of a pen's time, so the spawner is made while the mounts are: it waits for
+  them, with the powers that commands lack and so out of their reach. Its root it is given: whether pivot_root
+  moves a process that is just being made depends on the moment.
 - The warden acts in the pen's mounts: from outside, a rename over a read-only bind would succeed and detach
   the bind, since a mount point is busy only for those who see it mounted.
 """
@@ -52,19 +55,24 @@ def assemble(
         channel.send(gate, ("outlet",), (resolver.detach(),) if resolver else ())
     proc = os.open(f"{HOST}/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     bound = os.open(BOUND, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    ours, inside = channel.pair()
+    is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
     builder = Builder()
     rest = [operation for operation in operations if not builder.apply(operation)]
-    ours, inside = channel.pair()
-    leave_inside(pids, lambda: spawner.serve(theirs, inside, rest, filters), theirs)
+    is_left()
     theirs.close()
     inside.close()
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    channel.send(ours, rest, (root,))
+    os.close(root)
     if any(operation[0] == "seccomp" and operation[2] for operation in rest):
         warden.serve(ours, host, proc, bound, operations, names, gate, lent)
 
 
-def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> None:
+def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> Callable[[], None]:
     """A process whose parent ends at once, inside the pid namespace, so that init becomes it.
 
+    It is made meanwhile; what this returns waits until it is, or raises why not.
     Preconditions: SIGCHLD is ignored, so that the parent is reaped by the kernel.
     """
     failed: list[Exception] = []
@@ -80,7 +88,10 @@ def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) ->
             failed.append(error)
         done.release()
 
+    def is_left() -> None:
+        done.acquire()
+        if failed:
+            raise failed[0]
+
     start_new_thread(leave, ())
-    done.acquire()
-    if failed:
-        raise failed[0]
+    return is_left

@@ -36,13 +36,18 @@ RESET = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
 
-def serve(
-    control: socket.socket, warden: socket.socket, operations: list[tuple[object, ...]], filters: Filters
-) -> None:
-    """Confines this process by the rest of a plan, then starts commands until the host goes away."""
+def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> None:
+    """Confines this process once the pen is built, then starts commands until the host goes away.
+
+    Who builds it says so by the rest of the plan and the pen's root, and becomes the warden.
+    """
     set_name("pinfold-spawner")
     close_all_but({control.fileno(), warden.fileno()})
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    operations, (root,) = channel.receive(warden)
+    os.fchdir(root)
+    os.chroot(".")
+    os.close(root)
     # From the filter on this would be asked of the warden.
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     for operation in operations:

@@ -112,10 +112,15 @@ def _prepare(
     if os.getppid() != keeper:
         raise Failed("the keeper is gone")
     os.environ.clear()
-    _, (listener,) = channel.receive_bytes(spawner, 1)
-    seccomp.set_sync_wake_up(listener)
+    # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
+    listener = os.dup(proc)
     standing = Standing(proc, operations)
-    return Warden(listener, proc, bound, Records(host), operations, rules, standing, gate, lent)
+    warden = Warden(listener, proc, bound, Records(host), operations, rules, standing, gate, lent)
+    _, (came,) = channel.receive_bytes(spawner, 1)
+    os.dup2(came, listener, inheritable=False)
+    os.close(came)
+    seccomp.set_sync_wake_up(listener)
+    return warden
 
 
 def drop_powers() -> None:
