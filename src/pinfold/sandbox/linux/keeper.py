@@ -30,7 +30,7 @@ from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, hand, init
-from pinfold.sandbox.linux.assembly import assemble
+from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.filters import compile_ahead, filters_of
@@ -125,6 +125,9 @@ class Keeper:
         """Sessions made before anybody asked."""
         self.latest: int | None = None
         """The session that the next pen will most likely be for."""
+        self.known: Operations = ()
+        self.known_names: Names = ()
+        """What the latest pen was made by: the next one will be much like it."""
         self.builder: Builder | None = None
 
     def prepare(self) -> None:
@@ -145,7 +148,7 @@ class Keeper:
         if session is None or session not in self.sessions:
             return
         with contextlib.suppress(OSError):
-            pid, way = self.begin_pen(session)
+            pid, way = self.begin_pen(session, rehearses=True)
             self.builder = Builder(session, pidfd_open(pid), way)
 
     def answer(self) -> None:
@@ -194,7 +197,7 @@ class Keeper:
         pid, ours, _ = finish(way)
         self.last += 1
         self.pens[self.last] = pidfd_open(pid)
-        self.latest = session
+        self.latest, self.known, self.known_names = session, operations, names
         try:
             for memory, processes in limits:
                 self.groups.hold(self.last, pid, memory, processes)
@@ -211,9 +214,10 @@ class Keeper:
         self.pens[self.last] = pidfd_open(pid)
         return ("made", self.last, pid), (ours,)
 
-    def begin_pen(self, session: int) -> tuple[int, socket.socket]:
+    def begin_pen(self, session: int, rehearses: bool = False) -> tuple[int, socket.socket]:
         _, *held = self.sessions[session]
-        return begin(lambda theirs: wait_for_plan(theirs, held))
+        known = (self.known, self.known_names) if rehearses and self.known else None
+        return begin(lambda theirs: wait_for_plan(theirs, held, known))
 
     def asked(self, session: int, plan: tuple[object, ...], wardens: tuple[int, ...]) -> socket.socket:
         """The way to a builder that has been given the plan: the one that waits for it, or another."""
@@ -274,19 +278,30 @@ def found_session(theirs: socket.socket) -> None:
         init.serve(theirs)
 
 
-def wait_for_plan(theirs: socket.socket, held: list[int]) -> None:
-    """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes."""
+def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:
+    """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes.
+
+    Whoever waits has time: it rehearses by a plan that is `known`.
+    """
     set_name("pinfold-builder")
     # Whatever else of the keeper's it held would keep others from seeing its end.
-    close_all_but({0, 1, 2, theirs.fileno(), *held})
+    kept = {0, 1, 2, theirs.fileno(), *held}
+    close_all_but(kept)
     *namespaces_but_pids, pids = held
     for descriptor in namespaces_but_pids:
         namespaces.setns(descriptor)
     namespaces.unshare(namespaces.CLONE_NEWNS)
+    if known:
+        operations, names = known
+        rehearse(operations, rules_of(names))
+        close_all_but(kept)
     (operations, filters, names, lent), ways = channel.receive(theirs)
     host, *gate = (socket.socket(fileno=way) for way in ways)
-    rules = [NameRule(*name) for name in names]
-    assemble(theirs, host, pids, operations, filters, rules, gate[0] if gate else None, lent)
+    assemble(theirs, host, pids, operations, filters, rules_of(names), gate[0] if gate else None, lent)
+
+
+def rules_of(names: tuple[tuple[Any, ...], ...]) -> list[NameRule]:
+    return [NameRule(*name) for name in names]
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:

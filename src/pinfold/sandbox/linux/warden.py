@@ -114,8 +114,7 @@ def _prepare(
     os.environ.clear()
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
     listener = os.dup(proc)
-    standing = Standing(proc, operations)
-    warden = Warden(listener, proc, bound, Records(host), operations, rules, standing, gate, lent)
+    warden = Warden(listener, host, proc, bound, operations, rules, gate, lent)
     _, (came,) = channel.receive_bytes(spawner, 1)
     os.dup2(came, listener, inheritable=False)
     os.close(came)
@@ -136,19 +135,18 @@ class Warden:
     def __init__(
         self,
         listener: int,
+        host: socket.socket,
         proc: int,
         bound: int,
-        records: Records,
         operations: Operations,
         rules: list[NameRule],
-        standing: Standing,
         gate: socket.socket | None,
         lent: dict[int, str],
     ) -> None:
         self.listener = listener
-        self.records = records
-        self.standing = standing
-        self.host = records.host
+        self.records = records = Records(host)
+        self.standing = standing = Standing(proc, operations)
+        self.host = host
         self.proc = proc
         self.turns = Turns()
         self.next_look = 0.0
