@@ -49,8 +49,9 @@ class Session:
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
     the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
     is needed, about several things at a time if several wait; without any, the answer is no. `resume` is the
-    id of a session that has ended: what it was granted for its time holds again, in the same projects. May be
-    used from any thread.
+    id of a session that has ended: what it was granted for its time holds again, in the same projects. With
+    `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a turn
+    of the warden's. May be used from any thread.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Session:
         generation: str = "",
         model: str = "",
         resume: str = "",
+        notes_reads: bool = False,
     ) -> None:
         if isinstance(projects, str):
             raise TypeError("projects is a list of directories, not one string")
@@ -77,6 +79,7 @@ class Session:
             before = projects_of(resume, self.environ)
             projects = projects or before
         self._approvers = tuple(approvers)
+        self._notes_reads = notes_reads
         self.counts: Counter[str] = Counter()
         """What was run, refused and asked, and what was done where there was no fence."""
         roots = tuple(directory(project) for project in projects)
@@ -393,7 +396,8 @@ class Session:
         """All that was refused, and what of it is to be reported."""
         from pinfold.policy.violations import explained, is_ignored
 
-        every = tuple(explained(each, settings, line) for each in violations)
+        roots = self.roots
+        every = tuple(explained(each, settings, line, decision.policy, roots) for each in violations)
         with self._lock:
             self._refused[line] = every
             if len(self._refused) > MOST_REFUSED:
@@ -444,6 +448,7 @@ class Session:
             self._elevation = Elevations(
                 self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, anybody
             )
+            self._elevation.notes_reads = self._notes_reads
         return self._elevation
 
     @property
