@@ -1,9 +1,16 @@
 """What holds of learning from a run, and of reads that are noted: each runs in a child, as root and not."""
 
 import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pinfold
+from pinfold.policy.learning import Entry
+from pinfold.session.learning import OTHERWISE, Learned, Listener, accept, chosen, learn
+from pinfold.session.state import approvals_file
 from tests.sandbox.probing import probes_of, run
 
 HOME = os.environ.get("HOME", "")
@@ -83,7 +90,192 @@ def reads_are_not_noted_unless_asked_for() -> None:
         assert "notereads" not in session.fences.fenced().plan(session.policy)
 
 
-LEARNINGS = probes_of(globals(), "write", "noting", "reads")
+# Learning
+
+
+class Says:
+    """Answers by path or host; no to everything else."""
+
+    name = "a test"
+
+    def __init__(self, **answers: object) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+
+    def __call__(self, question: pinfold.PermissionNeeded) -> Any:
+        what = question.host or question.path or "command"
+        self.asked.append(what)
+        found = (answer for name, answer in self.answers.items() if what.endswith(name))
+        return next(found, pinfold.Answer.NO)
+
+
+def learning(
+    line: str, person: pinfold.Approver | None = None, text: str = "", **overrides: Any
+) -> tuple[Learned, pinfold.Session, pinfold.Result]:
+    """What is learned of a line with these settings; the session is closed again."""
+    file = write(f"{HOME}/.config/pinfold/settings.toml", text)
+    listener = Listener(person or Nobody())
+    with pinfold.Session([os.getcwd()], settings=file, approvers=[listener], notes_reads=True,
+                         overrides=overrides) as session:  # fmt: skip
+        result = session.run(line)
+        learned = learn(session, listener, result.violations)
+    assert not os.path.exists(file) or read(file) == text, "the settings were written"
+    return learned, session, result
+
+
+class Nobody:
+    name = "nobody"
+
+    def __call__(self, question: pinfold.PermissionNeeded) -> None:
+        return None
+
+    def is_there(self) -> bool:
+        return False
+
+
+def read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+def told(learned: Learned) -> dict[str, str]:
+    return {left.record.paths[0]: left.why for left in learned.proposal.left}
+
+
+def everything() -> str:
+    """A line that wants one of each."""
+    write(f"{HOME}/.ssh/id")
+    write(f"{OUT}/old", "old\n")
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    server = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('{HOME}/server')"
+    return (
+        f"mkdir {HOME}/new; echo 1 > {HOME}/new/a; echo 1 > {OUT}/old; echo 1 > {HOME}/plain; rm {OUT}/old;"
+        f"echo 1 > {HOME}/.bashrc; mkdir .vscode .pinfold; cat {HOME}/.ssh/id; git add -A; "
+        f'python3 -c "{server}"; curl -sS -m 9 http://nowhere.invalid/; echo end'
+    )
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{HOME}/server")
+        server.listen()
+        yield
+
+
+def tree(top: str) -> dict[str, object]:
+    """What is there, but for what pinfold remembers of runs."""
+    found: dict[str, object] = {}
+    for directory, names, files in os.walk(top):
+        names[:] = [name for name in names if name not in (".local", ".config")]
+        for name in (*names, *files):
+            status = os.lstat(os.path.join(directory, name))
+            found[os.path.join(directory, name)] = (status.st_mode, status.st_size, status.st_mtime_ns)
+    return found
+
+
+def learning_widens_nothing() -> None:
+    """Nobody said yes: so all is as it was, the settings too, and what is remembered of answers."""
+    line = everything()
+    with listening():
+        before = {**tree(HOME), **tree(os.getcwd())}
+        learned, _, result = learning(line)
+        assert result.stdout.endswith("end\n") and "secret" not in result.stdout
+        assert {**tree(HOME), **tree(os.getcwd())} == before
+        assert not os.path.exists(approvals_file(os.environ))
+        # The same run without learning goes as far, and is told of less.
+        with pinfold.Session([os.getcwd()], settings={}) as session:
+            usual = session.run(line)
+        assert (usual.stdout, usual.stderr) == (result.stdout, result.stderr)
+        noted = {(each.operation, each.path) for each in result.violations}
+        fewer = {(each.operation, each.path) for each in usual.violations}
+        assert {operation for operation, _ in noted - fewer} == {"read", "unlink"}, (noted, usual)
+        assert fewer < noted
+    assert learned.proposal.entries, learned
+
+
+def what_is_learned_is_the_least_that_is_enough() -> None:
+    line = everything()
+    with listening():
+        learned, _, _ = learning(line, text="# mine\n[filesystem]\nhide = []  # kept\n")
+        assert learned.proposal.entries == (
+            Entry("filesystem.git_writes", "true"),
+            Entry("filesystem.write", "~/new"),
+            Entry("filesystem.write", "~/out"),
+            Entry("network.allow", "nowhere.invalid:80"),
+            Entry("network.unix_sockets", "~/server"),
+        ), learned
+        work = os.getcwd()
+        assert set(told(learned)) == {
+            f"{HOME}/plain", f"{HOME}/.bashrc", f"{HOME}/.ssh/id", f"{work}/.vscode", f"{work}/.pinfold",
+        }  # fmt: skip
+        assert learned.after.startswith("# mine\n[filesystem]\nhide = []  # kept\n"), learned.after
+        assert learned.proposal.makes == (f"{HOME}/new",)
+        assert accept(learned) and read(learned.file) == learned.after
+        # And from then on it passes, without a question.
+        with pinfold.Session([work], settings=learned.file) as session:
+            result = session.run(line)
+        left = {each.path for each in result.violations if not each.path.startswith("nowhere")}
+        assert left == set(told(learned)) - {f"{HOME}/.ssh/id"}, result
+    assert read(f"{HOME}/new/a") == "1\n" and not os.path.exists(f"{OUT}/old")
+    assert not accept(learned), "it is there already"
+
+
+def a_persons_answers_are_what_is_proposed() -> None:
+    whole = pinfold.Reply(pinfold.Answer.SESSION, pinfold.Reach.DIRECTORY)
+    write(f"{HOME}/cache/x")
+    once = pinfold.Answer.ONCE
+    person = Says(**{"/plain": once, "/cache/a": whole, "yes.invalid": once, "/.bashrc": once})
+    learned, _, result = learning(
+        f"echo 1 > {HOME}/plain; echo 1 > {HOME}/cache/a; echo 1 > {HOME}/cache/b; echo 1 > {HOME}/no;"
+        f"echo 1 > {HOME}/.bashrc; curl -sS -m 9 http://yes.invalid/; curl -sS -m 9 http://no.invalid/",
+        person,
+    )
+    assert learned.proposal.entries == (
+        Entry("filesystem.write", "~/cache"),
+        Entry("filesystem.write", "~/plain"),
+        Entry("network.allow", "yes.invalid:80"),
+    ), (learned, result)
+    left = told(learned)
+    assert left[f"{HOME}/no"] == left["no.invalid:80"] == "you said no", left
+    assert left[f"{HOME}/.bashrc"].startswith("it is protected"), left
+    assert read(f"{HOME}/.bashrc") == "1\n" and not os.path.exists(f"{HOME}/no")
+
+
+def a_command_that_would_have_been_asked_about_is_learned() -> None:
+    settings = "[sandbox]\nauto_allow = false\n"
+    learned, _, result = learning("touch made", text=settings)
+    assert not result.ran and learned.proposal.entries == (Entry("commands.allow", "touch"),), learned
+    accept(learned)
+    with pinfold.Session([os.getcwd()], settings=learned.file) as session:
+        assert session.run("touch made").exit_code == 0
+    # What is never decided by a list is told.
+    learned, _, _ = learning("touch made", text='mode = "ask_every_time"\n')
+    assert not learned.proposal.entries and "a person is to see" in learned.proposal.left[0].why
+
+
+def what_other_settings_would_not_honour_is_not_proposed() -> None:
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    write(".pinfold/settings.toml", "[filesystem]\ngit_writes = false\n")
+    write("x")
+    learned, _, _ = learning(f"git add x; mkdir {HOME}/new")
+    assert learned.proposal.entries == (Entry("filesystem.write", "~/new"),), learned
+    assert told(learned) == {"filesystem.git_writes: true": OTHERWISE}
+
+
+def some_of_it_can_be_chosen() -> None:
+    write(f"{HOME}/a")
+    write(f"{HOME}/b")
+    learned, session, _ = learning(f"echo 1 > {HOME}/a; echo 1 > {HOME}/b; mkdir {HOME}/c")
+    some = chosen(session, learned, learned.proposal.entries[:1])
+    assert some.after == '[filesystem]\nwrite = ["~/a"]\n' and some.proposal.makes == ()
+    accept(some)
+    assert read(some.file) == some.after and not os.path.exists(f"{HOME}/c")
+
+
+LEARNINGS = probes_of(
+    globals(), "write", "noting", "reads", "learning", "read", "told", "everything", "listening", "tree"
+)
 
 if __name__ == "__main__":
     run(globals())

@@ -147,8 +147,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
         elif each.rule or not each.path:
             return None
         else:
-            whole = each.operation in IN_PLACE and is_there(each.path)
-            paths.append(each.path if whole else dirname(each.path))
+            paths.append(place_of(each.operation, each.path, is_there))
     if not (paths or hosts or sockets or git is False):
         return None
     return SandboxPolicy(
@@ -157,6 +156,11 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
         network=NetworkRules(allow=tuple(dict.fromkeys(hosts)) or None),
         block_git_writes=git,
     )
+
+
+def place_of(operation: str, path: str, is_there: Callable[[str], bool]) -> str:
+    """The least that has to be writable for a call to be let through: what it changes, or its directory."""
+    return path if operation in IN_PLACE and is_there(path) else dirname(path)
 
 
 def is_ignored(violation: Violation, settings: Settings, commands: Iterable[str]) -> bool:

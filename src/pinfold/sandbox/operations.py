@@ -119,7 +119,8 @@ class Landlock(Operation, frozen=True):
 
 
 class NoteReads(Operation, frozen=True):
-    """The warden hears of opens that only read as well, and notes those of hidden things: for learning."""
+    """The warden hears of opens that only read as well, and notes those of hidden things; and of every change
+    that is denied. For learning."""
 
 
 class Seccomp(Operation, frozen=True):

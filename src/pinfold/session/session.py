@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver, Desk
     from pinfold.files import FileTools
     from pinfold.model.violation import Violation
+    from pinfold.policy.elevation import Ground
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
     from pinfold.session.elevation import Elevations
@@ -122,6 +123,21 @@ class Session:
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
         return self._judge.policy
+
+    def ground(self) -> "Ground":
+        """What may be granted in this session is judged by this."""
+        return self._judge.ground()
+
+    def supposing(self, settings: Mapping[str, object]) -> Judge:
+        """The judge that this session would have, were these the user's settings."""
+        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, self._talk)
+
+    @property
+    def settings_file(self) -> str:
+        """Where the user's own settings are, or would be; empty where they are no file."""
+        from pinfold.session.approvals import file_of
+
+        return file_of(self._user, self.environ)
 
     @property
     def fingerprint(self) -> str:

@@ -174,6 +174,7 @@ def test_reads_are_noted_where_somebody_listens(architecture: str, warden: Warde
         if name in NUMBERS[architecture]:
             usual = call(profile(architecture, warden, unix), architecture, name, *arguments)
             assert call(noting, architecture, name, *arguments) == usual, (name, expected)
+    assert call(noting, architecture, "unlinkat") == wanted
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

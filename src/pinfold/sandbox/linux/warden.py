@@ -158,8 +158,11 @@ class Warden:
         if asks(operations):
             self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
             self.asking.protect = standing.protect
+        notes = notes_reads(operations)
+        names.judging.looks = notes or self.asking is not None
+        if names.judging.looks:
             asked = Changing(names).handlers
-        if notes_reads(operations):
+        if notes:
             asked = {**asked, **Reading(names, standing.hidden).handlers}
         changed = [path for path, access in granted if "remove" in access]
         carrying = Carrying(gate, records, lent) if gate else None

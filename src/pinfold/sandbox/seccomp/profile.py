@@ -44,7 +44,8 @@ class Reads(Enum):
     UNSEEN = "unseen"
     """They go at the kernel's speed."""
     NOTED = "noted"
-    """Each costs a turn of the warden's, which notes what hidden thing was wanted and lets it go on."""
+    """Each costs a turn of the warden's, which notes what hidden thing was wanted and lets it go on. So do
+    changes that make no name: whoever wants to know of reads wants to know of all that was denied."""
 
 
 class UnixSockets(Enum):
@@ -149,7 +150,7 @@ NAMING = (
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat"),
     *("rename", "renameat", "renameat2", "bind"),
 )
-# ... where a person can be asked, about other changes by path ...
+# ... where a person can be asked, or all is noted, about other changes by path ...
 CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
 # ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
 OWNERS = 0o700
@@ -178,9 +179,10 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     yield from _limits()
     if warden is not Warden.ABSENT:
         yield from _notified()
-    if warden is Warden.ASKING:
+    notes = warden is not Warden.ABSENT and reads is Reads.NOTED
+    if warden is Warden.ASKING or notes:
         yield Rule(CHANGING, RET_USER_NOTIF)
-    if warden is not Warden.ABSENT and reads is Reads.NOTED:
+    if notes:
         for call, flags in OPENING:
             yield Rule((call,), RET_USER_NOTIF, (_is(flags, 0, mask=O_PATH),))
 
