@@ -242,6 +242,31 @@ def a_persons_answers_are_what_is_proposed() -> None:
     assert read(f"{HOME}/.bashrc") == "1\n" and not os.path.exists(f"{HOME}/no")
 
 
+def sockets_that_a_pen_does_not_show_are_learned() -> None:
+    def connecting(path: str) -> str:
+        program = f"import socket; socket.socket(socket.AF_UNIX).connect('{path}')"
+        return f'python3 -c "{program}" || true'
+
+    learned, _, result = learning(connecting("/run/nobody-listens-here"))
+    assert not learned.proposal.entries and not learned.proposal.left and not result.violations
+    if os.geteuid():
+        return  # nobody else may make one there
+    for name, entries in (("learn", 1), ("docker", 0)):
+        directory = f"/run/pinfold-test-{os.getpid()}"
+        os.mkdir(directory)
+        path = f"{directory}/{name}.sock"
+        try:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(path)
+                server.listen()
+                learned, _, result = learning(connecting(path.replace("/run/", "/var/run/")))
+        finally:
+            os.unlink(path)
+            os.rmdir(directory)
+        assert len(learned.proposal.entries) == entries, (learned, result)
+        assert Entry("network.unix_sockets", path) in learned.proposal.entries or told(learned)[path]
+
+
 def a_command_that_would_have_been_asked_about_is_learned() -> None:
     settings = "[sandbox]\nauto_allow = false\n"
     learned, _, result = learning("touch made", text=settings)

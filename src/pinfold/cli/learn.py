@@ -26,6 +26,9 @@ from pinfold.session.learning import Learned, Listener, accept, chosen, learn
 
 MOST_TOLD = 20
 YES, EACH, NO = "y", "e", "n"
+ENOUGH = (
+    "pinfold: with this, which is for every command and project of yours, it would have been let through:"
+)
 ANSWERS = {"y": YES, "yes": YES, "e": EACH, "each": EACH}
 
 
@@ -113,7 +116,7 @@ def _propose(session: Session, learned: Learned, turn: LockType) -> None:
 def _told(learned: Learned, *, asks: bool) -> list[str]:
     proposal = learned.proposal
     changes = _diff(learned, short(learned.file))
-    lines = ["", "pinfold: under these settings it would have been let through:" if changes else ""]
+    lines = ["", ENOUGH if changes else ""]
     lines += [visible(line) for line in changes.splitlines()]
     if proposal.left:
         lines += ["", "pinfold: it wanted this too, which is not proposed:"]

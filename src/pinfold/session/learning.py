@@ -222,7 +222,9 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
     """Without what the settings that come of it would not honour: a project's may narrow, an administrator's
     may cap."""
     file = session.settings_file
-    before = read_text(file) if file else None
+    if not file:
+        return Learned(proposal, "", None, "", notes)
+    before = read_text(file)
     with_all = session.supposing(tomllib.loads(with_values(before or "", _values(proposal.entries))))
     kept = tuple(entry for entry in proposal.entries if _holds(entry, with_all, session))
     lost = (entry for entry in proposal.entries if entry not in kept)

@@ -167,7 +167,8 @@ class Warden:
         changed = [path for path, access in granted if "remove" in access]
         carrying = Carrying(gate, records, lent) if gate else None
         own = granted_sockets(operations)
-        sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying)
+        covered = tuple(str(each[1]) for each in operations if each[0] == "cover") if notes else ()
+        sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying, covered)
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **asked, **sockets.handlers})
 
     def serve(self) -> None:
