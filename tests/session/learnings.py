@@ -83,6 +83,27 @@ def what_is_hidden_while_a_command_runs_is_noted_too() -> None:
         assert reads(result) == {f"{os.getcwd()}/late.env": "an ignore file"}, result
 
 
+def a_path_that_is_swapped_while_it_is_looked_at_shows_nothing_hidden() -> None:
+    write(f"{HOME}/.ssh/id")
+    write("open", "open\n")
+    program = (
+        "import os, threading; from contextlib import suppress\n"
+        "def swap():\n"
+        "    while not done:\n"
+        "        for target in ('open', os.path.expanduser('~/.ssh/id')):\n"
+        "            os.symlink(target, 'next'); os.rename('next', 'path')\n"
+        "done, seen = [], {''}; os.symlink('open', 'path')\n"
+        "thread = threading.Thread(target=swap); thread.start()\n"
+        "for _ in range(3000):\n"
+        "    with suppress(OSError): seen.add(open('path').read())\n"
+        "done.append(1); thread.join(); print(sorted(seen))\n"
+    )
+    with noting() as session:
+        result = session.run(["/usr/bin/python3", "-c", program])
+        assert result.stdout == "['', 'open\\n']\n", result
+        assert set(reads(result)) <= {f"{HOME}/.ssh/id"}, result
+
+
 def reads_are_not_noted_unless_asked_for() -> None:
     write(f"{HOME}/.ssh/id")
     with pinfold.Session([os.getcwd()], settings={}) as session:

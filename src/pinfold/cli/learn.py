@@ -11,7 +11,7 @@ import termios
 import time
 from _thread import LockType
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pinfold.approval.terminal import QUIET, SET_RIGHT, TTY, TerminalApprover
@@ -25,6 +25,7 @@ from pinfold.session import Session
 from pinfold.session.learning import Learned, Listener, accept, chosen, learn
 
 MOST_TOLD = 20
+WIDEST = 100
 YES, EACH, NO = "y", "e", "n"
 ENOUGH = (
     "pinfold: with this, which is for every command and project of yours, it would have been let through:"
@@ -93,10 +94,10 @@ def _diff(learned: Learned, name: str) -> str:
 def _propose(session: Session, learned: Learned, turn: LockType) -> None:
     """Tells what was learned, and asks whether it is to be kept, if there is anybody to ask."""
     if not _diff(learned, "") or not TerminalApprover.is_there():
-        print("\n".join(_told(learned, asks=False)), file=sys.stderr)
+        print(_told(learned, asks=False), file=sys.stderr)
         return
     with turn, _terminal() as terminal:
-        terminal.write("\n".join(_told(learned, asks=True)))
+        terminal.write(_told(learned, asks=True, fold=terminal.fold))
         said = terminal.answer("change your settings so? [y]es, [e]ach by itself, [n]o: ")
         if said == EACH:
             entries = learned.proposal.entries
@@ -113,24 +114,26 @@ def _propose(session: Session, learned: Learned, turn: LockType) -> None:
             terminal.write("nothing is changed")
 
 
-def _told(learned: Learned, *, asks: bool) -> list[str]:
+def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = lambda line: [line]) -> str:
+    """`fold` makes lines of a sentence; a diff stays as it is."""
     proposal = learned.proposal
     changes = _diff(learned, short(learned.file))
-    lines = ["", ENOUGH if changes else ""]
-    lines += [visible(line) for line in changes.splitlines()]
+    lines: list[str] = []
+    if changes:
+        lines += ["", *fold(ENOUGH), *(visible(line) for line in changes.splitlines())]
     if proposal.left:
-        lines += ["", "pinfold: it wanted this too, which is not proposed:"]
-        lines += [f"  {_line(left)}" for left in proposal.left[:MOST_TOLD]]
+        lines += ["", *fold("pinfold: it wanted this too, which is not proposed:")]
+        lines += (part for left in proposal.left[:MOST_TOLD] for part in fold(f"  {_line(left)}"))
     if len(proposal.left) > MOST_TOLD:
         lines.append(f"  and {len(proposal.left) - MOST_TOLD} more, which --json tells")
     if not changes and not proposal.left:
-        lines.append("pinfold: it wanted nothing that your settings do not give")
-    lines += [f"note: {visible(note)}" for note in learned.notes]
+        lines += fold("pinfold: it wanted nothing that your settings do not give")
+    lines += (part for note in learned.notes for part in fold(f"note: {visible(note)}"))
     if changes and not asks:
-        lines.append(
+        lines += fold(
             "pinfold: nothing is changed: run it at a terminal to accept this, or edit your settings"
         )
-    return [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
+    return "\n".join(lines)
 
 
 def _line(left: Left) -> str:
@@ -162,6 +165,13 @@ class _Terminal:
 
     def write(self, text: str) -> None:
         self._put(f"{text}\n")
+
+    def fold(self, line: str) -> list[str]:
+        from textwrap import wrap
+
+        width = min(WIDEST, os.get_terminal_size(self._descriptor).columns or WIDEST) - 1
+        indent = "    " if line.startswith("  ") else "  "
+        return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
 
     def answer(self, prompt: str) -> str:
         """What was typed at this prompt, and not before; no for anything that is no answer."""
