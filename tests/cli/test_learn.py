@@ -1,6 +1,7 @@
 """`pinfold learn`, by a person at a real terminal, and where there is none."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -145,6 +146,14 @@ def test_a_command_that_is_denied_is_not_run(person: Person) -> None:
     done = learn(person, "-c", "touch made; rm -rf ~")
     assert done.returncode == 126 and "not run" in done.stderr and not (person.work / "made").exists()
     assert "may delete your home" in done.stderr
+
+
+def test_outside_of_the_fence_there_is_nothing_to_learn(person: Person) -> None:
+    arguments = ("--policy", "danger-full-access", "--mode", "run_everything", "--", "ls", "/")
+    done = learn(person, *arguments)
+    is_superuser = person.given["user"] is None and not os.geteuid()
+    assert done.returncode == (126 if is_superuser else 0), done
+    assert "did not run inside the fence" in done.stderr and "wanted nothing" not in done.stderr
 
 
 def test_what_names_no_command_is_refused(person: Person) -> None:

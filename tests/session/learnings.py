@@ -9,7 +9,7 @@ from typing import Any
 
 import pinfold
 from pinfold.policy.learning import Entry
-from pinfold.session.learning import OTHERWISE, Learned, Listener, accept, chosen, learn
+from pinfold.session.learning import OTHERWISE, UNSEEN, Learned, Listener, accept, chosen, learn
 from pinfold.session.state import approvals_file
 from tests.sandbox.probing import probes_of, run
 
@@ -292,6 +292,7 @@ def a_command_that_would_have_been_asked_about_is_learned() -> None:
     settings = "[sandbox]\nauto_allow = false\n"
     learned, _, result = learning("touch made", text=settings)
     assert not result.ran and learned.proposal.entries == (Entry("commands.allow", "touch"),), learned
+    assert UNSEEN in learned.notes
     accept(learned)
     with pinfold.Session([os.getcwd()], settings=learned.file) as session:
         assert session.run("touch made").exit_code == 0

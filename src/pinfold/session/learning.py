@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 SOCKET_VARIABLES = ("SSH_AUTH_SOCK",)
 SETTING = "setting"
 OTHERWISE = "other settings in force do not leave it open"
+UNSEEN = "it did not run inside the fence, so what it would have wanted there is not known"
 
 
 class Listener:
@@ -207,7 +208,9 @@ def _sockets(session: "Session") -> dict[str, str]:
 
 
 def _notes(session: "Session", proposal: Proposal, records: Iterable[Record]) -> Iterator[str]:
-    if session.settings.network.access in (NetworkAccess.NONE, NetworkAccess.RULES):
+    if not session.counts["fenced"]:
+        yield UNSEEN
+    elif session.settings.network.access in (NetworkAccess.NONE, NetworkAccess.RULES):
         yield "a host that is not allowed is not even looked up here: to learn hosts, add `--network ask`"
     for directory in proposal.makes:
         yield f"{directory} is not there yet: it is made with the entry, so that nothing above it is opened"
