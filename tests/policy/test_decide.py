@@ -63,6 +63,8 @@ CASES: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("rm -rf ~", {"commands": {"allow": ["rm -rf ~"]}}, ASK, "ruinous"),
     ("pinfold rules add allow ls", {}, ASK, "changes_pinfold"),
     ("pinfold run --policy danger-full-access -- ls", {}, ASK, "changes_pinfold"),
+    ("pinfold learn -- ls", {}, ASK, "changes_pinfold"),
+    ("pinfold learn -c 'cd x && git push'", {"commands": {"deny": ["git push"]}}, DENY, "denied"),
     ("pinfold check ls", {}, ALLOW, "fenced"),
     # 5 mode
     ("ls", {"mode": "ask_every_time"}, ASK, "person_wanted"),

@@ -42,6 +42,35 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
 
 
 @pytest.mark.parametrize(
+    ("path", "rule", "origin", "remedy"),
+    [
+        ("/h/.ssh/id", "/h/.ssh", "pinfold's own list of secrets", "`/h/.ssh` in `filesystem.read`"),
+        ("/w/x.key", "*.key", "/u/settings.toml:4", "take `*.key` from `filesystem.hide`"),
+        ("/h/diary", "/h/diary", "/etc/pinfold/managed.toml:5", "ask your administrator"),
+        ("/w/deep/plans", "/w/deep/plans", "`filesystem.hide`", "take `deep/plans`"),
+        ("/w/.env", "an ignore file", "an ignore file", "take it off that file"),
+        ("/h/.local/state/pinfold/journal", "/h/.local/state/pinfold", "", ""),
+    ],
+)
+def test_what_hides_what_was_to_be_read(path: str, rule: str, origin: str, remedy: str) -> None:
+    settings = Settings(
+        filesystem=FilesystemSettings(hide=("*.key", "~/diary", "deep/plans")),
+        origins={
+            "filesystem.hide[0]": Origin("user", "/u/settings.toml", 4),
+            "filesystem.hide[1]": Origin("managed", "/etc/pinfold/managed.toml", 5),
+        },
+    )
+    policy = SandboxPolicy(
+        hidden=("*.key", "/h/diary", "/w/deep/plans", "/h/.ssh", "/h/.local/state/pinfold"),
+        ignore_mapping={"/w": (".env",)},
+    )
+    told = explained(refused("read", path, grantable=False), settings, "the line", policy, ("/w",))
+    assert (told.command, told.rule) == ("the line", rule)
+    assert remedy in told.remedy and bool(told.remedy) is bool(remedy)
+    assert origin in told.origin or told.origin == "default"
+
+
+@pytest.mark.parametrize(
     ("why", "said", "remedy"),
     [
         ('no rule; add "y" to `network.allow`', "no rule", 'add "y" to `network.allow`'),

@@ -11,7 +11,7 @@ from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Layer, Level
 from pinfold.sandbox.linux.machine import ask_machine
-from pinfold.sandbox.operations import Group, Landlock, Place, Rule, Seccomp
+from pinfold.sandbox.operations import Group, Landlock, NoteReads, Place, Rule, Seccomp
 from pinfold.sandbox.plan import ALL, CHANGE, Places, plan_pen
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
 
@@ -82,6 +82,13 @@ def test_only_pairs_of_unix_sockets_where_nobody_judges_a_connect(
 ) -> None:
     plan, _ = fit(PLAN, machine(**facts), READ_ONLY)
     assert kinds(plan, Seccomp) == [expected]
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_reads_are_noted_by_a_warden_alone(listens: bool) -> None:
+    plan = plan_pen(READ_ONLY, Places((Place("/work"),)), notes_reads=True)
+    fitted, _ = fit(plan, machine(notification=Fact(listens)), READ_ONLY)
+    assert bool(kinds(fitted, NoteReads)) is listens
 
 
 @pytest.mark.parametrize("delegated", [True, False])

@@ -14,6 +14,7 @@ from pinfold.sandbox.operations import (
     Hide,
     Kind,
     Landlock,
+    NoteReads,
     Pin,
     Place,
     Point,
@@ -80,6 +81,13 @@ def test_plans_are_as_they_were(name: str) -> None:
     path = GOLDEN / f"{name}.plan"
     text = f"{plan_pen(*CASES[name])}\n"
     assert text == path.read_text()
+
+
+def test_reads_are_noted_where_that_is_asked_for() -> None:
+    policy, where = CASES["workspace"]
+    usual, noting = plan_pen(policy, where), plan_pen(policy, where, notes_reads=True)
+    assert [each for each in noting.operations if each not in usual.operations] == [NoteReads()]
+    assert tuple(each for each in noting.operations if each != NoteReads()) == usual.operations
 
 
 @pytest.mark.parametrize("type_", [PolicyType.UNSPECIFIED, PolicyType.INSECURE_NONE])

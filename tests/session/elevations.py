@@ -605,6 +605,15 @@ def a_bypass_is_offered_what_would_have_been_enough() -> None:
         assert [question.capability for question in person.asked[2:]] == ["bypass", "bypass"]
 
 
+def what_nobody_may_grant_is_told_all_the_same() -> None:
+    write(".pinfold/settings.toml", "")
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python("open('.pinfold/settings.toml', 'r+')"))
+        (violation,) = result.violations
+        assert (violation.rule, violation.grantable) == (".pinfold", False) and not person.asked, violation
+
+
 ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race")
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 # ruff: noqa: E501
 
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pinfold.model.errors import PolicyError
+from pinfold.settings.change import add_values, with_values
 from pinfold.settings.edit import add_entry, add_rule, remove_entry, remove_rules
 
 ADDED = [
@@ -110,3 +113,22 @@ def test_rules() -> None:
     assert remove_rules(twice, "ask", "rm") == added + "\n"
     assert remove_rules(twice, "deny", "rm") == twice
     assert "git push" not in remove_rules(twice, "deny", "git push")
+
+
+VALUES = [("filesystem.write", "~/a"), ("filesystem.write", "~/b"), ("filesystem.git_writes", "true")]
+
+
+def test_several_values_are_added_at_once() -> None:
+    before = "# mine\n[filesystem]\ngit_writes = false  # for now\nwrite = ['~/b']\n"
+    after = "# mine\n[filesystem]\ngit_writes = true  # for now\nwrite = ['~/b', \"~/a\"]\n"
+    assert with_values(before, VALUES) == after and with_values(after, VALUES) == after
+    assert with_values("", VALUES) == '[filesystem]\nwrite = ["~/a", "~/b"]\ngit_writes = true\n'
+
+
+def test_all_values_are_added_or_none(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    assert add_values(str(file), VALUES) and not add_values(str(file), VALUES)
+    text = file.read_text()
+    with pytest.raises(PolicyError):
+        add_values(str(file), [("filesystem.write", "~/c"), ("network.access", '"sometimes"')])
+    assert file.read_text() == text

@@ -259,6 +259,7 @@ def test_uncharted() -> None:
         ("pinfold settings show", False),
         ("pinfold approvals", True),
         ("pinfold run --policy danger-full-access x", True),
+        ("pinfold learn -- ls", True),
         ("pinfold run --policy=danger-full-access x", True),
         ("pinfold run --policy read-only x", False),
         ("pinfold run --network all x", True),

@@ -3,7 +3,7 @@
 Start-up time is a feature: agents' hooks start us for each tool call. What is done for it here:
 - argparse and msgspec are loaded without what they bring along for others (`light`).
 - Nothing that a verb makes on its way is worth a garbage collection before it ends.
-- `run` wants a fence, which makes itself ready on another core meanwhile: it is started before all else.
+- `run` and `learn` want a fence, which makes itself ready on another core meanwhile: it is started first.
 """
 
 import gc
@@ -36,6 +36,9 @@ RUN_EXITS = (
 
 VERBS = {
     "run": Verb("run", "run a command inside the fence, once it is decided that it may", RUN_EXITS),
+    "learn": Verb(
+        "learn", "run a command the same way, and propose the settings that it would have needed", RUN_EXITS
+    ),
     "check": Verb("check", "say whether a command, path, host or tool is allowed", EXITS),
     "explain": Verb(
         "explain", "the same with its reasons, for a person: a command, path, host or tool", EXITS
@@ -67,7 +70,7 @@ VERBS = {
 def entry() -> "NoReturn":
     """The program `pinfold`."""
     gc.disable()
-    if sys.argv[1:2] == ["run"]:
+    if sys.argv[1:2] in (["run"], ["learn"]):
         from pinfold.session.early import prepare_fence
 
         prepare_fence()

@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
@@ -34,7 +34,15 @@ SIGNALLED = 128
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.usage = "pinfold run [OPTION...] -- CMD [ARG...]\n       pinfold run [OPTION...] -c 'shell line'"
+    add_run(parser, "run")
+    parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook has asked about it")
+
+
+def add_run(parser: ArgumentParser, verb: str) -> None:
+    """What names a command to run, and how."""
+    parser.usage = (
+        f"pinfold {verb} [OPTION...] -- CMD [ARG...]\n       pinfold {verb} [OPTION...] -c 'shell line'"
+    )
     parser.add_argument("-c", dest="shell_line", metavar="LINE", help="a shell line")
     parser.add_argument("words", nargs=REMAINDER, metavar="CMD ARG...", help="a program and its arguments")
     parser.add_argument("--write", metavar="PATH", action="append", help="a path that may be written too")
@@ -50,29 +58,42 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--project", metavar="DIR", action="append", help="a project to work in; else the one around here"
     )
-    parser.add_argument("--asked-by", metavar="AGENT", help="the agent whose hook has asked about it")
     add_choices(parser)
     add_call(parser)
     add_common(parser)
 
 
 def run(args: Namespace) -> int:
-    command = _command(args)
-    lists = {
-        "filesystem": {"write": args.write, "hide": args.hide},
-        "network": {"allow": args.allow_domain, "publish": args.publish},
-    }
+    command = command_of(args)
     person = TerminalApprover(Asking())
     approvers = [*_agent(args.asked_by), person]
     try:
-        with session_of(args, lists=lists, approvers=approvers, projects=args.project or ()) as session:
-            person.seconds = min(session.settings.approvals.wait or LONGEST_QUESTION, LONGEST_QUESTION)
-            return _as_json(session, command) if args.json else _as_program(session, command, person)
+        with opened(args, approvers=approvers) as session:
+            person.seconds = patience(session)
+            if args.json:
+                return _as_json(session, command)
+            code, violations = as_program(session, command, person)
+            _tell_violations(violations)
+            return code
     finally:
         person.close()
 
 
-def _command(args: Namespace) -> RunCommand:
+def opened(args: Namespace, **given: Any) -> Session:
+    """The session that the arguments ask for."""
+    lists = {
+        "filesystem": {"write": args.write, "hide": args.hide},
+        "network": {"allow": args.allow_domain, "publish": args.publish},
+    }
+    return session_of(args, lists=lists, projects=args.project or (), **given)
+
+
+def patience(session: Session) -> float:
+    """How long a question stands on the terminal."""
+    return min(session.settings.approvals.wait or LONGEST_QUESTION, LONGEST_QUESTION)
+
+
+def command_of(args: Namespace) -> RunCommand:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if bool(words) == (args.shell_line is not None):
         raise PolicyError("give a program and its arguments after --, or a shell line with -c")
@@ -103,7 +124,10 @@ def exit_code(code: int | None, signal: int | None, timed_out: bool) -> int:
     return code if code is not None else SIGNALLED + (signal or 0)
 
 
-def _as_program(session: Session, command: RunCommand, person: TerminalApprover) -> int:
+def as_program(
+    session: Session, command: RunCommand, person: TerminalApprover
+) -> tuple[int, tuple[Violation, ...]]:
+    """Runs it with our own streams: its exit code, and what it was refused."""
     from pinfold.cli import streams
 
     on_terminal = streams.is_terminal(0) and streams.is_terminal(1)
@@ -114,7 +138,7 @@ def _as_program(session: Session, command: RunCommand, person: TerminalApprover)
     )
     if execution.refusal:
         _tell_refusal(command, execution)
-        return DENIED
+        return DENIED, ()
     if on_terminal:
         # The command is what Ctrl-C is for, as it is when no question stands.
         person.interrupt = lambda: _press(execution, INTERRUPT)
@@ -125,15 +149,14 @@ def _as_program(session: Session, command: RunCommand, person: TerminalApprover)
             end = streams.carried(execution, person.turn)
     except KeyboardInterrupt:
         execution.cancel()
-        return INTERRUPTED
+        return INTERRUPTED, ()
     except BrokenPipeError:
         execution.cancel()  # whoever read us has gone, as a shell's pipe would end it
-        return SIGNALLED + SIGPIPE
-    _tell_violations(execution.violations)
+        return SIGNALLED + SIGPIPE, ()
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
         print(f"pinfold: ended after {limit:g} seconds, its time limit", file=sys.stderr)
-    return exit_code(end.exit_code, end.signal, end.timed_out)
+    return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
 
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:

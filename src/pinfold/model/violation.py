@@ -11,9 +11,13 @@ LONGEST = 500
 """Characters of one line."""
 
 
+READ = "read"
+"""The operation of what would have been read, had it not been hidden."""
+
+
 class Violation(Struct, frozen=True):
     operation: str
-    """The system call, such as `open` or `rename`."""
+    """The system call, such as `open` or `rename`; or `read`."""
     path: str
     """Where it led in the pen, every link followed; of a connect, the host and its port."""
     rule: str

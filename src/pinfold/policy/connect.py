@@ -11,11 +11,12 @@ from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 def judge_connect(request: Connect, settings: Settings, facts: Facts) -> Decision:
     """Whether a connection to this host and port may be made."""
-    reason = _reason(request, settings)
+    reason = reason_of(request, settings)
     return Decision(reason.verdict, (reason,), sandboxed=False, policy=facts.policy)
 
 
-def _reason(request: Connect, settings: Settings) -> Reason:
+def reason_of(request: Connect, settings: Settings) -> Reason:
+    """What decides about it."""
     try:
         host = canonical(request.host)
     except ValueError as error:

@@ -161,11 +161,14 @@ def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:
     if key[0] == "git":
         return ""
     directory = dirname(key[1])
+    return "" if is_too_much(directory, ground) or is_covered(directory, ground.writable) else directory
+
+
+def is_too_much(directory: str, ground: Ground) -> bool:
+    """Whether it holds what nobody means who grants a directory: a home, projects, pinfold's own, secrets."""
     kept = (ground.home, *ground.roots, *ground.own)
-    if directory.count("/") < 2 or is_covered_by(kept, directory) or is_covered(directory, ground.writable):
-        return ""
     hidden = [path for path in ground.policy.hidden if path.startswith("/")]
-    return "" if is_covered_by(hidden, directory) else directory
+    return directory.count("/") < 2 or is_covered_by((*kept, *hidden), directory)
 
 
 def widened(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, ground: Ground) -> SandboxPolicy:

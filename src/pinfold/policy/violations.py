@@ -5,31 +5,71 @@
 
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from posixpath import dirname
+from posixpath import basename, dirname
 
 from msgspec.structs import replace
 
 from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
-from pinfold.model.violation import Violation
+from pinfold.model.violation import READ, Violation
+from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.hosts import matches
 from pinfold.policy.paths import contains, outermost
 from pinfold.policy.protected import BLOCKED, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
+SECRETS = "pinfold's own list of secrets"
+OWN = "pinfold"
+"""How what pinfold keeps is called, which is nobody's to read."""
 EVERY_COMMAND = "*"
 IN_PLACE = ("open", "truncate", "chmod")
 """Calls that a file's own path is enough for, if it is there."""
 
 
-def explained(violation: Violation, settings: Settings, command: str) -> Violation:
-    """The same with its command, where its rule is written, and what would allow it."""
+def explained(
+    violation: Violation,
+    settings: Settings,
+    command: str,
+    policy: SandboxPolicy | None = None,
+    roots: tuple[str, ...] = (),
+) -> Violation:
+    """The same with its command, where its rule is written, and what would allow it.
+
+    `policy` and `roots` tell what hides a path that was to be read.
+    """
+    if violation.operation == READ and policy:
+        return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if _is_of_host(violation):
         violation = _with_gates_remedy(violation)
     origin, remedy = _behind(violation, settings)
     return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
+
+
+def _of_hidden(
+    violation: Violation, settings: Settings, policy: SandboxPolicy, roots: tuple[str, ...]
+) -> Violation:
+    """With what hides it. No grant uncovers what somebody has hidden; a secret is opened by its own name."""
+    rule = hidden_by(violation.path, policy, roots) or ""
+    key = "filesystem.hide"
+    for place, entry in enumerate(settings.filesystem.hide):
+        spelled = (entry, *(f"{root}/{entry}" for root in roots))
+        if rule and (rule in spelled or _is_home(entry, rule)):
+            origin = settings.origin(key, place)
+            remedy = remedy_for(origin, f"take `{entry}` from `{key}`")
+            return replace(violation, rule=rule, origin=str(origin), remedy=remedy)
+    if rule == IGNORE_FILES:
+        return replace(violation, rule=rule, origin=rule, remedy="take it off that file")
+    if not rule.startswith("/") or basename(rule) == OWN:
+        return replace(violation, rule=rule)
+    remedy = f"name `{rule}` in `filesystem.read`, if every command may know it"
+    return replace(violation, rule=rule, origin=SECRETS, remedy=remedy)
+
+
+def _is_home(entry: str, rule: str) -> bool:
+    """Whether an entry that starts at the home is a path, as far as can be told without knowing the home."""
+    return entry.startswith("~/") and rule.endswith(entry[1:].rstrip("/"))
 
 
 def _is_of_host(violation: Violation) -> bool:
@@ -107,8 +147,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
         elif each.rule or not each.path:
             return None
         else:
-            whole = each.operation in IN_PLACE and is_there(each.path)
-            paths.append(each.path if whole else dirname(each.path))
+            paths.append(place_of(each.operation, each.path, is_there))
     if not (paths or hosts or sockets or git is False):
         return None
     return SandboxPolicy(
@@ -117,6 +156,11 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
         network=NetworkRules(allow=tuple(dict.fromkeys(hosts)) or None),
         block_git_writes=git,
     )
+
+
+def place_of(operation: str, path: str, is_there: Callable[[str], bool]) -> str:
+    """The least that has to be writable for a call to be let through: what it changes, or its directory."""
+    return path if operation in IN_PLACE and is_there(path) else dirname(path)
 
 
 def is_ignored(violation: Violation, settings: Settings, commands: Iterable[str]) -> bool:

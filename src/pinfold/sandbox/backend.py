@@ -109,6 +109,9 @@ class Ruling(Struct, frozen=True):
 class Elevation(Protocol):
     """Somebody who may let more through than a pen's policy does, call by call."""
 
+    notes_reads: bool
+    """Whether reads of hidden things are to be told as well, which makes every open slower."""
+
     def asks(self, policy: SandboxPolicy) -> bool:
         """Whether anybody can be asked about commands of this policy."""
 

@@ -13,7 +13,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.enforcement import Enforcement, Gap, Layer, Level
-from pinfold.sandbox.operations import Group, Landlock, Operation, Rule, Seccomp
+from pinfold.sandbox.operations import Group, Landlock, NoteReads, Operation, Rule, Seccomp
 from pinfold.sandbox.plan import ALL, CHANGE, Plan
 from pinfold.sandbox.remedies import remedy
 from pinfold.sandbox.seccomp import PAIRS, STREAMS
@@ -61,6 +61,9 @@ def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
                 yield Seccomp(STREAMS if judged else PAIRS, watched, operation.sockets, asks)
         elif isinstance(operation, Group):
             if machine.cgroup.works:
+                yield operation
+        elif isinstance(operation, NoteReads):
+            if _has_warden(machine):
                 yield operation
         elif not isinstance(operation, Landlock):
             yield operation

@@ -118,6 +118,11 @@ class Landlock(Operation, frozen=True):
     rules: tuple[Rule, ...]
 
 
+class NoteReads(Operation, frozen=True):
+    """The warden hears of opens that only read as well, and notes those of hidden things; and of every change
+    that is denied. For learning."""
+
+
 class Seccomp(Operation, frozen=True):
     profile: str
     watched: bool = False

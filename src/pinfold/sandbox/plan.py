@@ -26,6 +26,7 @@ from pinfold.sandbox.operations import (
     Kind,
     Landlock,
     Limit,
+    NoteReads,
     Operation,
     Pin,
     Place,
@@ -88,7 +89,14 @@ class Plan(Struct, frozen=True):
         return "\n".join(str(operation) for operation in self.operations)
 
 
-def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS, *, asks: bool = False) -> Plan:
+def plan_pen(
+    policy: SandboxPolicy,
+    places: Places,
+    profile: str = PAIRS,
+    *,
+    asks: bool = False,
+    notes_reads: bool = False,
+) -> Plan:
     """The operations that build a pen for this policy, in their order."""
     require_fence(policy)
     places = _unhidden(places)
@@ -107,6 +115,7 @@ def plan_pen(policy: SandboxPolicy, places: Places, profile: str = PAIRS, *, ask
             *_group(policy),
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
+            *((NoteReads(),) if notes_reads else ()),
             Seccomp(profile, True, tuple(place.path for place in _sorted(places.sockets)), asks),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,

@@ -48,7 +48,7 @@ class Ground:
         environ: Mapping[str, str],
     ) -> None:
         self._judge = judge
-        self.file = _file_of(user, environ)
+        self.file = file_of(user, environ)
         """The user's own settings; empty where they are no file."""
         self._last: tuple[Settings | None, SandboxPolicy | None, str] = (None, None, "")
         self._policies: list[tuple[SandboxPolicy, str]] = []
@@ -90,7 +90,8 @@ class Ground:
                 add_command(self.file, key, rule, shape)
 
 
-def _file_of(user: str | Mapping[str, object] | None, environ: Mapping[str, str]) -> str:
+def file_of(user: str | Mapping[str, object] | None, environ: Mapping[str, str]) -> str:
+    """The user's own settings file; empty where they are no file."""
     if user is None:
         return user_file(environ)
     return os.path.abspath(user) if isinstance(user, str) else ""

@@ -60,6 +60,7 @@ class Elevations:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._anybody = anybody
         """Whether there is an approver at all."""
+        self.notes_reads = False
         self._lock = allocate_lock()
         self.grants = Grants()
 

@@ -5,6 +5,7 @@ import sys
 from _thread import allocate_lock
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,9 @@ from pinfold.session.requests import as_request, line_of
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of
 from pinfold.shell.shape import shape
+
+if TYPE_CHECKING:
+    from pinfold.policy.elevation import Ground
 
 MOST_ANSWERS = 1024
 MANAGED = "/etc/pinfold"
@@ -188,6 +192,12 @@ class Judge:
             paths = (*self._withheld, *files, *self._hooks(settings), *code, *environment, MANAGED)
             self._own = settings, _with_targets(tuple(filter(None, paths)))
         return self._own[1]
+
+    def ground(self) -> "Ground":
+        """What may be granted under the user's own policy is judged by this."""
+        from pinfold.policy.elevation import Ground
+
+        return Ground(self.policy, self.roots, self.home, self.own_paths(), self.settings)
 
     def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
         """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""

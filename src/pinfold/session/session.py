@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver, Desk
     from pinfold.files import FileTools
     from pinfold.model.violation import Violation
+    from pinfold.policy.elevation import Ground
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
     from pinfold.session.elevation import Elevations
@@ -49,8 +50,9 @@ class Session:
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
     the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
     is needed, about several things at a time if several wait; without any, the answer is no. `resume` is the
-    id of a session that has ended: what it was granted for its time holds again, in the same projects. May be
-    used from any thread.
+    id of a session that has ended: what it was granted for its time holds again, in the same projects. With
+    `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a turn
+    of the warden's. May be used from any thread.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Session:
         generation: str = "",
         model: str = "",
         resume: str = "",
+        notes_reads: bool = False,
     ) -> None:
         if isinstance(projects, str):
             raise TypeError("projects is a list of directories, not one string")
@@ -77,6 +80,7 @@ class Session:
             before = projects_of(resume, self.environ)
             projects = projects or before
         self._approvers = tuple(approvers)
+        self._notes_reads = notes_reads
         self.counts: Counter[str] = Counter()
         """What was run, refused and asked, and what was done where there was no fence."""
         roots = tuple(directory(project) for project in projects)
@@ -119,6 +123,21 @@ class Session:
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
         return self._judge.policy
+
+    def ground(self) -> "Ground":
+        """What may be granted in this session is judged by this."""
+        return self._judge.ground()
+
+    def supposing(self, settings: Mapping[str, object]) -> Judge:
+        """The judge that this session would have, were these the user's settings."""
+        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, self._talk)
+
+    @property
+    def settings_file(self) -> str:
+        """Where the user's own settings are, or would be; empty where they are no file."""
+        from pinfold.session.approvals import file_of
+
+        return file_of(self._user, self.environ)
 
     @property
     def fingerprint(self) -> str:
@@ -393,7 +412,8 @@ class Session:
         """All that was refused, and what of it is to be reported."""
         from pinfold.policy.violations import explained, is_ignored
 
-        every = tuple(explained(each, settings, line) for each in violations)
+        roots = self.roots
+        every = tuple(explained(each, settings, line, decision.policy, roots) for each in violations)
         with self._lock:
             self._refused[line] = every
             if len(self._refused) > MOST_REFUSED:
@@ -444,6 +464,7 @@ class Session:
             self._elevation = Elevations(
                 self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, anybody
             )
+            self._elevation.notes_reads = self._notes_reads
         return self._elevation
 
     @property

@@ -1,10 +1,10 @@
-"""Changes the user's settings file: one entry more, or one fewer.
+"""Changes the user's settings file: some entries more, or one fewer.
 
 Joins `edit` (pure) to `files`, and believes no result that does not read back as valid settings. Used by the
 command line and by an approval that is to hold always.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pinfold.model.script import Shape
 from pinfold.model.visible import visible
@@ -41,6 +41,22 @@ def add_host(path: str, key: str, text: str, check: Callable[[str], None]) -> bo
         raise PolicyError(f"`{visible(text[:80])}` names no host: {visible(str(error))}") from None
     section, name = key.split(".")
     return _change(path, lambda before: edit.add_entry(before, section, name, text))
+
+
+def with_values(text: str, values: Iterable[tuple[str, str]]) -> str:
+    """The text with each of these in it: one more entry of a list, or the value of a switch."""
+    for key, value in values:
+        section, name = key.split(".")
+        if BY_NAME[key].is_scalar:
+            text = edit.set_value(text, section, name, value)
+        else:
+            text = edit.add_entry(text, section, name, value)
+    return text
+
+
+def add_values(path: str, values: Iterable[tuple[str, str]]) -> bool:
+    """Adds all of these to the file, or none of them; False where they were there already."""
+    return _change(path, lambda before: with_values(before, values))
 
 
 def remove_command(path: str, key: str, text: str, shape: Callable[[str], Shape]) -> bool:

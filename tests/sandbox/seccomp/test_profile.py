@@ -11,7 +11,7 @@ import pytest
 
 from pinfold.kernel.numbers import ARCHITECTURES, NUMBERS
 from pinfold.sandbox.seccomp.emulate import call, dump
-from pinfold.sandbox.seccomp.profile import UnixSockets, Warden, profile, rules
+from pinfold.sandbox.seccomp.profile import Reads, UnixSockets, Warden, profile, rules
 
 GOLDEN = Path(__file__).parent / "golden"
 VARIANTS = list(product(ARCHITECTURES, Warden, UnixSockets))
@@ -160,6 +160,23 @@ def test_what_is_asked_about_by_those_who_ask(architecture: str, warden: Warden,
         assert call(program, architecture, name) == "allow", name
 
 
+@pytest.mark.parametrize(("architecture", "warden", "unix"), VARIANTS)
+def test_reads_are_noted_where_somebody_listens(architecture: str, warden: Warden, unix: UnixSockets) -> None:
+    noting = profile(architecture, warden, unix, Reads.NOTED)
+    wanted = "allow" if warden is Warden.ABSENT else "notify"
+    for flags in (0, 0o2000000, 0o200000):
+        assert call(noting, architecture, "openat", 0, 0, flags) == wanted
+        if "open" in NUMBERS[architecture]:
+            assert call(noting, architecture, "open", 0, flags) == wanted
+    # Nothing is read by what only names a place, and nothing else changes.
+    assert call(noting, architecture, "openat", 0, 0, 0o10000000) == "allow"
+    for name, arguments, expected in (*ALWAYS, *(row for row in NOTIFIED if row[2] != "allow")):
+        if name in NUMBERS[architecture]:
+            usual = call(profile(architecture, warden, unix), architecture, name, *arguments)
+            assert call(noting, architecture, name, *arguments) == usual, (name, expected)
+    assert call(noting, architecture, "unlinkat") == wanted
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("warden", Warden)
 def test_unix_sockets_need_a_judge(architecture: str, warden: Warden) -> None:
@@ -171,7 +188,8 @@ def test_unix_sockets_need_a_judge(architecture: str, warden: Warden) -> None:
 
 
 def test_the_refusing_member_is_the_default() -> None:
-    assert profile("x86_64") == profile("x86_64", next(iter(Warden)), next(iter(UnixSockets)))
+    first = next(iter(Warden)), next(iter(UnixSockets)), next(iter(Reads))
+    assert profile("x86_64") == profile("x86_64", *first)
 
 
 def test_every_rule_names_calls() -> None:

@@ -1,8 +1,8 @@
-"""Calls that change what exists, in pens that ask: unlink, rmdir, truncate, chmod.
+"""Calls that change what exists, in pens that ask or note all: unlink, rmdir, truncate, chmod.
 
 Nothing here makes a name, and the kernel judges each of these calls by itself: a pen where nobody can be
-asked does not hear of them. One that asks lets all of them go on but those which the kernel will surely
-refuse.
+asked does not hear of them, unless it notes all that is denied. One that asks lets all of them go on but
+those which the kernel will surely refuse.
 """
 
 from collections.abc import Callable

@@ -51,6 +51,8 @@ class Judge:
         self.exemptions: list[Exemption] = []
         self.asking: Asking | None = None
         """Who puts a call aside until a person has answered, if anybody can be asked."""
+        self.looks = False
+        """Whether what the kernel will refuse by itself is looked at, to be asked about or noted."""
 
     def judge(
         self,
@@ -132,8 +134,9 @@ class Judge:
             self.record(caller, operation, path, rule.name, _told(rule.why, said), rule.grantable)
             caller.resume()
 
-        if not self.asking or not self.asking.hold(caller, operation, spot, go_on, match):
-            caller.resume()
+        if self.asking and self.asking.hold(caller, operation, spot, go_on, match):
+            return
+        go_on("")
 
     def refuse(
         self,

@@ -139,7 +139,7 @@ class Names:
                 # What exists is refused by the kernel alone. It is noted where the text says enough.
                 return self._open_existing(caller, base, path, flags)
         if not makes:
-            if self.judging.asking and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
+            if self.judging.looks and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
                 return self._open_existing(caller, base, path, flags)
             return caller.resume()
         glance = UNTOLD if flags & NAMES_IT_ALONE else self.spots.glance(caller, base, path)
@@ -172,7 +172,7 @@ class Names:
     def _open_existing(self, caller: Caller, base: int, path: bytes, flags: int) -> None:
         """No name is made, so the kernel alone judges: unless a person may be asked first."""
         spot = self.spots.find(caller, base, path)
-        if spot and self.judging.asking:
+        if spot and self.judging.looks:
             spot = self.followed(spot, flags)
         if spot is None or spot.status() is None:
             return caller.resume()
@@ -182,7 +182,7 @@ class Names:
 
     def _open_beyond(self, caller: Caller, spot: Spot | None, flags: int) -> None:
         """A name may be made, in a place where the warden makes none."""
-        if spot and self.judging.asking:
+        if spot and self.judging.looks:
             spot = self.followed(spot, flags)
         if spot is None or (flags & os.O_EXCL and spot.status()):
             return caller.resume()

@@ -16,6 +16,10 @@ OTHERWISE = -1
 """In the place of an errno: what would be done if nobody could be asked."""
 HOLD, ANSWER = "hold", "answer"
 """What the host says to a warden: what has come into being, and what becomes of a call that waits."""
+READ = "read"
+"""The operation of what would have been read, had it not been hidden: as `model.violation` has it."""
+UNSHOWN = "a pen does not show what the machine has there"
+"""Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
 PATHS = 100
 COMMANDS = 64
 Key = tuple[str, str]

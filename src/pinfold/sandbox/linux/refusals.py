@@ -5,6 +5,7 @@ is in the socket by the time its end is known, and one read that does not block 
 """
 
 import _socket
+import os
 import select
 import threading
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.records import ANSWER, ASKED, HOLD, WITHDRAWN
+from pinfold.sandbox.linux.records import ANSWER, ASKED, HOLD, UNSHOWN, WITHDRAWN
 
 LAST_WORDS = 0
 """The tag of a record that tells the warden's own end."""
@@ -75,7 +76,10 @@ class Refusals:
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
             return None
-        return self._add(tag, Violation(*fields))
+        violation = Violation(*fields)
+        if violation.why == UNSHOWN and not os.path.exists(violation.path):
+            return None  # nor is there on the machine
+        return self._add(tag, violation)
 
     def add(self, tag: int, violation: Violation) -> None:
         """What somebody else than the warden has refused a command."""

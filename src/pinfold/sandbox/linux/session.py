@@ -134,7 +134,9 @@ class LinuxSession:
             *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
         )
         asks = self.elevation is not None and self.elevation.asks(policy)
-        plan, enforcement = fit(plan_pen(policy, places, asks=asks), self.machine, policy)
+        reads = self.elevation is not None and self.elevation.notes_reads
+        wanted = plan_pen(policy, places, asks=asks, notes_reads=reads)
+        plan, enforcement = fit(wanted, self.machine, policy)
         require_accepted(enforcement, self.accepted)
         self._bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)

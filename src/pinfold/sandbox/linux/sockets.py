@@ -55,7 +55,7 @@ from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
 from pinfold.sandbox.linux.carrying import Carried, Carrying
 from pinfold.sandbox.linux.judging import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.names import OWN_DESCRIPTORS
-from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.records import UNSHOWN, Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 
 FOREIGN = "this socket was not made in the session"
@@ -73,8 +73,11 @@ class Sockets:
         rules: Iterable[NameRule],
         granted: Iterable[str],
         carrying: Carrying | None,
+        covered: tuple[str, ...] = (),
     ) -> None:
+        """`covered`: what only the pen has empty, if it is to be noted who looks for something there."""
         self.records = records
+        self.covered = covered
         self.carrying = carrying
         """The way out; None if there is none."""
         self.descriptors = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
@@ -94,6 +97,7 @@ class Sockets:
         address, socket = self._read(caller)
         held: tuple[int, ...] = (socket,)
         target: Hashable = address
+        path: bytes | None = None
         try:
             path = self._path(socket, address)
             peer = internet_peer(address) if path is None else None
@@ -107,6 +111,8 @@ class Sockets:
                 os.fchdir(self.descriptors)
         except OSError as error:
             close(held)
+            if self.covered and path and error.errno == errno.ENOENT:
+                self._note_covered(caller, path)
             return caller.refuse(error.errno or errno.EACCES)
         if not caller.is_waiting():
             return close(held)
@@ -214,6 +220,11 @@ class Sockets:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
         self._record(caller, "connect", os.readlink(str(inode)), "", FOREIGN, True)
         raise PermissionError(errno.EACCES, FOREIGN)
+
+    def _note_covered(self, caller: Caller, path: bytes) -> None:
+        place = os.path.realpath(os.fsdecode(path)) if path.startswith(b"/") else ""
+        if place.startswith(tuple(f"{cover}/" for cover in self.covered)):
+            self._record(caller, "connect", place, "", UNSHOWN, True)
 
     def _absolute(self, directory: int, path: bytes) -> str:
         """For the record."""

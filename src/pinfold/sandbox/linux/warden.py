@@ -46,9 +46,11 @@ from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.carrying import Carrying
 from pinfold.sandbox.linux.changing import Changing
 from pinfold.sandbox.linux.failure import Failed, words_of
+from pinfold.sandbox.linux.filters import notes_reads
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.reading import Reading
 from pinfold.sandbox.linux.records import HOLD, Records
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
@@ -159,11 +161,17 @@ class Warden:
         if asks(operations):
             self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
             self.asking.protect = standing.protect
+        notes = notes_reads(operations)
+        names.judging.looks = notes or self.asking is not None
+        if names.judging.looks:
             asked = Changing(names).handlers
+        if notes:
+            asked = {**asked, **Reading(names, standing.hidden).handlers}
         changed = [path for path, access in granted if "remove" in access]
         carrying = Carrying(gate, records, lent) if gate else None
         own = granted_sockets(operations)
-        sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying)
+        covered = tuple(str(each[1]) for each in operations if each[0] == "cover") if notes else ()
+        sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying, covered)
         self.handlers: dict[int, Handler] = by_number({**names.handlers, **asked, **sockets.handlers})
 
     def serve(self) -> None:

@@ -23,6 +23,7 @@ from pinfold.sandbox.seccomp.bpf import ALL_BITS, Condition, Instruction, Rule, 
 # The kernel's values, as they are on both architectures, whatever machine compiles this.
 EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 38, 93, 95, 97
 O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000
+O_PATH = 0o10000000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCK_STREAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 3, 5, 10
 SOCK_TYPE_MASK = 0xF
@@ -35,6 +36,16 @@ class Warden(Enum):
     PRESENT = "present"
     ASKING = "asking"
     """It hears of changes too that make no name, since a person may be asked about those denied."""
+
+
+class Reads(Enum):
+    """Whether the warden hears of opens that only read, too."""
+
+    UNSEEN = "unseen"
+    """They go at the kernel's speed."""
+    NOTED = "noted"
+    """Each costs a turn of the warden's, which notes what hidden thing was wanted and lets it go on. So do
+    changes that make no name: whoever wants to know of reads wants to know of all that was denied."""
 
 
 class UnixSockets(Enum):
@@ -139,17 +150,19 @@ NAMING = (
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat"),
     *("rename", "renameat", "renameat2", "bind"),
 )
-# ... where a person can be asked, about other changes by path ...
+# ... where a person can be asked, or all is noted, about other changes by path ...
 CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
 # ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
 OWNERS = 0o700
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
 CONNECTING = ("connect",)
+# Where reads are noted, about every other open too, but those that read nothing (O_PATH).
+OPENING = (("open", 1), ("openat", 2))
 # Its flags lie behind a pointer; libc falls back to openat.
 HIDES_OPEN_FLAGS = ("openat2",)
 
 
-def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
+def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Iterator[Rule]:
     """The profile, in the order in which it counts."""
     yield Rule(("clone",), errno(EPERM), (_has_some(0, NEW_BY_CLONE),))
     yield Rule(("unshare",), errno(EPERM), (_has_some(0, NEW_BY_UNSHARE),))
@@ -166,8 +179,12 @@ def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
     yield from _limits()
     if warden is not Warden.ABSENT:
         yield from _notified()
-    if warden is Warden.ASKING:
+    notes = warden is not Warden.ABSENT and reads is Reads.NOTED
+    if warden is Warden.ASKING or notes:
         yield Rule(CHANGING, RET_USER_NOTIF)
+    if notes:
+        for call, flags in OPENING:
+            yield Rule((call,), RET_USER_NOTIF, (_is(flags, 0, mask=O_PATH),))
 
 
 def _sockets(unix: UnixSockets) -> Iterator[Rule]:
@@ -198,8 +215,8 @@ def _limits() -> Iterator[Rule]:
 
 def _notified() -> Iterator[Rule]:
     yield Rule(HIDES_OPEN_FLAGS, errno(ENOSYS))
-    yield Rule(("open",), RET_USER_NOTIF, (_has_some(1, WRITING),))
-    yield Rule(("openat",), RET_USER_NOTIF, (_has_some(2, WRITING),))
+    for call, flags in OPENING:
+        yield Rule((call,), RET_USER_NOTIF, (_has_some(flags, WRITING),))
     yield Rule(NAMING, RET_USER_NOTIF)
     yield Rule(("umask",), RET_USER_NOTIF, (_has_some(0, OWNERS),))
     yield Rule(CONNECTING, RET_USER_NOTIF)
@@ -218,7 +235,10 @@ def _has_some(argument: int, bits: int) -> Condition:
 
 
 def profile(
-    architecture: str, warden: Warden = Warden.ABSENT, unix: UnixSockets = UnixSockets.PAIRS
+    architecture: str,
+    warden: Warden = Warden.ABSENT,
+    unix: UnixSockets = UnixSockets.PAIRS,
+    reads: Reads = Reads.UNSEEN,
 ) -> list[Instruction]:
     """The program for a pen on this architecture."""
-    return compile_rules(rules(warden, unix), architecture)
+    return compile_rules(rules(warden, unix, reads), architecture)

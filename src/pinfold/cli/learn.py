@@ -1,0 +1,192 @@
+"""`pinfold learn`: runs a command as `run` does, and proposes the least that your settings would have to add.
+
+What is proposed is a change of your own settings file, shown as a diff. Only you accept it, at a terminal.
+There is no option for that: what is proposed is what the command wanted, and whoever wrote the command would
+then write your settings. Without a terminal it is told, and nothing is changed.
+"""
+
+import os
+import sys
+import termios
+import time
+from _thread import LockType
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pinfold.approval.terminal import QUIET, SET_RIGHT, TTY, TerminalApprover
+from pinfold.cli.asking import Asking
+from pinfold.cli.common import print_json, short
+from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened, patience
+from pinfold.model.request import RunCommand
+from pinfold.model.visible import visible
+from pinfold.policy.learning import Left
+from pinfold.session import Session
+from pinfold.session.learning import UNSEEN, Learned, Listener, accept, chosen, learn
+
+MOST_TOLD = 20
+WIDEST = 100
+YES, EACH, NO = "y", "e", "n"
+ENOUGH = (
+    "pinfold: with this, which is for every command and project of yours, it would have been let through:"
+)
+ANSWERS = {"y": YES, "yes": YES, "e": EACH, "each": EACH}
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_run(parser, "learn")
+
+
+def run(args: Namespace) -> int:
+    command = command_of(args)
+    person = TerminalApprover(Asking())
+    listener = Listener(person)
+    try:
+        with opened(args, approvers=[listener], notes_reads=True) as session:
+            person.seconds = patience(session)
+            if args.json:
+                return _as_json(session, listener, command)
+            code, violations = as_program(session, command, person)
+            _propose(session, learn(session, listener, violations), person.turn)
+            return code
+    finally:
+        person.close()
+
+
+def _as_json(session: Session, listener: Listener, command: RunCommand) -> int:
+    from pinfold.session.plain import result_as_plain
+
+    result = session.run(command)
+    learned = learn(session, listener, result.violations)
+    print_json({**result_as_plain(result, session.notices), "learned": _as_plain(learned)})
+    return exit_code(result.exit_code, result.signal, result.timed_out) if result.ran else DENIED
+
+
+def _as_plain(learned: Learned) -> dict[str, object]:
+    from pinfold.session.plain import writable
+
+    proposal = learned.proposal
+    return {
+        "file": learned.file or None,
+        "diff": writable(_diff(learned, learned.file)),
+        "entries": proposal.entries,
+        "makes": proposal.makes,
+        "notProposed": [
+            {
+                "operation": left.record.operation,
+                "what": [writable(path) for path in left.record.paths],
+                "program": writable(left.record.program) or None,
+                "why": writable(left.why),
+            }
+            for left in proposal.left
+        ],
+        "notes": [writable(note) for note in learned.notes],
+    }
+
+
+def _diff(learned: Learned, name: str) -> str:
+    from pinfold.cli.install import diff
+
+    is_changed = learned.after != (learned.before or "")
+    return diff(learned.before, learned.after, name) if learned.file and is_changed else ""
+
+
+def _propose(session: Session, learned: Learned, turn: LockType) -> None:
+    """Tells what was learned, and asks whether it is to be kept, if there is anybody to ask."""
+    if not _diff(learned, "") or not TerminalApprover.is_there():
+        print(_told(learned, asks=False), file=sys.stderr)
+        return
+    with turn, _terminal() as terminal:
+        terminal.write(_told(learned, asks=True, fold=terminal.fold))
+        said = terminal.answer("change your settings so? [y]es, [e]ach by itself, [n]o: ")
+        if said == EACH:
+            entries = learned.proposal.entries
+            kept = [
+                entry
+                for entry in entries
+                if terminal.answer(f"  {entry.key}: {visible(entry.value)}? [y]es, [n]o: ") == YES
+            ]
+            learned = chosen(session, learned, kept)
+            said = YES if kept else NO
+        if said == YES and accept(learned):
+            terminal.write(f"changed {visible(short(learned.file))}")
+        else:
+            terminal.write("nothing is changed")
+
+
+def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = lambda line: [line]) -> str:
+    """`fold` makes lines of a sentence; a diff stays as it is."""
+    proposal = learned.proposal
+    changes = _diff(learned, short(learned.file))
+    lines: list[str] = []
+    if changes:
+        lines += ["", *fold(ENOUGH), *(visible(line) for line in changes.splitlines())]
+    if proposal.left:
+        lines += ["", *fold("pinfold: it wanted this too, which is not proposed:")]
+        lines += (part for left in proposal.left[:MOST_TOLD] for part in fold(f"  {_line(left)}"))
+    if len(proposal.left) > MOST_TOLD:
+        lines.append(f"  and {len(proposal.left) - MOST_TOLD} more, which --json tells")
+    if not changes and not proposal.left and UNSEEN not in learned.notes:
+        lines += fold("pinfold: it wanted nothing that your settings do not give")
+    lines += (part for note in learned.notes for part in fold(f"note: {visible(note)}"))
+    if changes and not asks:
+        lines += fold(
+            "pinfold: nothing is changed: run it at a terminal to accept this, or edit your settings"
+        )
+    return "\n".join(lines)
+
+
+def _line(left: Left) -> str:
+    record = left.record
+    what = ", ".join(visible(short(path)) for path in record.paths) or "it"
+    who = f" ({visible(record.program)})" if record.program else ""
+    return f"{record.operation} {what}{who}: {visible(left.why)}"
+
+
+@contextmanager
+def _terminal() -> "Iterator[_Terminal]":
+    descriptor = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        yield _Terminal(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Terminal:
+    """A line is what answers here: the command has ended, and the terminal is as the person's shell has it.
+
+    Preconditions: the turn is held, so that nobody else reads what is typed.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        if os.environ.get("TERM", "dumb") != "dumb":
+            self._put(SET_RIGHT)  # whatever the command's output has left it in
+
+    def write(self, text: str) -> None:
+        self._put(f"{text}\n")
+
+    def fold(self, line: str) -> list[str]:
+        from textwrap import wrap
+
+        width = min(WIDEST, os.get_terminal_size(self._descriptor).columns or WIDEST) - 1
+        indent = "    " if line.startswith("  ") else "  "
+        return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+
+    def answer(self, prompt: str) -> str:
+        """What was typed at this prompt, and not before; no for anything that is no answer."""
+        time.sleep(QUIET)
+        termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        self._put(prompt)
+        try:
+            line = os.read(self._descriptor, 1024).decode("utf-8", "replace")
+        except KeyboardInterrupt:
+            line = ""
+        if not line.endswith("\n"):
+            self.write("")
+        return ANSWERS.get(line.strip().lower(), NO)
+
+    def _put(self, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        while data:
+            data = data[os.write(self._descriptor, data) :]

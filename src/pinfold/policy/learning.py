@@ -1,0 +1,266 @@
+"""What a run wanted beyond its policy becomes the least that settings would have to add. Pure.
+
+INVARIANT: learning proposes, and only what a person may add. What they said no to, what somebody hid or
+protected, what nobody may grant (`elevation.objection`), and a directory that holds more than was meant (the
+home, a project, a secret, a protected name, programs that are looked for there) is told with the reason, and
+left to them.
+
+The least, of paths: what is changed in place is proposed by its own path. What makes, moves or removes a name
+needs the directory of that name. A directory that a program makes is proposed itself, and is to be made by
+whoever accepts it: to let it be made would need the directory above. So everything in a new directory is one
+entry, and no entry lies in another.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from posixpath import basename
+
+from msgspec import Struct
+
+from pinfold.model.decision import Reason, Verdict
+from pinfold.model.hosts import canonical, special_kind
+from pinfold.model.request import Connect
+from pinfold.model.violation import READ
+from pinfold.policy.connect import reason_of
+from pinfold.policy.elevation import ANYWHERE, Ground, is_covered_by, is_too_much, objection
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.hosts import Pattern
+from pinfold.policy.paths import contains, is_covered, outermost
+from pinfold.policy.protected import protected_by
+from pinfold.policy.reach import within
+from pinfold.policy.violations import place_of
+
+WRITE, GIT_WRITES = "filesystem.write", "filesystem.git_writes"
+HOSTS, SOCKETS, COMMANDS = "network.allow", "network.unix_sockets", "commands.allow"
+RUN, CONNECT, MKDIR = "run", "connect", "mkdir"
+OF_THE_PEN = ("", "warden")
+"""What is told of a pen as a whole, or of more than was counted."""
+
+SYSTEM = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
+WINDOWS = ("/proc", "/sys", "/dev")
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
+UNPROPOSED_KINDS = ("metadata", "link-local", "multicast", "unspecified", "reserved")
+COMMANDING = {
+    "docker.sock": "who speaks to Docker can do anything on this machine",
+    "podman.sock": "who speaks to Podman can start programs outside of the fence",
+    "containerd.sock": "who speaks to containerd can do anything on this machine",
+    "crio.sock": "who speaks to CRI-O can do anything on this machine",
+    "bus": "by the session's bus programs are started outside of the fence",
+    "system_bus_socket": "by the system's bus programs are started outside of the fence",
+    "private": "by systemd's own socket programs are started outside of the fence",
+    "X0": "who speaks to the desktop can type into every window",
+    "wayland-0": "who speaks to the desktop can start programs outside of the fence",
+    "default": "a terminal multiplexer runs whatever it is told",
+}
+"""Sockets, by their names, that a person may open by hand."""
+NO = "you said no"
+
+
+class Said(Enum):
+    """What a person said to it."""
+
+    NOTHING = "nothing"
+    """Nobody was asked, or nobody answered."""
+    NO = "no"
+    YES = "yes"
+
+
+class Record(Struct, frozen=True):
+    """One thing that a run wanted."""
+
+    operation: str
+    """As a violation has it; `run` for the command itself."""
+    paths: tuple[str, ...]
+    """What it changes, and what it takes for that; the host and port, or the socket, of a connect; the rules
+    that would have let a command run."""
+    rule: str = ""
+    why: str = ""
+    program: str = ""
+    said: Said = Said.NOTHING
+    is_git: bool = False
+    directory: str = ""
+    """What a person let be written as a whole."""
+
+    @property
+    def is_host(self) -> bool:
+        return self.operation == CONNECT and not self.paths[0].startswith("/")
+
+
+class Entry(Struct, frozen=True, order=True):
+    """One value more in the settings."""
+
+    key: str
+    value: str
+    """As it is written there; `true` for a switch."""
+
+
+class Left(Struct, frozen=True):
+    """What is told and not proposed."""
+
+    record: Record
+    why: str
+
+
+class Proposal(Struct, frozen=True):
+    entries: tuple[Entry, ...] = ()
+    left: tuple[Left, ...] = ()
+    makes: tuple[str, ...] = ()
+    """Directories among the entries that are not there yet."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What a proposal has to know of the machine."""
+
+    is_there: Callable[[str], bool]
+    programs: tuple[str, ...] = ()
+    """Where programs are looked for (`PATH`)."""
+    variables: Mapping[str, str] = {}
+    """Variables that name sockets, such as `SSH_AUTH_SOCK`."""
+
+
+def propose(records: Iterable[Record], ground: Ground, around: Surroundings) -> Proposal:
+    """The least under which all of it would have passed, but for what is left."""
+    entries: list[Entry] = []
+    places: list[str] = []
+    left: list[Left] = []
+    for record in dict.fromkeys(records):
+        if why := _objection(record, ground, around):
+            left.append(Left(record, why))
+        elif _is_write(record):
+            places += _places(record, ground, around)
+        else:
+            entries += _entries(record, ground, around)
+    wanted = outermost(places)
+    entries += [Entry(WRITE, spelled(place, ground.home)) for place in wanted]
+    makes = tuple(place for place in wanted if not around.is_there(place))
+    return Proposal(tuple(sorted(set(entries))), tuple(left), makes)
+
+
+def spelled(path: str, home: str) -> str:
+    """As a person would write it."""
+    return f"~{path[len(home) :]}" if path != home and contains(home, path) and home != "/" else path
+
+
+def _is_write(record: Record) -> bool:
+    return not record.is_git and record.operation not in (READ, RUN, CONNECT, *OF_THE_PEN)
+
+
+def _entries(record: Record, ground: Ground, around: Surroundings) -> list[Entry]:
+    """Preconditions: there is no objection."""
+    if record.operation == RUN:
+        return [Entry(COMMANDS, rule) for rule in record.paths]
+    if record.is_git:
+        return [Entry(GIT_WRITES, "true")]
+    if not record.is_host:
+        path = record.paths[0]
+        variable = _variable(path, around)
+        return [Entry(SOCKETS, f"${variable}" if variable else spelled(path, ground.home))]
+    request = _connect(record)
+    if _reason(request, ground).verdict is Verdict.ALLOW:
+        return []  # it was added to the settings meanwhile
+    return [Entry(HOSTS, str(Pattern(canonical(request.host), request.port)))]
+
+
+def _places(record: Record, ground: Ground, around: Surroundings) -> list[str]:
+    """What has to be writable for it, beyond what is."""
+    if record.directory:
+        needed = [record.directory]
+    elif record.operation == MKDIR:
+        needed = list(record.paths)
+    else:
+        needed = [place_of(record.operation, path, around.is_there) for path in record.paths]
+    return [place for place in needed if not is_covered(place, ground.writable)]
+
+
+# What is against it; empty if nothing is.
+
+
+def _objection(record: Record, ground: Ground, around: Surroundings) -> str:
+    if record.operation in (READ, *OF_THE_PEN):
+        return record.why
+    if record.said is Said.NO:
+        return NO
+    if record.operation == RUN:
+        return "" if record.paths else record.why
+    if record.is_git:
+        return objection(("git", *record.paths), record.operation, record.paths, ground)
+    if record.operation != CONNECT:
+        return _against_write(record, ground, around)
+    return _against_host(record, ground) if record.is_host else _against_socket(record, ground, around)
+
+
+def _against_host(record: Record, ground: Ground) -> str:
+    request = _connect(record)
+    reason = _reason(request, ground)
+    if reason.verdict is Verdict.ALLOW:
+        unreached = f"it is allowed already, and could not be reached: {record.why}"
+        return "" if record.said is Said.YES else unreached
+    if ground.settings.origin(HOSTS).layer == "managed":
+        return "your administrator says which hosts may be reached"
+    if reason.step != "special_address":
+        return "" if reason.step == "network_access" else reason.message
+    kind = special_kind(canonical(request.host))
+    by_hand = f"it is a {kind} address; write it into `{HOSTS}` by hand if you mean it"
+    return by_hand if kind in UNPROPOSED_KINDS else ""
+
+
+def _connect(record: Record) -> Connect:
+    host, _, port = record.paths[0].rpartition(":")
+    return Connect(host.strip("[]"), int(port) if port.isdecimal() else 0)
+
+
+def _reason(request: Connect, ground: Ground) -> Reason:
+    return reason_of(request, within(ground.policy, ground.settings))
+
+
+def _against_socket(record: Record, ground: Ground, around: Surroundings) -> str:
+    path = record.paths[0]
+    if hidden_by(path, ground.policy, ground.roots) or is_covered(path, ground.own):
+        return "it is hidden, and nobody can grant that"
+    if is_covered(path, ground.writable):
+        return "it lies where commands can write, so it could become another"
+    if _variable(path, around):
+        return ""
+    if why := COMMANDING.get(basename(path)):
+        return f"{why}; write it into `{SOCKETS}` by hand if you mean it"
+    return _against_spelling(path)
+
+
+def _variable(path: str, around: Surroundings) -> str:
+    return next((name for name, value in around.variables.items() if value == path), "")
+
+
+def _against_write(record: Record, ground: Ground, around: Surroundings) -> str:
+    if record.rule:
+        return f"it is protected: {record.why}"
+    if why := objection(("write", *record.paths), record.operation, record.paths, ground):
+        return why
+    places = _places(record, ground, around)
+    for path in record.paths if places else ():
+        if name := protected_by(path, ANYWHERE, ground.policy.protected):
+            return f"it is protected: {name.why}"
+    return next(filter(None, (_against_place(place, ground, around) for place in places)), "")
+
+
+def _against_place(place: str, ground: Ground, around: Surroundings) -> str:
+    if is_covered(place, WINDOWS) and not is_covered(place, (SHARED_MEMORY,)):
+        return "a pen has one of its own"
+    if is_covered(place, TEMPORARY) and ground.policy.disable_tmp_write:
+        return "`filesystem.tmp` says that nothing is written there"
+    if is_covered(place, SYSTEM):
+        return "the system's own files are there, which everybody runs or obeys"
+    if is_covered(place, around.programs):
+        return "programs that you start are looked for there"
+    named = protected_by(place, ANYWHERE, ground.policy.protected)
+    if named or is_too_much(place, ground) or is_covered_by(around.programs, place):
+        return f"it would take all of `{place}`, which holds more than that"
+    return _against_spelling(place)
+
+
+def _against_spelling(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "its name is no text"
+    return "its name would be read as a pattern" if {*path} & {*"*?["} else ""

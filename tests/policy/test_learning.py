@@ -1,0 +1,274 @@
+"""What is proposed after a run: enough, nothing more than enough, and never what nobody may grant."""
+
+from posixpath import dirname
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pinfold.model.decision import Verdict
+from pinfold.model.policy import Cap, PolicyType, SandboxPolicy
+from pinfold.model.request import Connect
+from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
+from pinfold.model.text import Origin
+from pinfold.policy.connect import reason_of
+from pinfold.policy.elevation import Ground
+from pinfold.policy.learning import Entry, Proposal, Record, Said, Surroundings, propose
+from pinfold.policy.paths import contains, is_covered
+from pinfold.settings.policy import policy_of
+
+ROOT, HOME = "/home/u/work", "/home/u"
+OWN = (f"{HOME}/.config/pinfold", f"{HOME}/.local/state/pinfold", "/etc/pinfold")
+SETTINGS = Settings(filesystem=FilesystemSettings(protect=(f"{HOME}/kept/this",)))
+THERE = {f"{HOME}/notes", f"{HOME}/cache", f"{HOME}/cache/db", f"{HOME}/.bashrc", "/srv/data", "/srv/data/a"}
+AGENT = "/run/user/1/agent.7"
+AROUND = Surroundings(THERE.__contains__, (f"{HOME}/bin", "/usr/bin"), {"SSH_AUTH_SOCK": AGENT})
+
+
+def ground(settings: Settings = SETTINGS) -> Ground:
+    return Ground(policy_of(settings, (ROOT,), HOME), (ROOT,), HOME, OWN, settings)
+
+
+def learned(*records: Record, settings: Settings = SETTINGS) -> Proposal:
+    return propose(records, ground(settings), AROUND)
+
+
+def write(operation: str, *paths: str, said: Said = Said.NOTHING, directory: str = "") -> Record:
+    return Record(operation, paths, said=said, directory=directory)
+
+
+def connect(target: str, said: Said = Said.NOTHING) -> Record:
+    return Record("connect", (target,), said=said)
+
+
+GIT = Record("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are blocked", is_git=True)
+
+
+@pytest.mark.parametrize(
+    ("records", "entries"),
+    [
+        # what is there is changed in place
+        ([write("open", f"{HOME}/notes")], ["~/notes"]),
+        ([write("chmod", "/srv/data/a"), write("open", "/srv/data/a")], ["/srv/data/a"]),
+        # what is made, moved or removed needs its directory
+        ([write("open", f"{HOME}/cache/new")], ["~/cache"]),
+        ([write("unlink", f"{HOME}/cache/db"), write("open", f"{HOME}/cache/db")], ["~/cache"]),
+        ([write("rename", "/srv/data/a", f"{HOME}/cache/t")], ["/srv/data", "~/cache"]),
+        # a new directory is one entry, whatever is made in it
+        ([write("mkdir", f"{HOME}/new"), *(write("open", f"{HOME}/new/{n}") for n in range(20))], ["~/new"]),
+        ([write("mkdir", f"{HOME}/new"), write("mkdir", f"{HOME}/new/a")], ["~/new"]),
+        # what a person let be written as a whole
+        ([write("open", f"{HOME}/cache/db", said=Said.YES, directory=f"{HOME}/cache")], ["~/cache"]),
+        # what is in the project already needs nothing
+        ([write("rename", f"{HOME}/cache/x", f"{ROOT}/x")], ["~/cache"]),
+    ],
+)
+def test_paths(records: list[Record], entries: list[str]) -> None:
+    found = learned(*records)
+    assert found.entries == tuple(Entry("filesystem.write", entry) for entry in entries) and not found.left
+
+
+@pytest.mark.parametrize(
+    ("record", "entry"),
+    [
+        (connect("Pypi.org:443"), Entry("network.allow", "pypi.org:443")),
+        (connect("10.0.0.7:80", Said.YES), Entry("network.allow", "10.0.0.7:80")),
+        (connect("[2001:4860::1]:80"), Entry("network.allow", "[2001:4860::1]:80")),
+        (connect("/srv/db.sock"), Entry("network.unix_sockets", "/srv/db.sock")),
+        (connect(AGENT), Entry("network.unix_sockets", "$SSH_AUTH_SOCK")),
+        (GIT, Entry("filesystem.git_writes", "true")),
+        (Record("run", ("npm test",)), Entry("commands.allow", "npm test")),
+    ],
+)
+def test_other_things(record: Record, entry: Entry) -> None:
+    assert learned(record) == Proposal((entry,))
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        # what somebody said
+        (write("open", f"{HOME}/notes", said=Said.NO), "you said no"),
+        (connect("pypi.org:443", Said.NO), "you said no"),
+        (replace(GIT, said=Said.NO), "you said no"),
+        (Record("run", ("npm test",), said=Said.NO), "you said no"),
+        # what is hidden, pinfold's own or protected
+        (Record("read", (f"{HOME}/.ssh/id",), why="it is hidden"), "it is hidden"),
+        (write("open", f"{HOME}/.ssh/config"), "it is hidden"),
+        (write("open", f"{HOME}/.config/pinfold/settings.toml"), "it is hidden"),
+        (write("open", "/etc/pinfold/managed.toml"), "it is pinfold's own"),
+        (write("mkdir", f"{HOME}/other/.pinfold"), "nobody can grant that"),
+        (write("open", f"{HOME}/.bashrc"), "it is protected"),
+        (write("open", f"{HOME}/.local/bin/tool"), "it is protected"),
+        (write("open", f"{HOME}/kept/this"), "it is protected"),
+        (Record("mkdir", (f"{ROOT}/.vscode",), ".vscode", "editors obey it"), "it is protected: editors"),
+        # what would take more than was wanted
+        (write("open", f"{HOME}/new"), "it would take all of `/home/u`"),
+        (write("unlink", f"{HOME}/notes"), "it would take all of"),
+        (write("open", "/srv/new"), "it would take all of"),
+        (write("mkdir", "/other"), "it would take all of"),
+        (write("open", f"{HOME}/.config/new"), "it would take all of"),
+        (write("open", f"{HOME}/kept/new"), "it would take all of"),
+        (write("open", f"{HOME}/.m2/new"), "it would take all of"),
+        (write("open", f"{HOME}/bin/new"), "programs that you start"),
+        (write("open", "/usr/lib/x/y"), "the system's own"),
+        (write("open", "/dev/kvm"), "a pen has one of its own"),
+        (write("mkdir", f"{HOME}/a*"), "its name would be read as a pattern"),
+        (write("mkdir", f"{HOME}/\udcff"), "its name is no text"),
+        # what is worth more than it looks
+        (connect("169.254.169.254:80"), "it is a link-local address"),
+        (connect("/var/run/docker.sock"), "who speaks to Docker"),
+        (connect(f"{HOME}/.gnupg/S.agent"), "it is hidden"),
+        (connect(f"{ROOT}/x.sock"), "it lies where commands can write"),
+        # what no setting changes
+        (connect("x..y:443"), "the host"),
+        (Record("warden", ("",), why="it ended"), "it ended"),
+        (Record("", ("",), why="more than are listed"), "more than are listed"),
+        (Record("run", (), why="it deletes your home"), "it deletes your home"),
+    ],
+)
+def test_what_is_told_and_not_proposed(record: Record, why: str) -> None:
+    found = learned(record)
+    assert not found.entries and found.left[0].record is record
+    assert found.left[0].why.startswith(why)
+
+
+def test_hosts_that_settings_speak_of() -> None:
+    network = NetworkSettings(allow=("a.example",), deny=("b.example",))
+    settings = replace(SETTINGS, network=network)
+    assert "on `network.deny`" in learned(connect("b.example:1"), settings=settings).left[0].why
+    assert "allowed already" in learned(connect("a.example:1"), settings=settings).left[0].why
+    assert learned(connect("a.example:1", Said.YES), settings=settings) == Proposal()
+    managed = replace(settings, origins={"network.allow": Origin("managed", "/etc/x", 1)})
+    assert "administrator" in learned(connect("c.example:1"), settings=managed).left[0].why
+    closed = replace(SETTINGS, network=NetworkSettings(access=NetworkAccess.NONE))
+    assert "switched off" in learned(connect("c.example:1"), settings=closed).left[0].why
+
+
+def test_administrator_only_narrows_proposals() -> None:
+    cap = Cap(SandboxPolicy(block_git_writes=True), ("additional_readwrite_paths",))
+    capped = replace(SETTINGS, cap=cap)
+    found = learned(GIT, write("open", f"{HOME}/notes"), settings=capped)
+    assert not found.entries and all("administrator" in left.why for left in found.left)
+
+
+def test_nothing_is_proposed_to_write_under_a_read_only_policy() -> None:
+    policy = replace(ground().policy, type=PolicyType.WORKSPACE_READONLY)
+    record = write("open", f"{ROOT}/x")
+    assert (
+        propose([record], replace(ground(), policy=policy), AROUND).left[0].why == "the policy is read-only"
+    )
+
+
+# For any run
+
+NAMES = (
+    "notes",
+    "cache",
+    "db",
+    "new",
+    "deep",
+    ".ssh",
+    ".config",
+    ".vscode",
+    ".m2",
+    "work",
+    "bin",
+    "kept",
+    "*",
+)
+paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(lambda parts: "/".join((HOME, *parts)))
+others = st.sampled_from(("/srv/data/a", "/srv/data", "/srv/x", "/usr/bin/x", "/etc/pinfold/x", "/dev/null"))
+says = st.sampled_from(Said)
+writes = st.builds(
+    lambda operation, first, second, said: Record(
+        operation, (first, second) if operation in ("rename", "link") else (first,), said=said
+    ),
+    st.sampled_from(("open", "mkdir", "unlink", "rename", "link", "chmod", "truncate", "symlink", "rmdir")),
+    paths | others,
+    paths | others,
+    says,
+)
+hosts = st.sampled_from(("a.example:1", "a.example:2", "b.example:1", "127.0.0.1:9", "169.254.169.254:80"))
+sockets = st.sampled_from(("/srv/s.sock", AGENT, "/run/docker.sock", f"{ROOT}/s.sock", f"{HOME}/.ssh/s"))
+records = st.lists(
+    writes
+    | st.builds(connect, hosts | sockets, says)
+    | st.builds(lambda said: replace(GIT, said=said), says)
+    | st.builds(lambda rule, said: Record("run", (rule,), said=said), st.sampled_from(("ls", "make")), says)
+    | st.builds(lambda path: Record("read", (path,), why="it is hidden"), paths),
+    max_size=12,
+)
+
+
+def with_entries(entries: tuple[Entry, ...]) -> Settings:
+    def of(key: str) -> tuple[str, ...]:
+        return tuple(entry.value for entry in entries if entry.key == key)
+
+    files = replace(
+        SETTINGS.filesystem, write=of("filesystem.write"), git_writes=bool(of("filesystem.git_writes"))
+    )
+    network = replace(SETTINGS.network, allow=of("network.allow"), unix_sockets=of("network.unix_sockets"))
+    return replace(SETTINGS, filesystem=files, network=network)
+
+
+def would_pass(record: Record, entries: tuple[Entry, ...]) -> bool:
+    """By what the settings come to, and what a pen does of that."""
+    settings = with_entries(entries)
+    policy = policy_of(settings, (ROOT,), HOME, {"SSH_AUTH_SOCK": AGENT})
+    if record.operation == "run":
+        return all(Entry("commands.allow", rule) in entries for rule in record.paths)
+    if record.is_git:
+        return not policy.block_git_writes
+    if record.is_host:
+        host, _, port = record.paths[0].rpartition(":")
+        return reason_of(Connect(host, int(port)), settings).verdict is Verdict.ALLOW
+    if record.operation == "connect":
+        return record.paths[0] in policy.unix_sockets
+    open_to_all = (ROOT, *policy.additional_readwrite_paths)
+    in_place = ("open", "truncate", "chmod")
+    return all(
+        is_covered(path, open_to_all)
+        if record.operation == "mkdir" or (record.operation in in_place and path in THERE)
+        else is_covered(dirname(path), open_to_all)
+        for path in record.paths
+    )
+
+
+@given(records)
+def test_it_is_enough(found: list[Record]) -> None:
+    proposal = learned(*found)
+    left = [each.record for each in proposal.left]
+    for record in found:
+        assert record in left or would_pass(record, proposal.entries)
+
+
+@given(records)
+def test_no_entry_is_too_many(found: list[Record]) -> None:
+    proposal = learned(*found)
+    left = [each.record for each in proposal.left]
+    for entry in proposal.entries:
+        fewer = tuple(other for other in proposal.entries if other != entry)
+        assert not all(would_pass(record, fewer) for record in found if record not in left), entry
+
+
+@given(records)
+def test_nothing_is_proposed_that_nobody_may_grant(found: list[Record]) -> None:
+    usual, proposal = ground(), learned(*found)
+    policy = policy_of(with_entries(proposal.entries), (ROOT,), HOME)
+    # What was hidden is hidden still.
+    assert set(usual.policy.hidden) <= set(policy.hidden)
+    for place in policy.additional_readwrite_paths:
+        kept = (HOME, ROOT, *OWN, f"{HOME}/kept/this", f"{HOME}/.ssh", f"{HOME}/bin", "/usr/bin")
+        assert not any(contains(place, path) or (path in OWN and contains(path, place)) for path in kept)
+    refused = {path for record in found if record.said is Said.NO for path in record.paths}
+    wanted = {path for record in found if record.said is not Said.NO for path in record.paths}
+    for entry in proposal.entries:
+        if entry.key in ("network.allow", "commands.allow"):
+            assert entry.value in wanted or entry.value not in refused
+
+
+@given(records)
+def test_the_order_of_a_run_does_not_count(found: list[Record]) -> None:
+    assert learned(*found).entries == learned(*reversed(found), *found).entries
