@@ -367,6 +367,60 @@ def a_caller_that_died_gets_nothing() -> None:
     assert not os.path.exists(f"{OUT}/new")
 
 
+def a_question_is_withdrawn_with_its_last_caller() -> None:
+    """Like calls are one question: it stands while any of them waits, and who comes later is asked anew."""
+
+    class Patient(Person):
+        withdrawn: list[str] = []
+
+        def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
+            self.asked.append(question)
+            wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn), 30)
+            return self.answer
+
+        def withdraw(self, question: pinfold.PermissionNeeded) -> None:
+            self.withdrawn.append(question.path)
+
+    person = Patient(ONCE)
+    with opened(person) as session:
+        call = f"(echo > {OUT}/new) &"
+        two = f"exec 2>&-; {call} a=$!; {call} b=$!; sleep 0.5; kill -9 $a; sleep 0.7; echo one"
+        run = session.start(f"{two}; kill -9 $b; wait; sleep 0.7; echo two; echo > {OUT}/new")
+        seen = {}
+        for event in run.events():
+            for word in getattr(event, "data", b"").split():
+                seen[word] = len(person.withdrawn)
+        assert seen == {b"one": 0, b"two": 1}, seen
+        assert person.paths == [f"{OUT}/new"] * 2 and os.path.exists(f"{OUT}/new")
+    answers = [entry.data["by"] for entry in journal() if entry.kind == "elevation"]
+    assert answers == ["nobody waited for the answer any more", "a test"], answers
+
+
+def a_record_is_of_whoever_made_the_call() -> None:
+    """A caller that is gone when the answer comes is not mistaken for the warden's end, nor for another."""
+    going = threading.Event()
+    person = Person(NO, until(going))
+    write(f"{OUT}/kept")
+    with opened(person) as session:
+        run = session.start(f"chmod 777 {OUT}/kept & sleep 0.5; echo killing; kill -9 $!; sleep 1")
+        for event in run.events():
+            if b"killing" in getattr(event, "data", b""):
+                going.set()
+        assert [each.operation for each in run.violations] in ([], ["chmod"]), run.violations
+        assert session.run("echo > here").exit_code == 0
+
+
+def an_answer_is_for_the_mode_that_was_shown() -> None:
+    write(f"{OUT}/kept")
+    os.chmod(f"{OUT}/kept", 0o644)
+    person = Person(ONCE)
+    with opened(person) as session:
+        result = session.run(f"cd {OUT}; chmod 600 kept; chmod 644 kept; chmod 600 kept; chmod 777 kept")
+        assert result.exit_code == 0, result
+    said = [question.decision.reasons[0].message.partition("(")[2][:15] for question in person.asked]
+    assert said == ["from 644 to 600", "from 600 to 644", "from 600 to 777"], said
+
+
 def an_interrupt_ends_the_wait() -> None:
     going = threading.Event()
     person = Person(ONCE, until(going))

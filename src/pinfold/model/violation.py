@@ -7,6 +7,8 @@ from msgspec import Struct
 from pinfold.model.visible import visible
 
 MOST_TOLD = 50
+WARDEN = "warden"
+"""In the place of a system call: the pen's warden itself has ended."""
 LONGEST = 500
 """Characters of one line."""
 
@@ -34,6 +36,14 @@ class Violation(Struct, frozen=True):
     remedy: str = ""
     """What would allow it; empty if nothing does."""
 
+    @property
+    def told(self) -> str:
+        """What was refused and why, on one line that is safe to draw."""
+        if self.operation == WARDEN or not (self.operation or self.path):
+            return visible(self.why)
+        deed = " ".join(part for part in (self.operation, self.path) if part)
+        return visible(f"refused {deed}: {self.why}")
+
 
 def violations_text(violations: Iterable[Violation]) -> str:
     """The block that an agent can be shown; empty if there is nothing to tell.
@@ -53,7 +63,7 @@ def _line(violation: Violation) -> str:
     each = violation
     who = f"{each.program}[{each.pid}]" if each.program else ""
     told = (
-        " ".join(part for part in (who, each.operation, each.path) if part),
+        " ".join(part for part in (who, each.operation, each.path) if part and each.operation != WARDEN),
         f"{each.why} (rule `{each.rule}`)" if each.rule else each.why,
         f"written in {each.origin}" if each.origin else "",
         f"to allow it: {each.remedy}" if each.remedy else "",

@@ -53,13 +53,14 @@ class Grants(Struct, frozen=True):
 
 
 def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") -> tuple[str, ...]:
-    """What an answer is about: git's writes as a whole, or these very paths, and where a new link leads."""
+    """What an answer is about: git's writes as a whole, or these very paths. `text` is where a new link
+    leads, or what a mode is to be."""
     if rule == GIT:
         git = _git_directory(paths[0])
         if all(contains(git, path) for path in paths):
             return "git", git
     kind = operation if operation in APART else "remove" if operation in REMOVING else WRITE
-    return f"symlink to {text}" if text else kind, *paths
+    return f"{operation} {text}" if text else kind, *paths
 
 
 def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:

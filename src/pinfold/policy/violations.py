@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
-from pinfold.model.violation import Violation
+from pinfold.model.violation import WARDEN, Violation
 from pinfold.policy.hosts import matches
 from pinfold.policy.paths import contains, outermost
 from pinfold.policy.protected import BLOCKED, protected_names
@@ -44,7 +44,7 @@ def _with_gates_remedy(violation: Violation) -> Violation:
 
 
 def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
-    if violation.operation == "warden":
+    if violation.operation == WARDEN:
         return "", ""
     if _is_of_host(violation):
         return _of_setting(settings, "network.access", _host_remedy(violation, settings))
@@ -98,7 +98,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
     sockets: list[str] = []
     git: bool | None = None
     for each in violations:
-        if not each.grantable or each.operation in ("warden", "bind"):
+        if not each.grantable or each.operation in (WARDEN, "bind"):
             return None
         if each.operation == "connect":
             (sockets if each.path.startswith("/") else hosts).append(each.path)

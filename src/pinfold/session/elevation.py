@@ -8,6 +8,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -22,6 +23,7 @@ from pinfold.policy.elevation import (
     source_of,
     widened,
 )
+from pinfold.policy.modes import change_of_mode
 from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
 from pinfold.sandbox.backend import Ruling, Wanted
@@ -68,7 +70,8 @@ class Elevations:
         return self._anybody and writes and self._judge().last_settings.filesystem.ask
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
-        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text)
+        mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
+        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text or mode)
 
     def known(self, wanted: Wanted) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -78,7 +81,7 @@ class Elevations:
             return Ruling(False, why)
         return Ruling(True) if covers(self.grants, key, ground) else None
 
-    def ask(self, wanted: Wanted) -> Ruling:
+    def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
         directory = directory_to_offer(key, ground)
         request = wanted.request
@@ -97,7 +100,7 @@ class Elevations:
             program=wanted.program,
             run=str(request.entry) if request else "",
         )
-        settlement = self._desk().ask(question)
+        settlement = self._desk().ask(question, is_withdrawn)
         # A person takes their time: what nobody may grant by now is not granted.
         late = self.known(wanted)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
@@ -106,6 +109,8 @@ class Elevations:
                 scope = directory if settlement.reach is Reach.DIRECTORY else ""
                 self.grants = granted(self.grants, key, ground, scope)
         self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
+        if settlement == WITHDRAWN:
+            return None
         if allowed:
             return Ruling(True)
         if settlement.answer is Answer.NO:
@@ -135,6 +140,8 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         what += f", from {wanted.paths[1]}"
     if wanted.text:
         what += f", leading to `{wanted.text}`"
+    if wanted.modes:
+        what += f" ({change_of_mode(*wanted.modes)})"
     if key[0] == "git":
         setting, step = "filesystem.git_writes", GIT_STEP
         said, remedy = f"{what}; git writes are blocked", "set `filesystem.git_writes`"

@@ -105,6 +105,11 @@ class Session:
         return self._judge.roots
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it has been closed: nobody waits for its questions then."""
+        return self._is_closed
+
+    @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
         return self._judge.settings
@@ -170,7 +175,11 @@ class Session:
                 from pinfold.session.files import SessionFiles
 
                 self._files = SessionFiles(
-                    self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger
+                    self.id,
+                    lambda: self._judge,
+                    lambda: self.desk,
+                    lambda: self.ledger,
+                    lambda: self.is_closed,
                 )
         return self._files.tools()
 
@@ -195,8 +204,10 @@ class Session:
         stdin: bytes | int | None = None,
         environment: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
+        is_withdrawn: Callable[[], bool] = lambda: False,
     ) -> "Execution":
-        """The same, under way: take its events as they come. `terminal` is rows and columns of one."""
+        """The same, under way: take its events as they come. `terminal` is rows and columns of one.
+        `is_withdrawn` says, while somebody is asked about it, that it is not wanted any more."""
         from pinfold.session.execution import Execution
         from pinfold.session.result import is_allowed
 
@@ -204,7 +215,7 @@ class Session:
         require_texts(environment)
         command = as_command(request, cwd, timeout)
         _ = self.ledger  # opened while the fence still makes itself ready
-        decision, settlement = self._settled(command, self._decided(command))
+        decision, settlement = self._settled(command, self._decided(command), is_withdrawn)
         allowed = is_allowed(decision, settlement)
         entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)
         self._count(decision, allowed)
@@ -304,18 +315,20 @@ class Session:
                 decision = self._judge.check(command)
         return decision
 
-    def _settled(self, command: RunCommand, decision: Decision) -> tuple[Decision, Settlement | None]:
+    def _settled(
+        self, command: RunCommand, decision: Decision, is_withdrawn: Callable[[], bool]
+    ) -> tuple[Decision, Settlement | None]:
         """The decision that counts once a person has answered, and the answer."""
         if decision.verdict is not Verdict.ASK:
             return decision, None
         if _capability(decision) is Capability.BYPASS and (narrower := self._narrower(command)):
             # What would have been enough is offered before no fence at all.
-            settlement = self._asked(command, narrower)
+            settlement = self._asked(command, narrower, is_withdrawn)
             if settlement.answer is not Answer.NO:
                 now = self._narrower(command)
                 same = now is not None and now.widening == narrower.widening
                 return narrower, settlement if same else CHANGED
-        settlement = self._asked(command, decision)
+        settlement = self._asked(command, decision, is_withdrawn)
         # A person takes their time: what was denied meanwhile is denied, and nothing else was approved.
         now = self._decided(command)
         if now.verdict is Verdict.DENY:
@@ -340,7 +353,7 @@ class Session:
         asks = decision.verdict is Verdict.ASK and decision.sandboxed and decision.widening
         return decision if asks and _capability(decision) is Capability.WIDEN else None
 
-    def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
+    def _asked(self, command: RunCommand, decision: Decision, is_withdrawn: Callable[[], bool]) -> Settlement:
         from pinfold.session.approvals import choices_of
 
         capability = _capability(decision)
@@ -359,7 +372,8 @@ class Session:
                 description=command.description,
                 choices=(*choices, Answer.RULE) if rules else choices,
                 rules=rules,
-            )
+            ),
+            lambda: self.is_closed or is_withdrawn(),
         )
 
     @property

@@ -124,10 +124,11 @@ class Asking:
             deed = self._deed(caller, operation, spot, source, held)
         except OSError:
             deed = None
+        tag, program = caller.who()
         if deed is None or not caller.is_waiting():
             self._let_go(held)
             return False
-        told = (caller.id, caller.tag(), caller.pid, caller.program(), rule, why, deed.plain())
+        told = (caller.id, tag, caller.pid, program, rule, why, deed.plain())
         protects = bool(match) and deed.makes
         self.pending[caller.id] = Pending(caller, deed, told, otherwise, tuple(held), protects)
         self._tell(caller.id)
@@ -231,6 +232,9 @@ class Asking:
         numbers = _numbers(caller)
         if operation == "rename" and numbers[0] & RENAME_EXCHANGE:
             return None
+        if operation == "chmod":
+            status = os.stat(end.name, dir_fd=spot.directory, follow_symlinks=False)
+            numbers = (*numbers, status.st_mode)
         text = (caller.text(caller.arguments[TARGET_AT]) or b"") if operation == "symlink" else b""
         return Deed(operation, tuple(ends), (*numbers, caller.umask()), text)
 

@@ -46,11 +46,10 @@ from pinfold.kernel.process import (
     set_parent_death_signal,
 )
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, Deed, End, parse_deed, thing_of
+from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, MODE, Deed, End, parse_deed, thing_of
 from pinfold.sandbox.linux.failure import Failed
 
 NAME = "pinfold-hand"
-MODE = 0o3777
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
 
