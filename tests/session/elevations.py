@@ -143,6 +143,36 @@ def every_change_that_is_seen_can_be_granted() -> None:
     }, operations
 
 
+def whoever_looks_first_is_told_to_try() -> None:
+    """A plain file that only the fence closes may be asked about, so `rm` at a terminal gets to try."""
+    write(f"{OUT}/file")
+    write(f"{OUT}/closed")
+    os.mkdir(f"{OUT}/directory")
+    os.chmod(f"{OUT}/closed", 0o444)
+    os.symlink(f"{OUT}/file", "link")
+    write(".git/config", "")
+    program = (
+        "import os, sys; out = sys.argv[1]; say = lambda p, m=os.W_OK: print(int(os.access(p, m)))\n"
+        "say(out + '/file'); say('link'); say(out + '/file', os.W_OK | os.R_OK); say('.git/config')\n"
+        "say(out + '/file', os.W_OK | os.X_OK); say(out + '/directory'); say('/usr'); say(out + '/none')\n"
+        "say('/proc/sys/kernel/hostname'); say('/etc/passwd') if os.geteuid() else print(0)\n"
+        "say(out + '/closed') if os.geteuid() else print(0)\n"
+        "os.chdir(out); say('file'); fd = os.open('.', os.O_RDONLY)\n"
+        "print(int(os.access('file', os.W_OK, dir_fd=fd, effective_ids=True, follow_symlinks=False)))\n"
+    )
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python(program, OUT))
+        assert result.stdout.split() == [*"1111", *"0000", *"00", "0", *"11"], result
+        assert not person.asked and not result.violations
+        run = session.start(f"rm {OUT}/file", terminal=(24, 80))
+        assert run.wait().exit_code == 0 and person.paths == [f"{OUT}/file"]
+    assert not os.path.exists(f"{OUT}/file")
+    with opened(Person(), {"filesystem": {"ask": False}}) as session:
+        write(f"{OUT}/file")
+        assert session.run(f"test -w {OUT}/file").exit_code == 1
+
+
 def a_link_is_followed_before_anybody_is_asked() -> None:
     write(f"{OUT}/real")
     os.symlink(f"{OUT}/real", "link")
@@ -239,6 +269,18 @@ def a_session_grant_widens_later_pens() -> None:
         assert f"bind '{OUT}/file' True" in plan
         assert session.run(f"echo > {OUT}/other").exit_code == 0
         assert person.paths[1:] == [f"{OUT}/other"]
+
+
+def leave_to_make_a_directory_is_no_leave_to_write_in_it() -> None:
+    person = Person(SESSION)
+    with opened(person) as session:
+        assert session.run(f"mkdir {OUT}/d").exit_code == 0
+        os.rmdir(f"{OUT}/d")
+        assert session.run(f"mkdir {OUT}/d").exit_code == 0 and len(person.asked) == 1
+        assert f"'{OUT}/d'" not in session.fences.fenced().plan(session._elevations().widened(session.policy))
+        person.answer = NO
+        assert session.run(f"echo > {OUT}/d/file").exit_code
+        assert person.paths[1:] == [f"{OUT}/d/file"] and os.listdir(f"{OUT}/d") == []
 
 
 def a_directory_can_be_granted() -> None:

@@ -22,7 +22,8 @@ GIT = ".git"
 ANYWHERE = ("/",)
 REMOVING = ("unlink", "rmdir")
 WRITE = "write"
-APART = ("rename", "link", "chmod")
+APART = ("rename", "link", "chmod", "mkdir")
+"""Each an answer of its own: who may do one of them to a path may not write it, nor what lies in it."""
 GIT_WRITES = Widening("block_git_writes", "false")
 
 
@@ -49,7 +50,7 @@ class Grants(Struct, frozen=True):
     directories: frozenset[str] = frozenset()
     git: bool = False
     others: frozenset[tuple[str, ...]] = frozenset()
-    """Deletions, modes, renames and links, each by its key: who may do one of them may not write."""
+    """Deletions and what else stands apart, each by its key."""
 
 
 def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") -> tuple[str, ...]:
@@ -59,8 +60,13 @@ def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") ->
         git = _git_directory(paths[0])
         if all(contains(git, path) for path in paths):
             return "git", git
-    kind = operation if operation in APART else "remove" if operation in REMOVING else WRITE
+    kind = WRITE if is_write(operation) else "remove" if operation in REMOVING else operation
     return f"{operation} {text}" if text else kind, *paths
+
+
+def is_write(operation: str) -> bool:
+    """Whether leave for it is leave to write the path, however that is done."""
+    return operation not in (*APART, *REMOVING, "symlink")
 
 
 def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:

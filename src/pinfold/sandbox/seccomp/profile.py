@@ -141,6 +141,9 @@ NAMING = (
 )
 # ... where a person can be asked, about other changes by path ...
 CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
+# ... and about looks at whether something may be written, by the argument that says so ...
+LOOKING = (("access", 1), ("faccessat", 2), ("faccessat2", 2))
+W_OK = 2
 # ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
 OWNERS = 0o700
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
@@ -168,6 +171,8 @@ def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
         yield from _notified()
     if warden is Warden.ASKING:
         yield Rule(CHANGING, RET_USER_NOTIF)
+        for call, wanted in LOOKING:
+            yield Rule((call,), RET_USER_NOTIF, (_has_some(wanted, W_OK),))
 
 
 def _sockets(unix: UnixSockets) -> Iterator[Rule]:
