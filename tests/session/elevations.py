@@ -10,6 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pinfold
+from pinfold.model.machine import Layer
+from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.session import fences
+from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
 from tests.sandbox.probing import probes_of, run
 from tests.session.runs import journal, wait_until
@@ -251,7 +255,7 @@ def what_nobody_may_grant_is_not_asked() -> None:
         for line in tries:
             result = session.run(line)
             assert result.exit_code, line
-    assert not person.asked, person.paths
+    assert not person.asked, [(each.command, each.path) for each in person.asked]
     assert os.listdir(OUT) == [] and read(secret) == "old\n"
 
 
@@ -624,6 +628,161 @@ thread.join()
 """
 
 
+# What cannot wait is run again, once.
+
+
+MOVED = "import os, sys; os.rename(sys.argv[1] + '/d', sys.argv[1] + '/e')"
+"""Directories are not moved on a caller's behalf."""
+ATTRIBUTE = "import os, sys; os.setxattr(sys.argv[1] + '/file', 'user.pinfold', b'1'); print('set')"
+
+
+def what_cannot_wait_is_granted_afterwards_and_run_once_more() -> None:
+    write(f"{OUT}/file")
+    os.mkdir(f"{OUT}/d")
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python(f"print('begun'); {MOVED}", OUT))
+        assert result.exit_code == 0 and result.stdout == "begun\n", result
+        assert result.decision.sandboxed and result.enforcement and not result.violations
+        assert os.path.isdir(f"{OUT}/e") and result.needed is None
+        result = session.run(python(ATTRIBUTE, OUT))
+        assert result.exit_code == 0 and result.stdout == "set\n", result
+        run = session.start(
+            python(f"print('again'); {MOVED}".replace("/d'", "/e'").replace("/e')", "/f')"), OUT)
+        )
+        events = list(run.events())
+        assert [getattr(each, "data", b"") for each in events].count(b"again\n") == 2, events
+        assert [type(each).__name__ for each in events].count("Exited") == 1
+        assert getattr(events[-1], "exit_code", 1) == 0 and os.path.isdir(f"{OUT}/f")
+        # Only what was granted, and for that run.
+        assert session.run(f"mkdir {OUT}/other && rmdir {OUT}/other").exit_code == 0
+    kinds = [question.capability for question in person.asked]
+    assert kinds == ["widen", "widen", "widen", "write", "write"], kinds
+    assert [wish.value for wish in person.asked[1].decision.widening] == [f"{OUT}/file"]
+    assert "it was refused `rename" in person.asked[0].decision.reasons[0].message
+    rows = [entry.kind for entry in journal() if entry.kind in ("run", "end")]
+    assert rows[:4] == ["run", "end", "run", "end"], rows
+
+
+def run_again_once_and_fenced() -> None:
+    os.makedirs(f"{OUT}/d")
+    tried = "open('tries', 'a').write('x'); "
+    person = Person(NO)
+    with opened(person) as session:
+        result = session.run(python(tried + MOVED, OUT))
+        assert result.exit_code and result.needed is None and read("tries") == "x"
+        assert [question.capability for question in person.asked] == ["widen"]
+        # Granted, it fails for another reason: nothing is asked, or run, a third time.
+        person.answer = ONCE
+        third = f"{tried}{MOVED}; os.rename(sys.argv[1] + '/e', '{HOME}/elsewhere')"
+        result = session.run(python(third, OUT))
+        assert result.exit_code and read("tries") == "xxx" and os.path.isdir(f"{OUT}/e")
+        assert len(person.asked) == 2 and result.needed is None
+        # What was answered while it waited is answered.
+        person.answer = NO
+        result = session.run(
+            python(
+                f"{tried}open(sys.argv[1] + '/new', 'w')".replace(
+                    "open('tries'", "import sys; open('tries'", 1
+                ),
+                OUT,
+            )
+        )
+        assert result.exit_code and read("tries") == "xxxx" and len(person.asked) == 3
+        assert person.asked[-1].capability == "write" and result.needed is None
+        assert session.counts["unfenced"] == 0 and session.counts["fenced"] == 4
+
+
+def nobody_is_asked_afterwards_where_settings_say_no() -> None:
+    os.makedirs(f"{OUT}/d")
+    person = Person()
+    with opened(person, {"filesystem": {"ask": False}}) as session:
+        assert session.run(python(MOVED, OUT)).exit_code and not person.asked
+    with opened(person) as session:
+        reading, writing = os.pipe()
+        os.close(writing)
+        run = session.start(python(MOVED, OUT), stdin=reading)
+        assert run.wait().exit_code and not person.asked, "its input was read by the first run"
+        os.close(reading)
+        narrow = pinfold.SandboxPolicy(published_ports=())
+        asked = pinfold.RunCommand("", argv=tuple(python(MOVED, OUT)), policy=narrow)
+        assert session.run(asked).exit_code and not person.asked, "its own policy would be dropped"
+
+
+def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
+    os.makedirs(OUT)
+    with pinfold.Session([os.getcwd()], settings={}) as session:
+        result = session.run(f"echo x >> tries; echo 1 > {OUT}/new")
+        assert result.exit_code and result.needed, result
+        assert result.needed.capability == "widen"
+        assert [wish.value for wish in result.needed.decision.widening] == [OUT]
+        plain = result_as_plain(result)["needed"]
+        assert plain["capability"] == "widen" and plain["requestId"] == result.needed.request_id
+        again = session.retry(result.needed).wait()
+        assert again.exit_code == 0 and again.decision.sandboxed and not again.needed, again
+        assert read(f"{OUT}/new") == "1\n" and read("tries") == "x\nx\n"
+        try:
+            session.retry(result.needed)
+        except pinfold.PolicyError as error:
+            assert "nothing to run again" in str(error)
+        else:
+            raise AssertionError("it was run a third time")
+        # A no is final too.
+        os.mkdir(f"{HOME}/no")
+        result = session.run(f"echo 1 > {HOME}/no/new")
+        assert result.needed and session.retry(result.needed, NO).refusal
+        assert os.listdir(f"{HOME}/no") == []
+        # Nobody is to grant a whole home for a file in it.
+        assert session.run(f"echo 1 > {HOME}/new").needed is None
+        # What succeeds needs nothing, and what nobody may grant is not needed.
+        assert session.run(f"echo 1 > {OUT}/other; true").needed is None
+        assert session.run(f"echo 1 > {OUT}/other; mkdir .pinfold").needed is None
+    assert not os.path.exists(f"{HOME}/new") and not os.path.exists(f"{OUT}/other")
+
+
+def without_notifications_there_is_no_pen_to_write_in() -> None:
+    """Names could be made that are protected: nothing runs, and nothing is asked or tried in another way."""
+    backend = fences._backend()
+    assert isinstance(backend, LinuxBackend)
+    person = Person()
+    for fact in ("notification", "wait_killable"):
+        machine = backend.machine
+        forced: dict[str, Any] = {fact: Layer(False, "forced")}
+        backend.machine = machine._replace(**forced)
+        try:
+            with opened(person) as session:
+                session.run("touch made")
+        except pinfold.ConfinementError as error:
+            assert "a protected name that does not exist yet can be made" in str(error)
+        else:
+            raise AssertionError("it ran")
+        with opened(person, {"sandbox": {"policy": "read-only"}}) as session:
+            result = session.run(f"cat made; echo > made; echo > {OUT}/new")
+            assert result.exit_code and result.decision.sandboxed and not result.needed, result
+        backend.machine = machine
+    assert not person.asked and not os.path.exists("made") and os.listdir(OUT) == []
+
+
+def a_cancelled_run_is_not_run_again() -> None:
+    os.makedirs(f"{OUT}/d")
+    withdrawn = threading.Event()
+
+    class Patient(Person):
+        def withdraw(self, question: pinfold.PermissionNeeded) -> None:
+            withdrawn.set()
+
+    person = Patient(ONCE, until(withdrawn))
+    with opened(person) as session:
+        run = session.start(python(f"open('tries', 'a').write('x'); {MOVED}", OUT))
+        ended: list[object] = []
+        taking = threading.Thread(target=lambda: ended.extend(run.events()))
+        taking.start()
+        wait_until(lambda: bool(person.asked))
+        run.cancel()
+        taking.join(20)
+        assert ended and withdrawn.is_set() and read("tries") == "x"
+
+
 # The warden's end.
 
 
@@ -707,7 +866,8 @@ def a_bypass_is_offered_what_would_have_been_enough() -> None:
         assert [question.capability for question in person.asked[2:]] == ["bypass", "bypass"]
 
 
-ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race")
+CLAIM = run_again_once_and_fenced.__name__
+ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race", CLAIM)
 
 if __name__ == "__main__":
     run(globals())

@@ -29,6 +29,9 @@ class Violation(Struct, frozen=True):
     """Whether a person may let it through."""
     times: int = 1
     """How often it was tried, at least."""
+    settled: bool = False
+    """Whether it was put to somebody while it waited, who said no or why nobody is asked: it is not asked for
+    again in this run."""
     command: str = ""
     """The line that was run."""
     origin: str = ""

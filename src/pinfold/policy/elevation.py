@@ -168,11 +168,15 @@ def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:
     if key[0] == "git":
         return ""
     directory = dirname(key[1])
-    kept = (ground.home, *ground.roots, *ground.own)
-    if directory.count("/") < 2 or is_covered_by(kept, directory) or is_covered(directory, ground.writable):
-        return ""
+    is_open = is_covered(directory, ground.writable)
+    return "" if is_open or is_too_much(directory, ground) else directory
+
+
+def is_too_much(directory: str, ground: Ground) -> bool:
+    """Whether nobody is offered a directory as a whole: the home, a project or what is hidden lies in it."""
     hidden = [path for path in ground.policy.hidden if path.startswith("/")]
-    return "" if is_covered_by(hidden, directory) else directory
+    kept = (ground.home, *ground.roots, *ground.own, *hidden)
+    return directory.count("/") < 2 or is_covered_by(kept, directory)
 
 
 def widened(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, ground: Ground) -> SandboxPolicy:

@@ -20,7 +20,7 @@ from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
 EVERY_COMMAND = "*"
-IN_PLACE = ("open", "truncate", "chmod")
+IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
 

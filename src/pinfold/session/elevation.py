@@ -5,7 +5,7 @@ INVARIANT: whatever goes wrong is a no.
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import WITHDRAWN
@@ -18,6 +18,7 @@ from pinfold.policy.elevation import (
     covers,
     directory_to_offer,
     granted,
+    is_too_much,
     key_of,
     objection,
     source_of,
@@ -31,6 +32,7 @@ from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
+    from pinfold.model.violation import Violation
     from pinfold.session.ledger import Ledger
 
 GIT_STEP = "git_writes"
@@ -116,6 +118,21 @@ class Elevations:
         if settlement.answer is Answer.NO:
             return Ruling(False, f"it was asked for, and the answer is no ({settlement.by})")
         return late or Ruling(False)
+
+    def may_follow(
+        self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy
+    ) -> bool:
+        """Whether a person may grant what a command of this policy was refused, once it has ended."""
+        ground = self._ground(policy)
+        paths = {each.path for each in refused}
+        if policy.type is not PolicyType.WORKSPACE_READWRITE:
+            return False
+        for each in refused:
+            key = key_of(each.operation, (each.path,), each.rule)
+            if each.operation != "connect" and objection(key, each.operation, (each.path,), ground):
+                return False
+        directories = [path for path in needed.additional_readwrite_paths if path not in paths]
+        return not any(is_too_much(directory, ground) for directory in directories)
 
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy of a command's pen, with what was granted for the session."""

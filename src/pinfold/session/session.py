@@ -9,12 +9,12 @@ from _thread import allocate_lock
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
-from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.errors import ConfinementError, PolicyError, SandboxUnavailable
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
     from pinfold.session.elevation import Elevations
-    from pinfold.session.execution import End, Execution
+    from pinfold.session.execution import End, Execution, Need
     from pinfold.session.fences import Fences
     from pinfold.session.files import SessionFiles
     from pinfold.session.ledger import Ledger
@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 MOST_REFUSED = 64
 """Of how many lines it is remembered what they were refused."""
+
+
+class Given(NamedTuple):
+    """What a command is given besides itself."""
+
+    stdin: bytes | int | None
+    environment: Mapping[str, str] | None
+    terminal: tuple[int, int] | None
 
 
 class Session:
@@ -94,6 +102,8 @@ class Session:
         self._elevation: Elevations | None = None
         self._refused: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
         """What each line was refused when it last ran in the fence, and was refused something."""
+        self._needed: OrderedDict[str, tuple[RunCommand, Decision, Given]] = OrderedDict()
+        """Runs that needed more and that nobody could be asked about, by the questions that they left."""
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -208,21 +218,49 @@ class Session:
     ) -> "Execution":
         """The same, under way: take its events as they come. `terminal` is rows and columns of one.
         `is_withdrawn` says, while somebody is asked about it, that it is not wanted any more."""
-        from pinfold.session.execution import Execution
-        from pinfold.session.result import is_allowed
-
         self._require_open()
         require_texts(environment)
         command = as_command(request, cwd, timeout)
         _ = self.ledger  # opened while the fence still makes itself ready
         decision, settlement = self._settled(command, self._decided(command), is_withdrawn)
+        given = Given(stdin, environment, terminal)
+        return self._started(command, decision, settlement, given, is_first=True)
+
+    def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> "Execution":
+        """Runs a command once more with what it needed (`result.needed`), which whoever calls this grants.
+
+        It is the second run, and the last: raises where there was one already, or a no.
+        """
+        from pinfold.session.execution import Execution
+
+        with self._lock:
+            found = self._needed.pop(needed.request_id, None)
+        if found is None:
+            raise PolicyError("there is nothing to run again", help="run the command itself")
+        self._require_open()
+        command, decision, given = found
+        settlement = Settlement(answer if answer in needed.choices else Answer.NO, "who opened the session")
+        return self._again(command, decision, settlement, given) or Execution(decision, settlement)
+
+    def _started(
+        self,
+        command: RunCommand,
+        decision: Decision,
+        settlement: Settlement | None,
+        given: Given,
+        is_first: bool,
+    ) -> "Execution":
+        """Written down, and then under way if it may be."""
+        from pinfold.session.execution import Execution
+        from pinfold.session.result import is_allowed
+
         allowed = is_allowed(decision, settlement)
         entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)
         self._count(decision, allowed)
         if not allowed:
             return Execution(decision, settlement)
         try:
-            return self._begun(entry, command, decision, settlement, stdin, environment, terminal)
+            return self._begun(entry, command, decision, settlement, given, is_first)
         except BaseException as error:
             self.ledger.failed(entry, error)
             raise
@@ -233,9 +271,8 @@ class Session:
         command: RunCommand,
         decision: Decision,
         settlement: Settlement | None,
-        stdin: bytes | int | None,
-        environment: Mapping[str, str] | None,
-        terminal: tuple[int, int] | None,
+        given: Given,
+        is_first: bool,
     ) -> "Execution":
         from pinfold.sandbox.backend import Request as Start
         from pinfold.session.execution import Execution
@@ -245,12 +282,12 @@ class Session:
             command=command.argv if command.argv is not None else command.command,
             policy=self._of_the_pen(self._elevation.widened(policy) if self._elevation else policy),
             cwd=self._judge.start_of(command),
-            environment=environment,
+            environment=given.environment,
             variables=self._judge.last_settings.environment_set,
-            stdin=stdin,
+            stdin=given.stdin,
             timeout=policy.limits.timeout,
             output=policy.limits.output,
-            terminal=terminal,
+            terminal=given.terminal,
             entry=entry,
         )
         after: Callable[[int, End], None] = self.ledger.after
@@ -269,7 +306,51 @@ class Session:
             lambda end: after(entry, end),
             began,
             lambda violations: self._explained(violations, settings, line, decision),
+            (lambda violations: self._need(command, policy, violations, given))
+            if is_first and decision.sandboxed
+            else None,
         )
+
+    def _need(
+        self, command: RunCommand, policy: SandboxPolicy, violations: "tuple[Violation, ...]", given: Given
+    ) -> "Need | None":
+        """What a run that failed would have needed, where that can be granted afterwards."""
+        from pinfold.session import retrying
+        from pinfold.session.execution import Need
+
+        asks = self._has_anybody()
+        more = retrying.needed(violations, asks) if command.policy is None else None
+        if more is None or (asks and not self._judge.last_settings.filesystem.ask):
+            return None
+        if self._elevation is None or not self._elevation.may_follow(violations, more, policy):
+            return None
+        wider = replace(command, disable_sandbox=False, policy=more)
+        decision = self._widened(wider)
+        if decision is None or not retrying.is_repeatable(given.stdin):
+            return None
+        decision = retrying.told(decision, violations)
+        question = self._question(wider, decision)
+        if asks:
+            return Need(
+                question,
+                lambda is_withdrawn: self._again(wider, decision, self._put(question, is_withdrawn), given),
+            )
+        with self._lock:
+            self._needed[question.request_id] = wider, decision, given
+            if len(self._needed) > MOST_REFUSED:
+                self._needed.popitem(last=False)
+        return Need(question, None)
+
+    def _again(
+        self, command: RunCommand, decision: Decision, settlement: Settlement, given: Given
+    ) -> "Execution | None":
+        """A command's second run; None if it was refused. A person takes their time: nothing else was granted
+        than what would be asked for now."""
+        now = self._widened(command)
+        if settlement.answer is not Answer.NO and (now is None or now.widening != decision.widening):
+            settlement = CHANGED
+        execution = self._started(command, decision, settlement, given, is_first=False)
+        return None if execution.refusal else execution
 
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
@@ -349,11 +430,21 @@ class Session:
         policy = sufficient(refused, os.path.exists)
         if policy is None:
             return None
-        decision = self._decided(replace(command, disable_sandbox=False, policy=policy))
+        return self._widened(replace(command, disable_sandbox=False, policy=policy))
+
+    def _widened(self, command: RunCommand) -> Decision | None:
+        """The decision about a command that asks for more, if it is to ask a person for that."""
+        decision = self._decided(command)
         asks = decision.verdict is Verdict.ASK and decision.sandboxed and decision.widening
         return decision if asks and _capability(decision) is Capability.WIDEN else None
 
     def _asked(self, command: RunCommand, decision: Decision, is_withdrawn: Callable[[], bool]) -> Settlement:
+        return self._put(self._question(command, decision), is_withdrawn)
+
+    def _put(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool]) -> Settlement:
+        return self.desk.ask(question, lambda: self.is_closed or is_withdrawn())
+
+    def _question(self, command: RunCommand, decision: Decision) -> PermissionNeeded:
         from pinfold.session.approvals import choices_of
 
         capability = _capability(decision)
@@ -361,19 +452,16 @@ class Session:
         if capability is not Capability.RUN or not (rules and self._judge.is_lifted_by(command, rules)):
             rules = ()
         choices = choices_of(decision, capability, self._judge.last_settings)
-        return self.desk.ask(
-            PermissionNeeded(
-                request_id=os.urandom(8).hex(),
-                session=self.id,
-                capability=capability,
-                command=line_of(command),
-                cwd=self._judge.start_of(command),
-                decision=decision,
-                description=command.description,
-                choices=(*choices, Answer.RULE) if rules else choices,
-                rules=rules,
-            ),
-            lambda: self.is_closed or is_withdrawn(),
+        return PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self.id,
+            capability=capability,
+            command=line_of(command),
+            cwd=self._judge.start_of(command),
+            decision=decision,
+            description=command.description,
+            choices=(*choices, Answer.RULE) if rules else choices,
+            rules=rules,
         )
 
     @property
@@ -451,14 +539,18 @@ class Session:
     def _elevations(self) -> "Elevations":
         """Preconditions: the lock is held."""
         if self._elevation is None:
-            from pinfold.approval import is_there
             from pinfold.session.elevation import Elevations
 
-            anybody = any(map(is_there, self._approvers))
             self._elevation = Elevations(
-                self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, anybody
+                self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, self._has_anybody()
             )
         return self._elevation
+
+    def _has_anybody(self) -> bool:
+        """Whether there is an approver who could be asked."""
+        from pinfold.approval import is_there
+
+        return any(map(is_there, self._approvers))
 
     @property
     def ledger(self) -> "Ledger":

@@ -307,9 +307,10 @@ class Names:
         return caller.succeed()
 
     def _link_beyond(self, caller: Caller, source: tuple[int, bytes], spot: Spot, flags: int) -> None:
-        thing = self._thing(caller, *source, flags) if self.judging.asking else -1
-        held = (self.spots.path_of(thing), thing) if thing >= 0 else None
-        return self.judging.leave(caller, "link", spot, held)
+        thing = self._thing(caller, *source, flags)
+        if thing < 0:
+            return caller.resume()  # there is nothing to be linked, whoever may write there
+        return self.judging.leave(caller, "link", spot, (self.spots.path_of(thing), thing))
 
     def _thing(self, caller: Caller, base: int, path: bytes, flags: int) -> int:
         """What a link is to be made of, held by a descriptor; -errno if there is none."""

@@ -37,6 +37,7 @@ class Records:
         program: str,
         pid: int,
         grantable: bool,
+        settled: bool = False,
     ) -> None:
         if not tag:
             return  # of a caller that was gone before it could be told whose it was
@@ -46,7 +47,8 @@ class Records:
         times = seen[operation, path] = seen.get((operation, path), 0) + 1
         if times & times - 1 == 0:
             with suppress(OSError, channel.Closed):
-                channel.send(self.host, (tag, operation, path, rule, why, program, pid, grantable, times))
+                told = (operation, path, rule, why, program, pid, grantable, times, settled)
+                channel.send(self.host, (tag, *told))
 
     def last_words(self, why: str) -> None:
         """What ends the warden."""

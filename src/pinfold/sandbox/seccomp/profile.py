@@ -141,6 +141,8 @@ NAMING = (
 )
 # ... where a person can be asked, about other changes by path ...
 CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
+# ... about changes that are only noted: they are rare, and a person is asked about the command afterwards ...
+NOTED = ("setxattr", "lsetxattr", "removexattr", "lremovexattr", "chown", "lchown", "fchownat")
 # ... and about looks at whether something may be written, by the argument that says so ...
 LOOKING = (("access", 1), ("faccessat", 2), ("faccessat2", 2))
 W_OK = 2
@@ -170,7 +172,7 @@ def rules(warden: Warden, unix: UnixSockets) -> Iterator[Rule]:
     if warden is not Warden.ABSENT:
         yield from _notified()
     if warden is Warden.ASKING:
-        yield Rule(CHANGING, RET_USER_NOTIF)
+        yield Rule((*CHANGING, *NOTED), RET_USER_NOTIF)
         for call, wanted in LOOKING:
             yield Rule((call,), RET_USER_NOTIF, (_has_some(wanted, W_OK),))
 
