@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from pinfold.model.decision import Decision
-from pinfold.model.errors import ConfinementError
+from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.events import Event, Exited
 from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.violation import Violation
@@ -35,7 +36,7 @@ class Need(NamedTuple):
     """What a run that failed would have needed, and how it is run again with that."""
 
     question: PermissionNeeded
-    begin: Callable[[Callable[[], bool]], "Execution | None"] | None
+    begin: Callable[[Callable[[], bool]], "Execution"] | None
     """Asks for it, while it is not withdrawn, and starts the command again. None: there is nobody to ask."""
 
 
@@ -127,9 +128,14 @@ class Execution:
         """Whether it was refused what could not wait, that was granted, and it runs once more."""
         needs, self._needs = self._needs, None
         failed = end.exit_code != 0 and not (end.timed_out or end.cancelled or self._is_cancelled)
-        need = needs(self.violations) if needs and failed and self.violations else None
-        self.needed = need.question if need and not need.begin else None
-        again = need.begin(lambda: self._is_cancelled) if need and need.begin else None
+        again = None
+        if needs and failed and self.violations:
+            with suppress(
+                PinfoldError
+            ):  # the session was closed meanwhile: what has ended is told all the same
+                need = needs(self.violations)
+                self.needed = need.question if need and not need.begin else None
+                again = need.begin(lambda: self._is_cancelled) if need and need.begin else None
         if again is None or again._running is None:
             return False
         self.decision, self.settlement = again.decision, again.settlement

@@ -9,19 +9,19 @@ from _thread import allocate_lock
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
-from pinfold.model.errors import ConfinementError, PolicyError, SandboxUnavailable
+from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.judge import Judge, Talk, directory
 from pinfold.session.probe import fence_trouble
-from pinfold.session.requests import as_command, line_of, require_texts
+from pinfold.session.requests import CHANGED, Given, as_command, line_of, require_texts
 from pinfold.session.state import approvals_file
 from pinfold.settings.sources import find_project
 
@@ -37,18 +37,10 @@ if TYPE_CHECKING:
     from pinfold.session.files import SessionFiles
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
+    from pinfold.session.retrying import Retries
 
-CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 MOST_REFUSED = 64
 """Of how many lines it is remembered what they were refused."""
-
-
-class Given(NamedTuple):
-    """What a command is given besides itself."""
-
-    stdin: bytes | int | None
-    environment: Mapping[str, str] | None
-    terminal: tuple[int, int] | None
 
 
 class Session:
@@ -102,8 +94,7 @@ class Session:
         self._elevation: Elevations | None = None
         self._refused: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
         """What each line was refused when it last ran in the fence, and was refused something."""
-        self._needed: OrderedDict[str, tuple[RunCommand, Decision, Given]] = OrderedDict()
-        """Runs that needed more and that nobody could be asked about, by the questions that they left."""
+        self._retries: Retries | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -231,16 +222,8 @@ class Session:
 
         It is the second run, and the last: raises where there was one already, or a no.
         """
-        from pinfold.session.execution import Execution
-
-        with self._lock:
-            found = self._needed.pop(needed.request_id, None)
-        if found is None:
-            raise PolicyError("there is nothing to run again", help="run the command itself")
         self._require_open()
-        command, decision, given = found
-        settlement = Settlement(answer if answer in needed.choices else Answer.NO, "who opened the session")
-        return self._again(command, decision, settlement, given) or Execution(decision, settlement)
+        return self._retrying().run(needed, answer)
 
     def _started(
         self,
@@ -311,46 +294,26 @@ class Session:
             else None,
         )
 
+    def _retrying(self) -> "Retries":
+        with self._lock:
+            if self._retries is None:
+                from pinfold.session.retrying import Retries
+
+                self._retries = Retries(self._widened, self._question, self._put, self._started)
+            return self._retries
+
     def _need(
         self, command: RunCommand, policy: SandboxPolicy, violations: "tuple[Violation, ...]", given: Given
     ) -> "Need | None":
         """What a run that failed would have needed, where that can be granted afterwards."""
-        from pinfold.session import retrying
-        from pinfold.session.execution import Need
-
         asks = self._has_anybody()
-        more = retrying.needed(violations, asks) if command.policy is None else None
-        if more is None or (asks and not self._judge.last_settings.filesystem.ask):
+        is_closed = asks and not self._judge.last_settings.filesystem.ask
+        if self._elevation is None or is_closed:
             return None
-        if self._elevation is None or not self._elevation.may_follow(violations, more, policy):
-            return None
-        wider = replace(command, disable_sandbox=False, policy=more)
-        decision = self._widened(wider)
-        if decision is None or not retrying.is_repeatable(given.stdin):
-            return None
-        decision = retrying.told(decision, violations)
-        question = self._question(wider, decision)
-        if asks:
-            return Need(
-                question,
-                lambda is_withdrawn: self._again(wider, decision, self._put(question, is_withdrawn), given),
-            )
-        with self._lock:
-            self._needed[question.request_id] = wider, decision, given
-            if len(self._needed) > MOST_REFUSED:
-                self._needed.popitem(last=False)
-        return Need(question, None)
-
-    def _again(
-        self, command: RunCommand, decision: Decision, settlement: Settlement, given: Given
-    ) -> "Execution | None":
-        """A command's second run; None if it was refused. A person takes their time: nothing else was granted
-        than what would be asked for now."""
-        now = self._widened(command)
-        if settlement.answer is not Answer.NO and (now is None or now.widening != decision.widening):
-            settlement = CHANGED
-        execution = self._started(command, decision, settlement, given, is_first=False)
-        return None if execution.refusal else execution
+        may_follow = self._elevation.may_follow
+        return self._retrying().need(
+            command, violations, given, asks, lambda more: may_follow(violations, more, policy)
+        )
 
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
