@@ -123,7 +123,7 @@ def calls(place: Place, ways: dict[str, Run], rounds: int) -> None:
             where = f"{place.work}/calls-{name}{turn}"
             loop(partial(run, [PYTHON, "-I", "-S", "-c", CALLS, where]), found[name])
     for what, kept in found["pen"].items():
-        ours, theirs = median(kept), median(found["bare"][what])
+        ours, theirs = low(kept), low(found["bare"][what])
         aim = AIMS.get(what.partition(",")[0])
         said = f"   aim +{aim:g} us: {'met' if ours - theirs <= aim else 'not met'}" if aim else ""
         print(f"{what:26} pen {ours:7.1f} us  bare {theirs:7.1f} us  +{ours - theirs:5.1f} us{said}")
