@@ -20,6 +20,7 @@ bench: .venv/tested
 	$(PYTHON) -m bench.hook
 	$(PYTHON) -m bench.peers
 	$(PYTHON) -m bench.gate
+	$(PYTHON) -m bench.warden
 
 # srt calls bwrap, socat and rg. Without root, what is missing of the system's packages has to be there already.
 peers:

@@ -1,8 +1,8 @@
 """Attacks on calls that wait for a person, as often as it takes: nothing may come of any.
 
-Usage: python -m bench.races [turns]. A thread rewrites the path, swaps a link or a descriptor, and processes
-exec or die, while a call waits; 10,000 turns of each unless told otherwise. What holds is said by `race` in
-tests/session/elevations.py, which the tests run for a few turns.
+Usage: python -m bench.races [turns [kind...]]. A thread rewrites the path, swaps a link or a descriptor, and
+processes exec or die, while a call waits; 10,000 turns of each unless told otherwise. What holds is said by
+`race` in tests/session/elevations.py, which the tests run for a few turns.
 """
 
 import os
@@ -22,7 +22,7 @@ def main() -> None:
         os.chdir(f"{house}/work")
         from tests.session import elevations
 
-        for kind in elevations.RACES:
+        for kind in sys.argv[2:] or elevations.RACES:
             began = time.monotonic()
             elevations.race(turns, kind)
             print(f"{kind}: {turns} turns, nothing gained, {time.monotonic() - began:.0f} s", flush=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pinfold.approval import Desk, Store
+from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -288,3 +289,18 @@ def test_repeated_attempts_never_ask_twice(asked: list[tuple[Capability, int, st
             where = {Answer.ALWAYS: thing, Answer.SESSION: (session, thing)}
             final[where.get(known, (session, run, thing))] = known
         assert got is known
+
+
+def test_who_waits_for_anothers_answer_may_leave() -> None:
+    person = Person()
+    person.gate.clear()
+    desk = Desk([person])
+    same = question(run="1")
+    asking = threading.Thread(target=desk.ask, args=(same,))
+    asking.start()
+    while not person.asked:
+        time.sleep(0.01)
+    assert desk.ask(question(run="1"), lambda: True) is WITHDRAWN
+    person.gate.set()
+    asking.join()
+    assert len(person.asked) == 1 and desk.ask(question(run="1")).answer is Answer.ONCE

@@ -25,17 +25,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def remember(answer: Answer, reach: Reach = Reach.COMMAND, command: str = "curl x", **given: object) -> None:
     with Session([os.getcwd()], approvers=[Person(Reply(answer, reach))]) as session:
-        session.desk.ask(
-            PermissionNeeded(
-                "1",
-                session.id,
-                **{"capability": Capability.CONNECT, "host": "a.example", "port": 443, **given},  # type: ignore[arg-type]
-                command=command,
-                cwd=os.getcwd(),
-                decision=DECISION,
-                choices=EVERY,
-            )
+        ask(session, command, **given)
+
+
+def ask(session: Session, command: str = "curl x", **given: object) -> None:
+    session.desk.ask(
+        PermissionNeeded(
+            "1",
+            session.id,
+            **{"capability": Capability.CONNECT, "host": "a.example", "port": 443, **given},  # type: ignore[arg-type]
+            command=command,
+            cwd=os.getcwd(),
+            decision=DECISION,
+            choices=EVERY,
         )
+    )
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -54,12 +58,34 @@ def test_the_table_says_what_holds_where(project: Path, capsys: pytest.CaptureFi
     remember(Answer.ALWAYS)
     remember(Answer.SESSION, Reach.TARGET, host="b.example")
     remember(Answer.ALWAYS, Reach.DIRECTORY, capability=Capability.WRITE, path="/d/e/f", directory="/d/e")
+    remember(Answer.ALWAYS, capability=Capability.WRITE, path="/d/new", operation="mkdir", command="make")
     remember(Answer.ALWAYS, command="echo \x1b[31m[bold]x", capability=Capability.RUN)
     assert main(["approvals", "list"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "`curl x` may connect to a.example:443" in out and "any command may connect" in out
     assert "any command may change what is in /d/e" in out
+    assert "`make` may make the directory /d/new" in out
     assert r"run `echo \x1b[31m[bold]x`" in out and "in force" in out and "stale" not in out
+
+
+def test_a_sessions_answer_is_in_force_while_it_lasts(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    person = Person(Reply(Answer.SESSION))
+    with Session([os.getcwd()], approvers=[person]) as session:
+        _ = session.ledger  # whatever is run, or granted, is written down in it
+        ask(session)
+        assert listed(capsys)[0]["state"] == "in force"
+    assert listed(capsys)[0]["state"] == "session ended"
+    assert main(["approvals", "list"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"it holds again where that one is resumed, `Session(resume='{session.id}')`" in out
+    with Session(resume=session.id, approvers=[person]) as again:
+        _ = again.ledger
+        ask(again)
+        assert listed(capsys)[0]["state"] == "in force" and len(person.asked) == 1
+    remember(Answer.ALWAYS)
+    assert [each["state"] for each in listed(capsys)] == ["session ended", "in force"]
 
 
 def test_what_stood_on_other_settings_is_stale(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,11 +31,11 @@ class Screen:
             pytest.skip("only root can test as root")
         self.work = where / "work"
         self._other = ORDINARY if user == "ordinary" and not os.geteuid() else None
-        self._home = where / "home"
+        self.home = where / "home"
         self._program = [interpreter(user), "-W", "error", "-c", "from pinfold.cli import entry; entry()"]
         libraries = os.path.dirname(os.path.dirname(msgspec.__file__))
         self.environment = {
-            "HOME": str(self._home),
+            "HOME": str(self.home),
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "PYTHONPATH": f"{TOP}/src:{libraries}",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -46,16 +46,16 @@ class Screen:
         self._open = False
 
     def settings(self, text: str) -> Path:
-        path = self._home / ".config/pinfold/settings.toml"
+        path = self.home / ".config/pinfold/settings.toml"
         if not path.exists():
             for made in (path.parent.parent, path.parent):
                 made.mkdir(exist_ok=True)
-                self._give(made)
+                self.give(made)
         path.write_text(text)
-        self._give(path)
+        self.give(path)
         return path
 
-    def _give(self, path: Path) -> None:
+    def give(self, path: Path) -> None:
         if self._other:
             os.chown(path, self._other, self._other)
 
@@ -280,6 +280,82 @@ def test_a_question_goes_with_its_command(screen: Screen) -> None:
     screen.wait_for("let it connect?")
     assert "Traceback" not in screen.wait_for("exit:124")
     assert " echo" in screen.wait_for(" icanon")
+
+
+# A write, while the command waits
+
+
+def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> None:
+    line = "timeout 2 touch ~/new; read word; echo got:$word; touch ~/new; echo $?"
+    screen.run("run", "-c", line)
+    screen.wait_for("let it? [")
+    screen.wait_for("it is not wanted any more")
+    screen.press("-l", "hello")
+    screen.press("Enter")
+    screen.wait_for("got:hello")
+    # Nobody has answered: whoever wants the same later is asked about.
+    screen.wait_until(lambda text: text.count("let it? [") == 2)
+    screen.press("y")
+    screen.wait_for("exit:0")
+    assert (screen.home / "new").exists()
+
+
+def test_a_writes_question_goes_with_its_command(screen: Screen) -> None:
+    screen.run("run", "--timeout", "3", "-c", "touch ~/new", shell="{}; echo exit:$?; stty -a")
+    screen.wait_for("let it? [")
+    after = screen.wait_for("exit:124")
+    assert "Traceback" not in after and "warden" not in after
+    assert " echo" in screen.wait_for(" icanon") and not (screen.home / "new").exists()
+
+
+@pytest.mark.parametrize("shell", ["{}; echo exit:$?", "{} < /dev/null; echo exit:$?"])
+def test_what_cannot_wait_is_asked_about_afterwards(screen: Screen, shell: str) -> None:
+    for path in (screen.home / "out", screen.home / "out/d"):
+        path.mkdir()
+        screen.give(path)
+    line = "echo begun; mv ~/out/d ~/out/e && read word && echo got:$word"
+    screen.run("run", "-c", line, shell=shell)
+    told = " ".join(screen.wait_for("run it? [y s n e]").split())
+    assert "run this with more than your own policy gives" in told and "would be run again" in told
+    assert "Read-only file system" in told and "home/out" in told
+    screen.press("y")
+    screen.wait_until(lambda text: text.count("begun\n") == 2)
+    if "null" not in shell:
+        screen.press("-l", "hello")
+        screen.press("Enter")
+        screen.wait_for("got:hello")
+    screen.wait_for("exit:")
+    assert (screen.home / "out/e").is_dir()
+    screen.run("run", "-c", line.replace("/d", "/e", 1).replace("out/e &&", "out/f &&"), shell=shell)
+    screen.wait_for("run it? [y s n e]")
+    screen.press("n")
+    after = screen.wait_for("exit:1")
+    assert after.count("begun\n") == 1 and not (screen.home / "out/f").exists()
+
+
+def _is_asked(about: str) -> Callable[[str], bool]:
+    return lambda text: about in text and "let it? [" in text
+
+
+def test_a_mode_is_asked_about_in_words_and_ctrl_c_is_told_as_it_was(screen: Screen) -> None:
+    kept = screen.home / "kept"
+    kept.write_text("")
+    kept.chmod(0o644)
+    screen.give(kept)
+    screen.run("run", "-c", "chmod 755 ~/kept; chmod 644 ~/kept; chmod 777 ~/kept")
+    told = " ".join(screen.wait_for("let it? [").split())
+    assert "from 644 to 755: everybody may run it" in told
+    screen.press("y")
+    told = " ".join(screen.wait_until(_is_asked("from 755 to 644")).split())
+    assert "from 755 to 644: everybody may no longer run it" in told
+    screen.press("y")
+    screen.wait_until(_is_asked("from 644 to 777"))
+    screen.press("C-c")
+    after = screen.wait_for("exit:")  # 130, unless it heard the no before it saw the signal
+    # Who died before the no came was refused nothing.
+    told = after.replace("\\n", "").partition("pinfold: ")[2]
+    assert (not told or told.startswith(f"refused chmod {kept}: ")) and "warden" not in after
+    assert kept.stat().st_mode & 0o777 == 0o644
 
 
 def test_ctrl_c_at_a_question_interrupts_the_command(screen: Screen) -> None:

@@ -261,6 +261,38 @@ def test_a_person_is_asked_as_for_commands(work: Path) -> None:
     assert kinds.count("file") == 1 and kinds.count("refused") == 1
 
 
+def test_a_question_goes_with_its_session(work: Path) -> None:
+    class Patient(Says):
+        def __init__(self) -> None:
+            super().__init__(Answer.ONCE)
+            self.stood, self.withdrawn = threading.Event(), threading.Event()
+
+        def __call__(self, question: pinfold.PermissionNeeded) -> Answer:
+            self.stood.set()
+            self.withdrawn.wait(20)
+            return Answer.ONCE
+
+        def withdraw(self, _: pinfold.PermissionNeeded) -> None:
+            self.withdrawn.set()
+
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    (work / ".gitignore").write_text("out\n")
+    person, ended = Patient(), []
+    session = pinfold.Session([str(work)], cwd=str(work), approvers=[person])
+
+    def write() -> None:
+        with pytest.raises(pinfold.PinfoldError) as error:
+            session.files.write("out", "x")
+        ended.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert person.stood.wait(20)
+    session.close()
+    thread.join(20)
+    assert ended and person.withdrawn.is_set() and not (work / "out").exists()
+
+
 def test_agents_and_git_configuration_is_protected(files: FileTools, work: Path) -> None:
     for path in (".git/hooks/pre-commit", ".git/config"):
         with refusal("file_protection"):

@@ -29,3 +29,15 @@ def test_it_is_bounded() -> None:
     lines = text.split("\n")
     assert len(lines) == MOST_TOLD + 3 and lines[-2] == "and 950 more"
     assert all(len(line) <= LONGEST for line in lines)
+
+
+def test_what_has_no_path_is_told_without_one() -> None:
+    end = Violation("warden", "", "", "the warden ended", "pinfold-warden", 0, grantable=False)
+    more = Violation("", "", "", "more was refused than is listed", "sh", 7, grantable=True)
+    plain = Violation("open", "/x\n", "", "it is closed", "sh", 7, grantable=True)
+    assert [each.told for each in (end, more, plain)] == [
+        "the warden ended",
+        "more was refused than is listed",
+        "refused open /x\\n: it is closed",
+    ]
+    assert violations_text([end]).splitlines()[1] == "the warden ended"

@@ -143,6 +143,22 @@ def a_bypass_is_asked_for() -> None:
         assert opened.run("echo ${PINFOLD_PEN:-out}", dangerouslyDisableSandbox=True).stdout == "out\n"
 
 
+def what_cannot_wait_is_asked_for_afterwards_and_run_once_more() -> None:
+    out = os.path.expanduser("~/out")
+    os.makedirs(f"{out}/d")
+    person = Person("once")
+    with session(person=person) as opened:
+        execution = opened.start(f"echo begun; mv {out}/d {out}/e")
+        events = list(execution.events())
+        begun = [event for event in events if event.params.get("data") == "begun\n"]
+        assert len(begun) == 2 and events[-1].name == "exit" and events[-1].params["code"] == 0, events
+        assert [event.name for event in events].count("exit") == 1 and os.path.isdir(f"{out}/e")
+        (question,) = person.asked
+        assert question.capability == "widen" and "would be run again" in question.reasons[0]["message"]
+        person.answer = "no"
+        assert opened.run(f"mv {out}/e {out}/f").code and len(person.asked) == 2
+
+
 def a_closed_policy_keeps_it_fenced() -> None:
     person = Person("once")
     with session({"sandbox": {"allow_unsandboxed": False}}, person) as opened:

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pinfold
+from pinfold.model.machine import Layer
+from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.session import fences
+from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
 from tests.sandbox.probing import probes_of, run
 from tests.session.runs import journal, wait_until
@@ -143,6 +147,36 @@ def every_change_that_is_seen_can_be_granted() -> None:
     }, operations
 
 
+def whoever_looks_first_is_told_to_try() -> None:
+    """A plain file that only the fence closes may be asked about, so `rm` at a terminal gets to try."""
+    write(f"{OUT}/file")
+    write(f"{OUT}/closed")
+    os.mkdir(f"{OUT}/directory")
+    os.chmod(f"{OUT}/closed", 0o444)
+    os.symlink(f"{OUT}/file", "link")
+    write(".git/config", "")
+    program = (
+        "import os, sys; out = sys.argv[1]; say = lambda p, m=os.W_OK: print(int(os.access(p, m)))\n"
+        "say(out + '/file'); say('link'); say(out + '/file', os.W_OK | os.R_OK); say('.git/config')\n"
+        "say(out + '/file', os.W_OK | os.X_OK); say(out + '/directory'); say('/usr'); say(out + '/none')\n"
+        "say('/proc/sys/kernel/hostname'); say('/etc/passwd') if os.geteuid() else print(0)\n"
+        "say(out + '/closed') if os.geteuid() else print(0)\n"
+        "os.chdir(out); say('file'); fd = os.open('.', os.O_RDONLY)\n"
+        "print(int(os.access('file', os.W_OK, dir_fd=fd, effective_ids=True, follow_symlinks=False)))\n"
+    )
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python(program, OUT))
+        assert result.stdout.split() == [*"1111", *"0000", *"00", "0", *"11"], result
+        assert not person.asked and not result.violations
+        run = session.start(f"rm {OUT}/file", terminal=(24, 80))
+        assert run.wait().exit_code == 0 and person.paths == [f"{OUT}/file"]
+    assert not os.path.exists(f"{OUT}/file")
+    with opened(Person(), {"filesystem": {"ask": False}}) as session:
+        write(f"{OUT}/file")
+        assert session.run(f"test -w {OUT}/file").exit_code == 1
+
+
 def a_link_is_followed_before_anybody_is_asked() -> None:
     write(f"{OUT}/real")
     os.symlink(f"{OUT}/real", "link")
@@ -221,7 +255,7 @@ def what_nobody_may_grant_is_not_asked() -> None:
         for line in tries:
             result = session.run(line)
             assert result.exit_code, line
-    assert not person.asked, person.paths
+    assert not person.asked, [(each.command, each.path) for each in person.asked]
     assert os.listdir(OUT) == [] and read(secret) == "old\n"
 
 
@@ -239,6 +273,18 @@ def a_session_grant_widens_later_pens() -> None:
         assert f"bind '{OUT}/file' True" in plan
         assert session.run(f"echo > {OUT}/other").exit_code == 0
         assert person.paths[1:] == [f"{OUT}/other"]
+
+
+def leave_to_make_a_directory_is_no_leave_to_write_in_it() -> None:
+    person = Person(SESSION)
+    with opened(person) as session:
+        assert session.run(f"mkdir {OUT}/d").exit_code == 0
+        os.rmdir(f"{OUT}/d")
+        assert session.run(f"mkdir {OUT}/d").exit_code == 0 and len(person.asked) == 1
+        assert f"'{OUT}/d'" not in session.fences.fenced().plan(session._elevations().widened(session.policy))
+        person.answer = NO
+        assert session.run(f"echo > {OUT}/d/file").exit_code
+        assert person.paths[1:] == [f"{OUT}/d/file"] and os.listdir(f"{OUT}/d") == []
 
 
 def a_directory_can_be_granted() -> None:
@@ -367,6 +413,60 @@ def a_caller_that_died_gets_nothing() -> None:
     assert not os.path.exists(f"{OUT}/new")
 
 
+def a_question_is_withdrawn_with_its_last_caller() -> None:
+    """Like calls are one question: it stands while any of them waits, and who comes later is asked anew."""
+
+    class Patient(Person):
+        withdrawn: list[str] = []
+
+        def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
+            self.asked.append(question)
+            wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn), 30)
+            return self.answer
+
+        def withdraw(self, question: pinfold.PermissionNeeded) -> None:
+            self.withdrawn.append(question.path)
+
+    person = Patient(ONCE)
+    with opened(person) as session:
+        call = f"(echo > {OUT}/new) &"
+        two = f"exec 2>&-; {call} a=$!; {call} b=$!; sleep 0.5; kill -9 $a; sleep 0.7; echo one"
+        run = session.start(f"{two}; kill -9 $b; wait; sleep 0.7; echo two; echo > {OUT}/new")
+        seen = {}
+        for event in run.events():
+            for word in getattr(event, "data", b"").split():
+                seen[word] = len(person.withdrawn)
+        assert seen == {b"one": 0, b"two": 1}, seen
+        assert person.paths == [f"{OUT}/new"] * 2 and os.path.exists(f"{OUT}/new")
+    answers = [entry.data["by"] for entry in journal() if entry.kind == "elevation"]
+    assert answers == ["nobody waited for the answer any more", "a test"], answers
+
+
+def a_record_is_of_whoever_made_the_call() -> None:
+    """A caller that is gone when the answer comes is not mistaken for the warden's end, nor for another."""
+    going = threading.Event()
+    person = Person(NO, until(going))
+    write(f"{OUT}/kept")
+    with opened(person) as session:
+        run = session.start(f"chmod 777 {OUT}/kept & sleep 0.5; echo killing; kill -9 $!; sleep 1")
+        for event in run.events():
+            if b"killing" in getattr(event, "data", b""):
+                going.set()
+        assert [each.operation for each in run.violations] in ([], ["chmod"]), run.violations
+        assert session.run("echo > here").exit_code == 0
+
+
+def an_answer_is_for_the_mode_that_was_shown() -> None:
+    write(f"{OUT}/kept")
+    os.chmod(f"{OUT}/kept", 0o644)
+    person = Person(ONCE)
+    with opened(person) as session:
+        result = session.run(f"cd {OUT}; chmod 600 kept; chmod 644 kept; chmod 600 kept; chmod 777 kept")
+        assert result.exit_code == 0, result
+    said = [question.decision.reasons[0].message.partition("(")[2][:15] for question in person.asked]
+    assert said == ["from 644 to 600", "from 600 to 644", "from 600 to 777"], said
+
+
 def an_interrupt_ends_the_wait() -> None:
     going = threading.Event()
     person = Person(ONCE, until(going))
@@ -451,7 +551,9 @@ def race(turns: int, kind: str) -> None:
         command = [*python(RACER, kind, OUT, os.getcwd(), str(turns))]
         result = session.run(command, timeout=turns * 0.5 + 60)
         assert result.exit_code == 0, (kind, result)
-        assert person.asked and all("/granted/" in path or "/victim/" in path for path in person.paths)
+        assert person.asked, (kind, "nobody was asked")
+        strange = [path for path in person.paths if "/granted/" not in path and "/victim/" not in path]
+        assert not strange, (kind, strange)
         assert session.run("echo > after; cat after").exit_code == 0
     assert read(f"{OUT}/victim/file") == "victim\n", kind
     assert os.listdir(f"{OUT}/victim") == ["file"], kind
@@ -464,7 +566,7 @@ def _not_the_victim(path: str) -> None:
 
 RACES = ("path", "link", "descriptor", "exec", "death")
 RACER = r"""
-import ctypes, os, sys, threading
+import ctypes, os, sys, threading, time
 kind, out, work, turns = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 libc = ctypes.CDLL(None, use_errno=True)
 good, bad = f"{out}/granted/".encode(), f"{out}/victim/".encode()
@@ -505,10 +607,14 @@ for turn in range(turns):
         fd = -1
         pid = os.fork()
         if pid == 0:
-            # The thread that waits is ended by its process's exec, or by a kill.
+            # The thread that waits is ended by its process's exec, or by a kill, sooner or later.
+            begun = threading.Event()
             def opens():
+                begun.set()
                 libc.open(good + b"%d" % (turn % 8), O, 0o644)
             threading.Thread(target=opens, daemon=True).start()
+            begun.wait()
+            time.sleep((turn * 5 % 8) ** 2 / 10_000)
             if kind == "exec": os.execv("/bin/true", ["true"])
             os.kill(os.getpid(), 9)
         os.waitpid(pid, 0)
@@ -520,6 +626,161 @@ for turn in range(turns):
 stop = True
 thread.join()
 """
+
+
+# What cannot wait is run again, once.
+
+
+MOVED = "import os, sys; os.rename(sys.argv[1] + '/d', sys.argv[1] + '/e')"
+"""Directories are not moved on a caller's behalf."""
+ATTRIBUTE = "import os, sys; os.setxattr(sys.argv[1] + '/file', 'user.pinfold', b'1'); print('set')"
+
+
+def what_cannot_wait_is_granted_afterwards_and_run_once_more() -> None:
+    write(f"{OUT}/file")
+    os.mkdir(f"{OUT}/d")
+    person = Person()
+    with opened(person) as session:
+        result = session.run(python(f"print('begun'); {MOVED}", OUT))
+        assert result.exit_code == 0 and result.stdout == "begun\n", result
+        assert result.decision.sandboxed and result.enforcement and not result.violations
+        assert os.path.isdir(f"{OUT}/e") and result.needed is None
+        result = session.run(python(ATTRIBUTE, OUT))
+        assert result.exit_code == 0 and result.stdout == "set\n", result
+        run = session.start(
+            python(f"print('again'); {MOVED}".replace("/d'", "/e'").replace("/e')", "/f')"), OUT)
+        )
+        events = list(run.events())
+        assert [getattr(each, "data", b"") for each in events].count(b"again\n") == 2, events
+        assert [type(each).__name__ for each in events].count("Exited") == 1
+        assert getattr(events[-1], "exit_code", 1) == 0 and os.path.isdir(f"{OUT}/f")
+        # Only what was granted, and for that run.
+        assert session.run(f"mkdir {OUT}/other && rmdir {OUT}/other").exit_code == 0
+    kinds = [question.capability for question in person.asked]
+    assert kinds == ["widen", "widen", "widen", "write", "write"], kinds
+    assert [wish.value for wish in person.asked[1].decision.widening] == [f"{OUT}/file"]
+    assert "it was refused `rename" in person.asked[0].decision.reasons[0].message
+    rows = [entry.kind for entry in journal() if entry.kind in ("run", "end")]
+    assert rows[:4] == ["run", "end", "run", "end"], rows
+
+
+def run_again_once_and_fenced() -> None:
+    os.makedirs(f"{OUT}/d")
+    tried = "open('tries', 'a').write('x'); "
+    person = Person(NO)
+    with opened(person) as session:
+        result = session.run(python(tried + MOVED, OUT))
+        assert result.exit_code and result.needed is None and read("tries") == "x"
+        assert [question.capability for question in person.asked] == ["widen"]
+        # Granted, it fails for another reason: nothing is asked, or run, a third time.
+        person.answer = ONCE
+        third = f"{tried}{MOVED}; os.rename(sys.argv[1] + '/e', '{HOME}/elsewhere')"
+        result = session.run(python(third, OUT))
+        assert result.exit_code and read("tries") == "xxx" and os.path.isdir(f"{OUT}/e")
+        assert len(person.asked) == 2 and result.needed is None
+        # What was answered while it waited is answered.
+        person.answer = NO
+        result = session.run(
+            python(
+                f"{tried}open(sys.argv[1] + '/new', 'w')".replace(
+                    "open('tries'", "import sys; open('tries'", 1
+                ),
+                OUT,
+            )
+        )
+        assert result.exit_code and read("tries") == "xxxx" and len(person.asked) == 3
+        assert person.asked[-1].capability == "write" and result.needed is None
+        assert session.counts["unfenced"] == 0 and session.counts["fenced"] == 4
+
+
+def nobody_is_asked_afterwards_where_settings_say_no() -> None:
+    os.makedirs(f"{OUT}/d")
+    person = Person()
+    with opened(person, {"filesystem": {"ask": False}}) as session:
+        assert session.run(python(MOVED, OUT)).exit_code and not person.asked
+    with opened(person) as session:
+        reading, writing = os.pipe()
+        os.close(writing)
+        run = session.start(python(MOVED, OUT), stdin=reading)
+        assert run.wait().exit_code and not person.asked, "its input was read by the first run"
+        os.close(reading)
+        narrow = pinfold.SandboxPolicy(published_ports=())
+        asked = pinfold.RunCommand("", argv=tuple(python(MOVED, OUT)), policy=narrow)
+        assert session.run(asked).exit_code and not person.asked, "its own policy would be dropped"
+
+
+def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
+    os.makedirs(OUT)
+    with pinfold.Session([os.getcwd()], settings={}) as session:
+        result = session.run(f"echo x >> tries; echo 1 > {OUT}/new")
+        assert result.exit_code and result.needed, result
+        assert result.needed.capability == "widen"
+        assert [wish.value for wish in result.needed.decision.widening] == [OUT]
+        plain = result_as_plain(result)["needed"]
+        assert plain["capability"] == "widen" and plain["requestId"] == result.needed.request_id
+        again = session.retry(result.needed).wait()
+        assert again.exit_code == 0 and again.decision.sandboxed and not again.needed, again
+        assert read(f"{OUT}/new") == "1\n" and read("tries") == "x\nx\n"
+        try:
+            session.retry(result.needed)
+        except pinfold.PolicyError as error:
+            assert "nothing to run again" in str(error)
+        else:
+            raise AssertionError("it was run a third time")
+        # A no is final too.
+        os.mkdir(f"{HOME}/no")
+        result = session.run(f"echo 1 > {HOME}/no/new")
+        assert result.needed and session.retry(result.needed, NO).refusal
+        assert os.listdir(f"{HOME}/no") == []
+        # Nobody is to grant a whole home for a file in it.
+        assert session.run(f"echo 1 > {HOME}/new").needed is None
+        # What succeeds needs nothing, and what nobody may grant is not needed.
+        assert session.run(f"echo 1 > {OUT}/other; true").needed is None
+        assert session.run(f"echo 1 > {OUT}/other; mkdir .pinfold").needed is None
+    assert not os.path.exists(f"{HOME}/new") and not os.path.exists(f"{OUT}/other")
+
+
+def without_notifications_there_is_no_pen_to_write_in() -> None:
+    """Names could be made that are protected: nothing runs, and nothing is asked or tried in another way."""
+    backend = fences._backend()
+    assert isinstance(backend, LinuxBackend)
+    person = Person()
+    for fact in ("notification", "wait_killable"):
+        machine = backend.machine
+        forced: dict[str, Any] = {fact: Layer(False, "forced")}
+        backend.machine = machine._replace(**forced)
+        try:
+            with opened(person) as session:
+                session.run("touch made")
+        except pinfold.ConfinementError as error:
+            assert "a protected name that does not exist yet can be made" in str(error)
+        else:
+            raise AssertionError("it ran")
+        with opened(person, {"sandbox": {"policy": "read-only"}}) as session:
+            result = session.run(f"cat made; echo > made; echo > {OUT}/new")
+            assert result.exit_code and result.decision.sandboxed and not result.needed, result
+        backend.machine = machine
+    assert not person.asked and not os.path.exists("made") and os.listdir(OUT) == []
+
+
+def a_cancelled_run_is_not_run_again() -> None:
+    os.makedirs(f"{OUT}/d")
+    withdrawn = threading.Event()
+
+    class Patient(Person):
+        def withdraw(self, question: pinfold.PermissionNeeded) -> None:
+            withdrawn.set()
+
+    person = Patient(ONCE, until(withdrawn))
+    with opened(person) as session:
+        run = session.start(python(f"open('tries', 'a').write('x'); {MOVED}", OUT))
+        ended: list[object] = []
+        taking = threading.Thread(target=lambda: ended.extend(run.events()))
+        taking.start()
+        wait_until(lambda: bool(person.asked))
+        run.cancel()
+        taking.join(20)
+        assert ended and withdrawn.is_set() and read("tries") == "x"
 
 
 # The warden's end.
@@ -614,7 +875,8 @@ def what_nobody_may_grant_is_told_all_the_same() -> None:
         assert (violation.rule, violation.grantable) == (".pinfold", False) and not person.asked, violation
 
 
-ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race")
+CLAIM = run_again_once_and_fenced.__name__
+ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race", CLAIM)
 
 if __name__ == "__main__":
     run(globals())

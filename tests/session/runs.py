@@ -454,6 +454,33 @@ def many_threads_share_a_session() -> None:
     assert sorted(found) == sorted(f"{number}\n" for number in range(32))
 
 
+def a_cancelled_task_takes_its_question_along() -> None:
+    class Patient(Says):
+        withdrawn = threading.Event()
+
+        def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | None:
+            self.asked.append(question)
+            self.withdrawn.wait(20)
+            return pinfold.Answer.ONCE
+
+        def withdraw(self, _: pinfold.PermissionNeeded) -> None:
+            self.withdrawn.set()
+
+    person = Patient(None)
+
+    async def work() -> None:
+        async with pinfold.AsyncSession([os.getcwd()], settings=ASKING, approvers=[person]) as session:
+            task = asyncio.create_task(session.run("touch made"))
+            while not person.asked:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            while not person.withdrawn.is_set():
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(work(), 30))
+    assert not os.path.exists("made")
+
+
 def asyncio_hosts_run_many_at_once() -> None:
     async def work() -> None:
         async with pinfold.AsyncSession([os.getcwd()], settings={}) as session:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pinfold.approval.chain import WITHDRAWN, Approver, settle
+from pinfold.approval.chain import GLANCE, WITHDRAWN, Approver, settle
 from pinfold.approval.memory import Remembered, Subject, subject_of
 from pinfold.approval.store import Store
 from pinfold.model.digest import digest
@@ -105,7 +105,9 @@ class Desk:
                 if asked is None:
                     self._open[subject] = threading.Event()
                     break
-            asked.wait()
+            while not asked.wait(GLANCE):
+                if is_withdrawn():
+                    return WITHDRAWN
         try:
             settled = settle(question, self.approvers, is_withdrawn=is_withdrawn)
             settlement = self._held(question, settled)

@@ -11,12 +11,12 @@ from pinfold.model.permission import Answer, Capability, Reach
 from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
-    from pinfold.approval.memory import Remembered
+    from pinfold.approval.memory import Remembered, Subject
     from pinfold.approval.store import Store
 
 ABSENT = 1
 """Exit code: there was nothing to revoke."""
-IN_FORCE, STALE, GONE = "in force", "stale", "no project"
+IN_FORCE, ENDED, STALE, GONE = "in force", "session ended", "stale", "no project"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -75,14 +75,21 @@ def _revoke(args: Namespace, store: "Store") -> int:
 
 
 def _states(args: Namespace, answers: "tuple[Remembered, ...]") -> dict[str, str]:
-    """Whether each answer stands on the settings as they are now."""
+    """Whether each answer stands on the settings as they are now, in a session that there is."""
+    import os
+
+    from pinfold.session.sessions import living
+
+    alive = {session.id for session in living(os.environ)}
     now: dict[tuple[str, ...], str] = {}
     for roots in {each.subject.roots for each in answers}:
         now[roots] = _fingerprint(args, roots)
     states = {}
     for each in answers:
         found = now[each.subject.roots]
-        states[each.id] = GONE if not found else IN_FORCE if found == each.subject.fingerprint else STALE
+        is_over = each.answer is Answer.SESSION and each.session not in alive
+        holds = ENDED if is_over else IN_FORCE
+        states[each.id] = GONE if not found else holds if found == each.subject.fingerprint else STALE
     return states
 
 
@@ -133,8 +140,17 @@ def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
     sheet.print(drawn)
     if STALE in states.values():
         sheet.print("stale: the settings in force are not those it was given under; it is asked again")
-    if Answer.SESSION in {each.answer for each in answers}:
-        sheet.print("session: for the session it was given in, and that one resumed")
+    for session in dict.fromkeys(each.session for each in answers if states[each.id] == ENDED):
+        sheet.print(f"session ended: it holds again where that one is resumed, `Session(resume={session!r})`")
+
+
+def _deed(subject: "Subject") -> str:
+    """What was granted: to write a path, or one other thing that can be done to it."""
+    from pinfold.policy.elevation import is_write
+    from pinfold.session.elevation import DONE, GIT_STEP
+
+    is_git = any(step == GIT_STEP for step, _, _ in subject.reasons)
+    return "change" if is_git or is_write(subject.operation) else DONE.get(subject.operation, "change")
 
 
 def _until(answer: "Remembered") -> str:
@@ -154,7 +170,7 @@ def _what(answer: "Remembered") -> str:
         case Capability.WRITE:
             is_wide = answer.reach is Reach.DIRECTORY
             path = visible(short(subject.path.rpartition("/")[0] if is_wide else subject.path))
-            return f"{by} may change {'what is in ' if is_wide else ''}{path}, in {where}"
+            return f"{by} may {'change what is in' if is_wide else _deed(subject)} {path}, in {where}"
         case Capability.WIDEN:
             more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in subject.widening)
             return f"run {by} with {visible(more)}, in {visible(short(subject.cwd))}"

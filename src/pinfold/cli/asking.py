@@ -93,11 +93,16 @@ def _headline(question: PermissionNeeded) -> str:
 
 
 def _deed(question: PermissionNeeded) -> str:
-    from pinfold.session.elevation import DONE, GIT_STEP
+    from pinfold.session.elevation import DONE
 
-    # Of git it is asked for the whole repository, whichever file comes first.
-    is_git = any(reason.step == GIT_STEP for reason in question.decision.reasons)
-    return "write in" if is_git else DONE.get(question.operation, visible(question.operation))
+    return "write in" if _is_git(question) else DONE.get(question.operation, visible(question.operation))
+
+
+def _is_git(question: PermissionNeeded) -> bool:
+    """Of git it is asked for the whole repository, whichever file comes first."""
+    from pinfold.session.elevation import GIT_STEP
+
+    return any(reason.step == GIT_STEP for reason in question.decision.reasons)
 
 
 def _command(question: PermissionNeeded, width: int, most: int) -> list[str]:
@@ -164,13 +169,22 @@ def _this_time(question: PermissionNeeded) -> str:
 
 
 def _what(question: PermissionNeeded, reach: Reach) -> str:
-    may = "connect to it" if question.capability is Capability.CONNECT else "change it"
+    may = _may(question)
     if reach is Reach.DIRECTORY:
         return f"any command may change what is in {visible(short(os.path.dirname(question.path)))}"
     if reach is Reach.TARGET:
         return f"any command may {may}"
     is_running = question.capability in (Capability.CONNECT, Capability.WRITE)
     return f"this very command may {may}" if is_running else "this very command, here"
+
+
+def _may(question: PermissionNeeded) -> str:
+    """What a lasting answer would let be done: of a change that is not a write, just that."""
+    if question.capability is Capability.CONNECT:
+        return "connect to it"
+    from pinfold.policy.elevation import is_write
+
+    return "change it" if _is_git(question) or is_write(question.operation) else "do just this"
 
 
 def _next(question: PermissionNeeded, reach: Reach) -> str:

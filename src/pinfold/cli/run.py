@@ -176,10 +176,7 @@ def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
-        print(
-            f"pinfold: refused {each.operation} {visible(each.path)}: {visible(each.why)}{rule}{remedy}",
-            file=sys.stderr,
-        )
+        print(f"pinfold: {each.told}{rule}{remedy}", file=sys.stderr)
     if len(violations) > MOST_TOLD:
         print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
 

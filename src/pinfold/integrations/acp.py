@@ -83,7 +83,7 @@ class _Terminal:
                 else:
                     status = {"exitCode": event.exit_code, "signal": _signal_name(event.signal)}
             for each in self._execution.violations:
-                self._keep(f"[refused {each.operation} {visible(each.path)}: {visible(each.why)}]\n".encode())
+                self._keep(f"[{each.told}]\n".encode())
         finally:
             self.status = status
             self.ended.set()

@@ -19,6 +19,7 @@ from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.plain import (
     file_refusal_as_plain,
+    question_as_plain,
     reason_as_plain,
     refusal_as_plain,
     violation_as_plain,
@@ -172,7 +173,7 @@ def _ran(result: Result, note: str) -> Outcome:
     )
     told = f"[stderr]\n{stderr}".rstrip("\n") if stderr else ""
     parts = [stdout.rstrip("\n"), told, how, note, result.violations_text]
-    data = {
+    data: dict[str, object] = {
         "exitCode": result.exit_code,
         "signal": result.signal,
         "stdout": stdout,
@@ -183,6 +184,8 @@ def _ran(result: Result, note: str) -> Outcome:
         "sandboxed": result.decision.sandboxed,
         "violations": [violation_as_plain(each) for each in result.violations[:MOST_TOLD]],
     }
+    if result.needed:
+        data["needed"] = question_as_plain(result.needed)
     return Outcome("\n".join(part for part in parts if part), data)
 
 

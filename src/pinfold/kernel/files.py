@@ -70,16 +70,16 @@ def linkat(old_directory: int, old: Path, new_directory: int, new: Path, flags: 
     system_call("linkat", old_directory, path_bytes(old), new_directory, path_bytes(new), flags, path=new)
 
 
-def may_access(directory: int, path: Path, mode: int, flags: int = AT_EACCESS) -> bool:
-    """Whether the kernel would let us: faccessat2."""
+def access_error(directory: int, path: Path, mode: int, flags: int = AT_EACCESS) -> int:
+    """What keeps us from it, as the kernel says: EACCES, EPERM or EROFS; 0 if nothing does. Raises others."""
     flags |= AT_EMPTY_PATH if not path else 0
     try:
         system_call("faccessat2", directory, path_bytes(path), mode, flags)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            return False
+            return error.errno
         raise
-    return True
+    return 0
 
 
 def reopen(descriptor: int, flags: int, proc: str = "/proc/self") -> int:

@@ -7,6 +7,8 @@ from msgspec import Struct
 from pinfold.model.visible import visible
 
 MOST_TOLD = 50
+WARDEN = "warden"
+"""In the place of a system call: the pen's warden itself has ended."""
 LONGEST = 500
 """Characters of one line."""
 
@@ -31,12 +33,23 @@ class Violation(Struct, frozen=True):
     """Whether a person may let it through."""
     times: int = 1
     """How often it was tried, at least."""
+    settled: bool = False
+    """Whether it was put to somebody while it waited, who said no or why nobody is asked: it is not asked for
+    again in this run."""
     command: str = ""
     """The line that was run."""
     origin: str = ""
     """Where the rule is written: a file and its line, or a layer of the settings."""
     remedy: str = ""
     """What would allow it; empty if nothing does."""
+
+    @property
+    def told(self) -> str:
+        """What was refused and why, on one line that is safe to draw."""
+        if self.operation == WARDEN or not (self.operation or self.path):
+            return visible(self.why)
+        deed = " ".join(part for part in (self.operation, self.path) if part)
+        return visible(f"refused {deed}: {self.why}")
 
 
 def violations_text(violations: Iterable[Violation]) -> str:
@@ -57,7 +70,7 @@ def _line(violation: Violation) -> str:
     each = violation
     who = f"{each.program}[{each.pid}]" if each.program else ""
     told = (
-        " ".join(part for part in (who, each.operation, each.path) if part),
+        " ".join(part for part in (who, each.operation, each.path) if part and each.operation != WARDEN),
         f"{each.why} (rule `{each.rule}`)" if each.rule else each.why,
         f"written in {each.origin}" if each.origin else "",
         f"to allow it: {each.remedy}" if each.remedy else "",

@@ -22,7 +22,8 @@ GIT = ".git"
 ANYWHERE = ("/",)
 REMOVING = ("unlink", "rmdir")
 WRITE = "write"
-APART = ("rename", "link", "chmod")
+APART = ("rename", "link", "chmod", "mkdir")
+"""Each an answer of its own: who may do one of them to a path may not write it, nor what lies in it."""
 GIT_WRITES = Widening("block_git_writes", "false")
 
 
@@ -49,17 +50,23 @@ class Grants(Struct, frozen=True):
     directories: frozenset[str] = frozenset()
     git: bool = False
     others: frozenset[tuple[str, ...]] = frozenset()
-    """Deletions, modes, renames and links, each by its key: who may do one of them may not write."""
+    """Deletions and what else stands apart, each by its key."""
 
 
 def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") -> tuple[str, ...]:
-    """What an answer is about: git's writes as a whole, or these very paths, and where a new link leads."""
+    """What an answer is about: git's writes as a whole, or these very paths. `text` is where a new link
+    leads, or what a mode is to be."""
     if rule == GIT:
         git = _git_directory(paths[0])
         if all(contains(git, path) for path in paths):
             return "git", git
-    kind = operation if operation in APART else "remove" if operation in REMOVING else WRITE
-    return f"symlink to {text}" if text else kind, *paths
+    kind = WRITE if is_write(operation) else "remove" if operation in REMOVING else operation
+    return f"{operation} {text}" if text else kind, *paths
+
+
+def is_write(operation: str) -> bool:
+    """Whether leave for it is leave to write the path, however that is done."""
+    return operation not in (*APART, *REMOVING, "symlink")
 
 
 def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:
@@ -161,14 +168,15 @@ def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:
     if key[0] == "git":
         return ""
     directory = dirname(key[1])
-    return "" if is_too_much(directory, ground) or is_covered(directory, ground.writable) else directory
+    is_open = is_covered(directory, ground.writable)
+    return "" if is_open or is_too_much(directory, ground) else directory
 
 
 def is_too_much(directory: str, ground: Ground) -> bool:
-    """Whether it holds what nobody means who grants a directory: a home, projects, pinfold's own, secrets."""
-    kept = (ground.home, *ground.roots, *ground.own)
+    """Whether nobody is offered a directory as a whole: the home, a project or what is hidden lies in it."""
     hidden = [path for path in ground.policy.hidden if path.startswith("/")]
-    return directory.count("/") < 2 or is_covered_by((*kept, *hidden), directory)
+    kept = (ground.home, *ground.roots, *ground.own, *hidden)
+    return directory.count("/") < 2 or is_covered_by(kept, directory)
 
 
 def widened(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, ground: Ground) -> SandboxPolicy:

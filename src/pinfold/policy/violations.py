@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
-from pinfold.model.violation import READ, Violation
+from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.hosts import matches
 from pinfold.policy.paths import contains, outermost
@@ -24,7 +24,7 @@ SECRETS = "pinfold's own list of secrets"
 OWN = "pinfold"
 """How what pinfold keeps is called, which is nobody's to read."""
 EVERY_COMMAND = "*"
-IN_PLACE = ("open", "truncate", "chmod")
+IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
 
@@ -84,7 +84,7 @@ def _with_gates_remedy(violation: Violation) -> Violation:
 
 
 def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
-    if violation.operation == "warden":
+    if violation.operation == WARDEN:
         return "", ""
     if _is_of_host(violation):
         return _of_setting(settings, "network.access", _host_remedy(violation, settings))
@@ -138,7 +138,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
     sockets: list[str] = []
     git: bool | None = None
     for each in violations:
-        if not each.grantable or each.operation in ("warden", "bind"):
+        if not each.grantable or each.operation in (WARDEN, "bind"):
             return None
         if each.operation == "connect":
             (sockets if each.path.startswith("/") else hosts).append(each.path)

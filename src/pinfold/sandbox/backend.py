@@ -91,6 +91,8 @@ class Wanted(Struct, frozen=True):
     """What it changes, every link followed; behind it, of a rename or a link, what it takes for that."""
     text: str
     """Of a symlink, where it is to lead."""
+    modes: tuple[int, int] | None
+    """Of a change of mode, what it is (as `st_mode` has it, with the type) and what it is to be."""
     rule: str
     """The protected name that is in the way; empty if the place as such is closed."""
     why: str
@@ -121,8 +123,9 @@ class Elevation(Protocol):
     def known(self, wanted: Wanted) -> Ruling | None:
         """The answer, if nobody need be asked, or nobody may be."""
 
-    def ask(self, wanted: Wanted) -> Ruling:
-        """Asks; takes as long as a person takes. From any thread."""
+    def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
+        """Asks; takes as long as a person takes, and as anybody waits for it: None once nobody does. From any
+        thread."""
 
 
 class Result(Struct, frozen=True):

@@ -12,7 +12,12 @@ from pinfold.service.messages import INVALID_PARAMS, REFUSED, Check, Command, Ex
 from pinfold.service.questions import Tell
 from pinfold.session import Session
 from pinfold.session.execution import Execution
-from pinfold.session.plain import decision_as_plain, refusal_as_plain, violation_as_plain
+from pinfold.session.plain import (
+    decision_as_plain,
+    question_as_plain,
+    refusal_as_plain,
+    violation_as_plain,
+)
 from pinfold.session.requests import as_command, line_of
 
 
@@ -92,12 +97,14 @@ class Executing:
         assert self._execution is not None  # noqa: S101
         for violation in self._execution.violations:
             tell("violation", {**about, **violation_as_plain(violation)})
-        told = {
+        told: dict[str, Any] = {
             "code": end.exit_code,
             "signal": end.signal,
             "timedOut": end.timed_out,
             "cancelled": end.cancelled,
         }
+        if self._execution.needed:
+            told["needed"] = question_as_plain(self._execution.needed)
         return tell("exit", {**about, **told})
 
     def _teller(self, _: Stream) -> Callable[[bytes, bool], str]:

@@ -175,7 +175,8 @@ def _asked(
                 choices=CHOICES,
                 operation=tool,
                 path=what,
-            )
+            ),
+            lambda: session.is_closed,
         )
     asked = Asked(decision, settlement)
     session.ledger.file(tool, what, decision, settlement, asked.is_granted)

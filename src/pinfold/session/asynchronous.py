@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from threading import Event as Flag
 from typing import Any, Self
 
 from pinfold.model.decision import Decision
@@ -61,10 +62,14 @@ class AsyncSession:
 
     async def start(self, request: RunCommand | str | Sequence[str], **given: Any) -> "AsyncExecution":
         """As `Session.start`."""
-        starting = asyncio.ensure_future(self._on_thread(self.session.start, request, **given))
+        left = Flag()
+        starting = asyncio.ensure_future(
+            self._on_thread(self.session.start, request, is_withdrawn=left.is_set, **given)
+        )
         try:
             return AsyncExecution(await asyncio.shield(starting), self._threads)
         except asyncio.CancelledError:
+            left.set()
             starting.add_done_callback(self._end_started)
             raise
 

@@ -5,9 +5,10 @@ INVARIANT: whatever goes wrong is a no.
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -17,11 +18,13 @@ from pinfold.policy.elevation import (
     covers,
     directory_to_offer,
     granted,
+    is_too_much,
     key_of,
     objection,
     source_of,
     widened,
 )
+from pinfold.policy.modes import change_of_mode
 from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
 from pinfold.sandbox.backend import Ruling, Wanted
@@ -29,6 +32,7 @@ from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
+    from pinfold.model.violation import Violation
     from pinfold.session.ledger import Ledger
 
 GIT_STEP = "git_writes"
@@ -69,7 +73,8 @@ class Elevations:
         return self._anybody and writes and self._judge().last_settings.filesystem.ask
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
-        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text)
+        mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
+        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text or mode)
 
     def known(self, wanted: Wanted) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -79,7 +84,7 @@ class Elevations:
             return Ruling(False, why)
         return Ruling(True) if covers(self.grants, key, ground) else None
 
-    def ask(self, wanted: Wanted) -> Ruling:
+    def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
         directory = directory_to_offer(key, ground)
         request = wanted.request
@@ -98,7 +103,7 @@ class Elevations:
             program=wanted.program,
             run=str(request.entry) if request else "",
         )
-        settlement = self._desk().ask(question)
+        settlement = self._desk().ask(question, is_withdrawn)
         # A person takes their time: what nobody may grant by now is not granted.
         late = self.known(wanted)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
@@ -107,11 +112,28 @@ class Elevations:
                 scope = directory if settlement.reach is Reach.DIRECTORY else ""
                 self.grants = granted(self.grants, key, ground, scope)
         self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
+        if settlement == WITHDRAWN:
+            return None
         if allowed:
             return Ruling(True)
         if settlement.answer is Answer.NO:
             return Ruling(False, f"it was asked for, and the answer is no ({settlement.by})")
         return late or Ruling(False)
+
+    def may_follow(
+        self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy
+    ) -> bool:
+        """Whether a person may grant what a command of this policy was refused, once it has ended."""
+        ground = self._ground(policy)
+        paths = {each.path for each in refused}
+        if policy.type is not PolicyType.WORKSPACE_READWRITE:
+            return False
+        for each in refused:
+            key = key_of(each.operation, (each.path,), each.rule)
+            if each.operation != "connect" and objection(key, each.operation, (each.path,), ground):
+                return False
+        directories = [path for path in needed.additional_readwrite_paths if path not in paths]
+        return not any(is_too_much(directory, ground) for directory in directories)
 
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy of a command's pen, with what was granted for the session."""
@@ -136,6 +158,8 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         what += f", from {wanted.paths[1]}"
     if wanted.text:
         what += f", leading to `{wanted.text}`"
+    if wanted.modes:
+        what += f" ({change_of_mode(*wanted.modes)})"
     if key[0] == "git":
         setting, step = "filesystem.git_writes", GIT_STEP
         said, remedy = f"{what}; git writes are blocked", "set `filesystem.git_writes`"

@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from pinfold.model.decision import Decision
-from pinfold.model.errors import ConfinementError
+from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.events import Event, Exited
-from pinfold.model.permission import Settlement
+from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Result as Outcome
 from pinfold.sandbox.backend import Running
@@ -30,8 +32,23 @@ class End(Struct, frozen=True):
     violations: tuple[Violation, ...] = ()
 
 
+class Need(NamedTuple):
+    """What a run that failed would have needed, and how it is run again with that."""
+
+    question: PermissionNeeded
+    begin: Callable[[Callable[[], bool]], "Execution"] | None
+    """Asks for it, while it is not withdrawn, and starts the command again. None: there is nobody to ask."""
+
+
+Needs = Callable[[tuple[Violation, ...]], Need | None]
+
+
 class Execution:
-    """Take its `events` as they come, or `wait` for all of it. One of them, once."""
+    """Take its `events` as they come, or `wait` for all of it. One of them, once.
+
+    A command that failed since it was refused what could not wait for a person is run again, once, if they
+    grant what it needed: what comes then is the second run's, and so is the end.
+    """
 
     def __init__(
         self,
@@ -41,6 +58,7 @@ class Execution:
         ended: Ended | None = None,
         began: float = 0.0,
         explain: Explain | None = None,
+        needs: Needs | None = None,
     ) -> None:
         self.decision = decision
         self.settlement = settlement
@@ -48,6 +66,11 @@ class Execution:
         self._ended = ended
         self._began = began
         self._explain = explain
+        self._needs = needs
+        """None once it has been run again: once is enough."""
+        self._is_cancelled = False
+        self.needed: PermissionNeeded | None = None
+        """What it would have needed not to fail, once it has ended, where nobody could be asked for that."""
         self.violations: tuple[Violation, ...] = ()
         """What it tried and was refused, once it has ended."""
 
@@ -60,24 +83,32 @@ class Execution:
         """Output as it comes, the end last. A refused command has none."""
         if self._running is None:
             return
-        told = False
-        try:
-            for event in self._running.events():
-                if isinstance(event, Exited):
-                    self._tell(event, self._running.violations())
-                    told = True
-                yield event
-        finally:
-            if not told:  # whoever took them left, and with them the command ended
-                self._tell(Exited(None, None, cancelled=True), self._running.violations())
+        while True:
+            end: Exited | None = None
+            try:
+                for event in self._running.events():
+                    if isinstance(event, Exited):
+                        end = event
+                        self._tell(event, self._running.violations())
+                    else:
+                        yield event
+            finally:
+                if end is None:  # whoever took them left, and with them the command ended
+                    self._tell(Exited(None, None, cancelled=True), self._running.violations())
+            if end is None or not self._is_begun_again(end):
+                break
+        if end is not None:
+            yield end
 
     def wait(self) -> Result:
         """Everything it wrote, once it has ended."""
         if self._running is None:
             return Result(self.decision, self.settlement)
-        end = self._running.wait()
-        self._tell(end, end.violations)
-        reported = self.violations
+        while True:
+            end = self._running.wait()
+            self._tell(end, end.violations)
+            if not self._is_begun_again(end):
+                break
         return Result(
             self.decision,
             self.settlement,
@@ -89,11 +120,34 @@ class Execution:
             end.timed_out,
             end.cancelled,
             end.truncated,
-            reported,
+            self.violations,
+            self.needed,
         )
+
+    def _is_begun_again(self, end: Exited | Outcome) -> bool:
+        """Whether it was refused what could not wait, that was granted, and it runs once more."""
+        needs, self._needs = self._needs, None
+        failed = end.exit_code != 0 and not (end.timed_out or end.cancelled or self._is_cancelled)
+        again = None
+        if needs and failed and self.violations:
+            with suppress(
+                PinfoldError
+            ):  # the session was closed meanwhile: what has ended is told all the same
+                need = needs(self.violations)
+                self.needed = need.question if need and not need.begin else None
+                again = need.begin(lambda: self._is_cancelled) if need and need.begin else None
+        if again is None or again._running is None:
+            return False
+        self.decision, self.settlement = again.decision, again.settlement
+        self._running, self._began = again._running, again._began
+        self._ended, self._explain = again._ended, again._explain
+        if self._is_cancelled:
+            self._running.cancel()
+        return True
 
     def cancel(self) -> None:
         """Ends the command and everything it started, daemons included. From any thread."""
+        self._is_cancelled = True
         if self._running is not None:
             self._running.cancel()
 

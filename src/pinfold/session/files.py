@@ -33,8 +33,11 @@ class SessionFiles:
         judge: Callable[[], Judge],
         desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
+        is_over: Callable[[], bool],
     ) -> None:
+        """`is_over` tells whether the session has ended, so that nobody waits for its questions."""
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
+        self._is_over = is_over
         self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
         self._grounds = [Ground(())]
@@ -73,7 +76,7 @@ class SessionFiles:
             return
         settlement = None
         if decision.verdict is Verdict.ASK:
-            settlement = self._desk().ask(self._question(tool, access, path, decision))
+            settlement = self._desk().ask(self._question(tool, access, path, decision), self._is_over)
             # A person takes their time: what is denied by now is denied.
             now = self._judge().check(request)
             decision = now if now.verdict is Verdict.DENY else decision

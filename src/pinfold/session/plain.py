@@ -64,6 +64,7 @@ def result_as_plain(result: "Result", notices: tuple[str, ...] = ()) -> Plain:
         "truncated": result.truncated,
         "refusal": writable(result.refusal) or None,
         "violations": [violation_as_plain(each) for each in result.violations],
+        "needed": question_as_plain(result.needed) if result.needed else None,
         "enforcement": result.enforcement,
         "answer": result.settlement,
         **decision_as_plain(result.decision, notices),

@@ -1,11 +1,23 @@
 """What callers hand over becomes a request, or is refused before anything is done."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pinfold.model.permission import Answer, Settlement
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
+
+CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+
+
+class Given(NamedTuple):
+    """What a command is given besides itself."""
+
+    stdin: bytes | int | None
+    environment: Mapping[str, str] | None
+    terminal: tuple[int, int] | None
 
 
 def as_request(request: Request | str | Sequence[str]) -> Request:

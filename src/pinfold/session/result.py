@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable, SandboxViolation
-from pinfold.model.permission import Answer, Settlement
+from pinfold.model.permission import Answer, PermissionNeeded, Settlement
 from pinfold.model.violation import Violation, violations_text
 from pinfold.sandbox.enforcement import Enforcement
 
@@ -29,6 +29,8 @@ class Result(Struct, frozen=True):
     """Whether output beyond the cap was thrown away."""
     violations: tuple[Violation, ...] = ()
     """What it tried and was refused, as far as the fence saw it and the settings want it reported."""
+    needed: PermissionNeeded | None = None
+    """What it would have needed not to fail, where nobody could be asked for that: see `Session.retry`."""
 
     def __repr__(self) -> str:
         """Short: a decision has its whole policy in it."""

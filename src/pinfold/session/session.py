@@ -21,7 +21,7 @@ from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.judge import Judge, Talk, directory
 from pinfold.session.probe import fence_trouble
-from pinfold.session.requests import as_command, line_of, require_texts
+from pinfold.session.requests import CHANGED, Given, as_command, line_of, require_texts
 from pinfold.session.state import approvals_file
 from pinfold.settings.sources import find_project
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pinfold.sandbox.backend import Request as Start
     from pinfold.session.debugging import Debugging
     from pinfold.session.elevation import Elevations
-    from pinfold.session.execution import End, Execution
+    from pinfold.session.execution import End, Execution, Need
     from pinfold.session.fences import Fences
     from pinfold.session.files import SessionFiles
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
+    from pinfold.session.retrying import Retries
 
-CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 MOST_REFUSED = 64
 """Of how many lines it is remembered what they were refused."""
 
@@ -98,6 +98,7 @@ class Session:
         self._elevation: Elevations | None = None
         self._refused: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
         """What each line was refused when it last ran in the fence, and was refused something."""
+        self._retries: Retries | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -107,6 +108,11 @@ class Session:
     def roots(self) -> tuple[str, ...]:
         """The directories of the session's projects."""
         return self._judge.roots
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has been closed: nobody waits for its questions then."""
+        return self._is_closed
 
     @property
     def settings(self) -> Settings:
@@ -189,7 +195,11 @@ class Session:
                 from pinfold.session.files import SessionFiles
 
                 self._files = SessionFiles(
-                    self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger
+                    self.id,
+                    lambda: self._judge,
+                    lambda: self.desk,
+                    lambda: self.ledger,
+                    lambda: self.is_closed,
                 )
         return self._files.tools()
 
@@ -214,23 +224,45 @@ class Session:
         stdin: bytes | int | None = None,
         environment: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
+        is_withdrawn: Callable[[], bool] = lambda: False,
     ) -> "Execution":
-        """The same, under way: take its events as they come. `terminal` is rows and columns of one."""
-        from pinfold.session.execution import Execution
-        from pinfold.session.result import is_allowed
-
+        """The same, under way: take its events as they come. `terminal` is rows and columns of one.
+        `is_withdrawn` says, while somebody is asked about it, that it is not wanted any more."""
         self._require_open()
         require_texts(environment)
         command = as_command(request, cwd, timeout)
         _ = self.ledger  # opened while the fence still makes itself ready
-        decision, settlement = self._settled(command, self._decided(command))
+        decision, settlement = self._settled(command, self._decided(command), is_withdrawn)
+        given = Given(stdin, environment, terminal)
+        return self._started(command, decision, settlement, given, is_first=True)
+
+    def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> "Execution":
+        """Runs a command once more with what it needed (`result.needed`), which whoever calls this grants.
+
+        It is the second run, and the last: raises where there was one already, or a no.
+        """
+        self._require_open()
+        return self._retrying().run(needed, answer)
+
+    def _started(
+        self,
+        command: RunCommand,
+        decision: Decision,
+        settlement: Settlement | None,
+        given: Given,
+        is_first: bool,
+    ) -> "Execution":
+        """Written down, and then under way if it may be."""
+        from pinfold.session.execution import Execution
+        from pinfold.session.result import is_allowed
+
         allowed = is_allowed(decision, settlement)
         entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)
         self._count(decision, allowed)
         if not allowed:
             return Execution(decision, settlement)
         try:
-            return self._begun(entry, command, decision, settlement, stdin, environment, terminal)
+            return self._begun(entry, command, decision, settlement, given, is_first)
         except BaseException as error:
             self.ledger.failed(entry, error)
             raise
@@ -241,9 +273,8 @@ class Session:
         command: RunCommand,
         decision: Decision,
         settlement: Settlement | None,
-        stdin: bytes | int | None,
-        environment: Mapping[str, str] | None,
-        terminal: tuple[int, int] | None,
+        given: Given,
+        is_first: bool,
     ) -> "Execution":
         from pinfold.sandbox.backend import Request as Start
         from pinfold.session.execution import Execution
@@ -253,12 +284,12 @@ class Session:
             command=command.argv if command.argv is not None else command.command,
             policy=self._of_the_pen(self._elevation.widened(policy) if self._elevation else policy),
             cwd=self._judge.start_of(command),
-            environment=environment,
+            environment=given.environment,
             variables=self._judge.last_settings.environment_set,
-            stdin=stdin,
+            stdin=given.stdin,
             timeout=policy.limits.timeout,
             output=policy.limits.output,
-            terminal=terminal,
+            terminal=given.terminal,
             entry=entry,
         )
         after: Callable[[int, End], None] = self.ledger.after
@@ -277,6 +308,30 @@ class Session:
             lambda end: after(entry, end),
             began,
             lambda violations: self._explained(violations, settings, line, decision),
+            (lambda violations: self._need(command, policy, violations, given))
+            if is_first and decision.sandboxed
+            else None,
+        )
+
+    def _retrying(self) -> "Retries":
+        with self._lock:
+            if self._retries is None:
+                from pinfold.session.retrying import Retries
+
+                self._retries = Retries(self._widened, self._question, self._put, self._started)
+            return self._retries
+
+    def _need(
+        self, command: RunCommand, policy: SandboxPolicy, violations: "tuple[Violation, ...]", given: Given
+    ) -> "Need | None":
+        """What a run that failed would have needed, where that can be granted afterwards."""
+        asks = self._has_anybody()
+        is_closed = asks and not self._judge.last_settings.filesystem.ask
+        if self._elevation is None or is_closed:
+            return None
+        may_follow = self._elevation.may_follow
+        return self._retrying().need(
+            command, violations, given, asks, lambda more: may_follow(violations, more, policy)
         )
 
     def close(self) -> None:
@@ -323,18 +378,20 @@ class Session:
                 decision = self._judge.check(command)
         return decision
 
-    def _settled(self, command: RunCommand, decision: Decision) -> tuple[Decision, Settlement | None]:
+    def _settled(
+        self, command: RunCommand, decision: Decision, is_withdrawn: Callable[[], bool]
+    ) -> tuple[Decision, Settlement | None]:
         """The decision that counts once a person has answered, and the answer."""
         if decision.verdict is not Verdict.ASK:
             return decision, None
         if _capability(decision) is Capability.BYPASS and (narrower := self._narrower(command)):
             # What would have been enough is offered before no fence at all.
-            settlement = self._asked(command, narrower)
+            settlement = self._asked(command, narrower, is_withdrawn)
             if settlement.answer is not Answer.NO:
                 now = self._narrower(command)
                 same = now is not None and now.widening == narrower.widening
                 return narrower, settlement if same else CHANGED
-        settlement = self._asked(command, decision)
+        settlement = self._asked(command, decision, is_withdrawn)
         # A person takes their time: what was denied meanwhile is denied, and nothing else was approved.
         now = self._decided(command)
         if now.verdict is Verdict.DENY:
@@ -355,11 +412,21 @@ class Session:
         policy = sufficient(refused, os.path.exists)
         if policy is None:
             return None
-        decision = self._decided(replace(command, disable_sandbox=False, policy=policy))
+        return self._widened(replace(command, disable_sandbox=False, policy=policy))
+
+    def _widened(self, command: RunCommand) -> Decision | None:
+        """The decision about a command that asks for more, if it is to ask a person for that."""
+        decision = self._decided(command)
         asks = decision.verdict is Verdict.ASK and decision.sandboxed and decision.widening
         return decision if asks and _capability(decision) is Capability.WIDEN else None
 
-    def _asked(self, command: RunCommand, decision: Decision) -> Settlement:
+    def _asked(self, command: RunCommand, decision: Decision, is_withdrawn: Callable[[], bool]) -> Settlement:
+        return self._put(self._question(command, decision), is_withdrawn)
+
+    def _put(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool]) -> Settlement:
+        return self.desk.ask(question, lambda: self.is_closed or is_withdrawn())
+
+    def _question(self, command: RunCommand, decision: Decision) -> PermissionNeeded:
         from pinfold.session.approvals import choices_of
 
         capability = _capability(decision)
@@ -367,18 +434,16 @@ class Session:
         if capability is not Capability.RUN or not (rules and self._judge.is_lifted_by(command, rules)):
             rules = ()
         choices = choices_of(decision, capability, self._judge.last_settings)
-        return self.desk.ask(
-            PermissionNeeded(
-                request_id=os.urandom(8).hex(),
-                session=self.id,
-                capability=capability,
-                command=line_of(command),
-                cwd=self._judge.start_of(command),
-                decision=decision,
-                description=command.description,
-                choices=(*choices, Answer.RULE) if rules else choices,
-                rules=rules,
-            )
+        return PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self.id,
+            capability=capability,
+            command=line_of(command),
+            cwd=self._judge.start_of(command),
+            decision=decision,
+            description=command.description,
+            choices=(*choices, Answer.RULE) if rules else choices,
+            rules=rules,
         )
 
     @property
@@ -457,15 +522,19 @@ class Session:
     def _elevations(self) -> "Elevations":
         """Preconditions: the lock is held."""
         if self._elevation is None:
-            from pinfold.approval import is_there
             from pinfold.session.elevation import Elevations
 
-            anybody = any(map(is_there, self._approvers))
             self._elevation = Elevations(
-                self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, anybody
+                self.id, lambda: self._judge, lambda: self.desk, lambda: self.ledger, self._has_anybody()
             )
             self._elevation.notes_reads = self._notes_reads
         return self._elevation
+
+    def _has_anybody(self) -> bool:
+        """Whether there is an approver who could be asked."""
+        from pinfold.approval import is_there
+
+        return any(map(is_there, self._approvers))
 
     @property
     def ledger(self) -> "Ledger":

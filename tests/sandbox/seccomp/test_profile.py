@@ -153,6 +153,19 @@ def test_what_is_asked_about_by_those_who_ask(architecture: str, warden: Warden,
         if name in NUMBERS[architecture]:
             wanted = "notify" if warden is Warden.ASKING else "allow"
             assert call(program, architecture, name) == wanted, name
+    for name, at in (("access", 1), ("faccessat", 2), ("faccessat2", 2)):
+        if name in NUMBERS[architecture]:
+            for mode, is_told in (
+                (0, False),
+                (1, False),
+                (4, False),
+                (5, False),
+                (2, True),
+                (6, True),
+                (7, True),
+            ):
+                wanted = "notify" if is_told and warden is Warden.ASKING else "allow"
+                assert call(program, architecture, name, *[0] * at, mode) == wanted, (name, mode)
     # A refusal outranks the question.
     for name in ("fchmodat", "fchmodat2"):
         assert call(program, architecture, name, 0, 0, 0o4755) == "EPERM", name

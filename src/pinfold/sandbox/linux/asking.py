@@ -106,32 +106,43 @@ class Asking:
         `match` is the protected name that is in the way, if it is one; `source` the other end of a rename, or
         the path of what is linked and our descriptor of it.
         """
-        if len(self.pending) >= MOST or (match and not match.rule.grantable):
+        other = source.path if isinstance(source, Spot) else source[0] if source else ""
+        if len(self.pending) >= MOST or not self.is_askable(match, spot.path, other):
             return False
-        rule, why = (match.rule.name, match.rule.why) if match else ("", "")
-        if match and match.rule.name == GIT:
-            paths = [
-                spot.path,
-                *([source.path] if isinstance(source, Spot) else source[:1] if source else ()),
-            ]
-            others = [each.rule for path in paths for each in self.others.matches(path) if not each.rest]
-            if not all(each.grantable for each in others):
-                return False
-            if others:
-                rule, why = others[0].name, others[0].why
+        rule, why = "", ""
+        if match:
+            closest = (*self._of_git(match, spot.path, other), match.rule)[0]
+            rule, why = closest.name, closest.why
         held: list[tuple[int, int]] = []
         try:
             deed = self._deed(caller, operation, spot, source, held)
         except OSError:
             deed = None
+        tag, program = caller.who()
         if deed is None or not caller.is_waiting():
             self._let_go(held)
             return False
-        told = (caller.id, caller.tag(), caller.pid, caller.program(), rule, why, deed.plain())
+        told = (caller.id, tag, caller.pid, program, rule, why, deed.plain())
         protects = bool(match) and deed.makes
         self.pending[caller.id] = Pending(caller, deed, told, otherwise, tuple(held), protects)
         self._tell(caller.id)
         return True
+
+    def is_askable(self, match: Match | None, *paths: str) -> bool:
+        """Whether a person may grant it, as far as the rules say: the host may know better."""
+        if any(_is_window(path) for path in paths):
+            return False
+        if match is None:
+            return True
+        return all(rule.grantable for rule in (match.rule, *self._of_git(match, *paths)))
+
+    def _of_git(self, match: Match, *paths: str) -> list[NameRule]:
+        """The rules about these very paths, where it is git's writes as a whole that are closed."""
+        if match.rule.name != GIT:
+            return []
+        return [
+            each.rule for path in filter(None, paths) for each in self.others.matches(path) if not each.rest
+        ]
 
     def _tell(self, id_: int) -> bool:
         try:
@@ -231,12 +242,15 @@ class Asking:
         numbers = _numbers(caller)
         if operation == "rename" and numbers[0] & RENAME_EXCHANGE:
             return None
+        if operation == "chmod":
+            status = os.stat(end.name, dir_fd=spot.directory, follow_symlinks=False)
+            numbers = (*numbers, status.st_mode)
         text = (caller.text(caller.arguments[TARGET_AT]) or b"") if operation == "symlink" else b""
         return Deed(operation, tuple(ends), (*numbers, caller.umask()), text)
 
     def _end(self, spot: Spot, held: list[tuple[int, int]]) -> End | None:
         place = spot.place.path
-        if not place.startswith("/") or _is_window(place):
+        if not place.startswith("/"):
             return None
         name = spot.name.rstrip(b"/")
         parent = self._hold(spot.directory, b"", held)
@@ -249,7 +263,7 @@ class Asking:
     def _linked(self, path: str, thing: int, held: list[tuple[int, int]]) -> End | None:
         """What is to get another name: by its path, which the hand compares again."""
         directory, _, name = path.rpartition("/")
-        if not path.startswith("/") or _is_window(path) or not name:
+        if not path.startswith("/") or not name:
             return None
         status = os.stat(directory or "/", follow_symlinks=False)
         found = self._hold(thing, b"", held)

@@ -61,7 +61,7 @@ def _opened(proc: int, path: bytes) -> int:
 class Caller:
     """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`."""
 
-    __slots__ = ("arguments", "id", "listener", "number", "pid", "proc", "turns")
+    __slots__ = ("arguments", "id", "known", "listener", "number", "pid", "proc", "turns")
 
     def __init__(self, listener: int, proc: int, turns: Turns, call: Notification) -> None:
         self.listener = listener
@@ -69,6 +69,7 @@ class Caller:
         """The host's /proc, where `pid` is known."""
         self.turns = turns
         self.id, self.pid, self.number, self.arguments = call[0], call[1], call[2], call[5:]
+        self.known: tuple[int, str] | None = None
 
     # Reading. What cannot be read is None or negative.
 
@@ -140,14 +141,20 @@ class Caller:
 
     # For the record, not for judging.
 
-    def tag(self) -> int:
-        """Which command the caller belongs to."""
+    def who(self) -> tuple[int, str]:
+        """The command that the caller belongs to, by its tag, and what it calls itself. Read once: a call
+        that waited for a person may outlive its caller, and its number may be another's by then."""
+        if self.known is None:
+            self.known = self._tag(), self._program()
+        return self.known
+
+    def _tag(self) -> int:
         try:
             return prlimit(self.pid, RLIMIT_RTTIME)[1]
         except OSError:
             return 0
 
-    def program(self) -> str:
+    def _program(self) -> str:
         try:
             name = os.open(f"{self.pid}/comm", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
         except OSError:

@@ -72,8 +72,7 @@ class Carried:
         self.peer = peer
         self.host = lent or peer.host
         """Whom the gate is asked for."""
-        self.tag = caller.tag()
-        self.program = caller.program()
+        self.tag, self.program = caller.who()
         self.deadline = time.monotonic() + _patience(self.sock) if _is_bounded(self.sock) else None
         self.ours: socket.socket | None = None
         """Our side, once the caller was told to go on although there is no answer yet."""

@@ -1,17 +1,37 @@
-"""Calls that change what exists, in pens that ask or note all: unlink, rmdir, truncate, chmod.
+"""Calls that change what exists, in pens that ask or note all: unlink, rmdir, truncate, chmod; and looks at
+whether a file may be written.
 
 Nothing here makes a name, and the kernel judges each of these calls by itself: a pen where nobody can be
 asked does not hear of them, unless it notes all that is denied. One that asks lets all of them go on but
 those which the kernel will surely refuse.
+
+A look (access(2) with W_OK) gives nothing: whatever is done after it is judged, and asked about, by itself.
+But who hears EROFS does not try: `rm FILE` at a terminal, `mv` onto a file, an editor. So of a plain file
+that only the fence keeps from being written, and that a person may be asked about, it is said that it may be
+written: until they were asked neither answer is true, and this one leaves it to them.
+
+For plain files alone: of a directory programs ask where they might keep something (a cache, an installation),
+and do without if it is nowhere there; told yes, they would ask a person for each file. What the user may not
+write either, and what nobody may grant, is left to the kernel's own answer.
+
+Owners and extended attributes are hardly ever changed by path, and nobody changes them on a caller's behalf:
+what was refused is noted, so that the command can be run again with leave for it.
 """
 
+import errno
+import os
+import stat
 from collections.abc import Callable
 
+from pinfold.kernel.files import access_error
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.judging import OUTSIDE
 from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.spots import Spot
 
 AT_REMOVEDIR = 0x200
 AT_SYMLINK_NOFOLLOW = 0x100
+MODES = os.R_OK | os.W_OK | os.X_OK
 
 
 class Changing:
@@ -29,6 +49,16 @@ class Changing:
             "chmod": lambda it: self.change(it, "chmod", here, it.arguments[0], follow=True),
             "fchmodat": lambda it: self._fchmodat(it, 0),
             "fchmodat2": lambda it: self._fchmodat(it, it.arguments[3]),
+            "setxattr": lambda it: self.note(it, "setxattr", here, it.arguments[0], follow=True),
+            "lsetxattr": lambda it: self.note(it, "setxattr", here, it.arguments[0]),
+            "removexattr": lambda it: self.note(it, "removexattr", here, it.arguments[0], follow=True),
+            "lremovexattr": lambda it: self.note(it, "removexattr", here, it.arguments[0]),
+            "chown": lambda it: self.note(it, "chown", here, it.arguments[0], follow=True),
+            "lchown": lambda it: self.note(it, "chown", here, it.arguments[0]),
+            "fchownat": self._fchownat,
+            "access": lambda it: self.look(it, here, *it.arguments[:2], 0),
+            "faccessat": lambda it: self.look(it, as_int(it.arguments[0]), *it.arguments[1:3], 0),
+            "faccessat2": lambda it: self.look(it, as_int(it.arguments[0]), *it.arguments[1:4]),
         }
 
     def _unlinkat(self, caller: Caller) -> None:
@@ -51,3 +81,46 @@ class Changing:
         if spot.place.made_by_warden:
             return self.names.leave_own(caller, operation, spot)
         return self.names.judging.leave(caller, operation, spot)
+
+    def _fchownat(self, caller: Caller) -> None:
+        base, address, _, _, flags, _ = caller.arguments
+        self.note(caller, "chown", as_int(base), address, follow=not flags & AT_SYMLINK_NOFOLLOW)
+
+    def note(self, caller: Caller, operation: str, base: int, address: int, follow: bool = False) -> None:
+        """A change that nobody makes on a caller's behalf: what only the fence keeps it from is noted."""
+        path = caller.text(address)
+        spot = None
+        if path and not self.names.is_plain(caller, base, path):
+            spot = self.names.spots.find(caller, base, path)
+            if spot and follow:
+                spot = self.names.followed(spot)
+        if spot and not spot.place.made_by_warden and self._is_closed_by_fence(spot, os.W_OK):
+            self.names.judging.record(caller, operation, spot.path, "", OUTSIDE, True)
+        caller.resume()
+
+    def look(self, caller: Caller, base: int, address: int, mode: int, flags: int) -> None:
+        path = caller.text(address)
+        if not path or self.names.is_plain(caller, base, path):
+            return caller.resume()
+        spot = self.names.spots.find(caller, base, path)
+        if spot and not flags & AT_SYMLINK_NOFOLLOW:
+            spot = self.names.followed(spot)
+        if spot and self._might_be_written(spot, mode & MODES):
+            return caller.succeed()
+        return caller.resume()
+
+    def _might_be_written(self, spot: Spot, mode: int) -> bool:
+        """Whether it is a plain file that is read-only in the pen alone, and somebody may be asked for it."""
+        status = spot.status()
+        return status is not None and stat.S_ISREG(status.st_mode) and self._is_closed_by_fence(spot, mode)
+
+    def _is_closed_by_fence(self, spot: Spot, mode: int) -> bool:
+        """Whether the user's own rights would be enough, and a person may be asked for the rest."""
+        asking = self.names.judging.asking
+        if asking is None or spot.place.free or spot.status() is None:
+            return False
+        lost = next((match for match in spot.matches() if not match.rest), None)
+        if not asking.is_askable(lost, spot.path) or (spot.place.made_by_warden and not lost):
+            return False
+        # The kernel names the mount last: the user's own rights are enough, then.
+        return access_error(spot.directory, spot.name, mode) == errno.EROFS

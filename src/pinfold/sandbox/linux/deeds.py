@@ -41,7 +41,8 @@ class Deed(NamedTuple):
     ends: tuple[End, ...]
     """What is changed; behind it, of a rename or a link, what it is made of."""
     numbers: tuple[int, ...]
-    """Flags, mode and the like, as the call has them; the caller's umask last."""
+    """Flags, mode and the like, as the call has them; of a chmod, the old mode behind the new; the caller's
+    umask last."""
     text: bytes = b""
     """Of a symlink, where it is to lead."""
 
@@ -54,6 +55,11 @@ class Deed(NamedTuple):
         return tuple(end.path for end in self.ends)
 
     @property
+    def modes(self) -> tuple[int, int] | None:
+        """Of a chmod, type and mode of the thing when it was looked at, and what the mode is to be."""
+        return (self.numbers[1], self.numbers[0] & MODE) if self.operation == "chmod" else None
+
+    @property
     def makes(self) -> bool:
         """Whether there is a new name, or another thing under the old one, afterwards."""
         return self.operation not in REMOVING and (self.ends[0].thing is None or self.operation == "rename")
@@ -64,6 +70,8 @@ class Deed(NamedTuple):
 
 
 REMOVING = ("unlink", "rmdir")
+MODE = 0o3777
+"""Of a mode, what can be granted: nothing that makes a program run as its owner."""
 
 
 def parse_deed(plain: tuple[str, tuple[tuple[object, ...], ...], tuple[int, ...], bytes]) -> Deed:

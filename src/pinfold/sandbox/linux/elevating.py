@@ -50,8 +50,8 @@ class Call(NamedTuple):
 
 
 class Question:
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, wanted: Wanted, key: tuple[str, ...]) -> None:
+        self.wanted, self.key = wanted, key
         self.calls: list[Call] = []
         self.ruling: Ruling | None = None
 
@@ -61,7 +61,8 @@ class Command:
 
     def __init__(self) -> None:
         self.questions: dict[tuple[str, ...], Question] = {}
-        self.open = 0
+        """But those that nobody waited for: whoever wants the same later is asked about anew."""
+        self.asked = self.open = 0
         self.waiting: deque[Question] = deque()
 
 
@@ -175,7 +176,9 @@ class Elevating:
         call = Call(refusals, id_, deed)
         text = os.fsdecode(deed.text)
         request = self.requests.get(tag)
-        wanted = Wanted(policy, request, deed.operation, deed.paths, text, rule, why, program, pid)
+        wanted = Wanted(
+            policy, request, deed.operation, deed.paths, text, deed.modes, rule, why, program, pid
+        )
         known = self.elevation.known(wanted)
         if known is not None:
             return self._settle(call, known)
@@ -183,10 +186,11 @@ class Elevating:
             command = self._command(tag)
             key = self.elevation.key(wanted)
             question = command.questions.get(key)
-            if question is None and len(command.questions) >= IN_ALL:
+            if question is None and command.asked >= IN_ALL:
                 known = Ruling(False, TOO_MANY)
             elif question is None:
-                question = command.questions[key] = Question(wanted)
+                command.asked += 1
+                question = command.questions[key] = Question(wanted, key)
                 question.calls.append(call)
                 return self._start(command, question)
             elif question.ruling is None:
@@ -223,24 +227,32 @@ class Elevating:
 
     def _ask(self, command: Command, question: Question) -> None:
         ruling = None
-        try:
+        while ruling is None:
+            try:
+                calls = self._waiting(question)
+                ruling = self._likely(calls[0]) if calls else None
+                if calls and ruling is None:
+                    ruling = self.elevation.ask(question.wanted, lambda: not self._waiting(question))
+            except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
+                ruling = Ruling(False, f"the question failed: {error}")
             with self.lock:
-                calls = [call for call in question.calls if not self._is_withdrawn(call)]
-            ruling = self._likely(calls[0]) if calls else Ruling(False)
-            if ruling is None:
-                ruling = self.elevation.ask(question.wanted)
-        except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
-            ruling = Ruling(False, f"the question failed: {error}")
-        finally:
-            with self.lock:
-                question.ruling = ruling or Ruling(False)
+                question.calls = [call for call in question.calls if not self._is_withdrawn(call)]
+                if ruling is None and question.calls:
+                    continue  # somebody has come since
+                if ruling is None:
+                    del command.questions[question.key]
+                question.ruling = ruling = ruling or Ruling(False)
                 calls, question.calls = question.calls, []
                 command.open -= 1
                 self.under_way -= 1
                 if command.waiting:
                     self._start(command, command.waiting.popleft())
         for call in calls:
-            self._settle(call, question.ruling)
+            self._settle(call, ruling)
+
+    def _waiting(self, question: Question) -> list[Call]:
+        with self.lock:
+            return [call for call in question.calls if not self._is_withdrawn(call)]
 
     def _likely(self, call: Call) -> Ruling | None:
         """What would be in the way of a yes."""
@@ -276,8 +288,9 @@ class Elevating:
                 os.close(made)
 
     def _is_withdrawn(self, call: Call) -> bool:
-        """Whether nobody waits for it: its caller has ended, or its warden has."""
-        return bool(call.refusals.ended) or (id(call.refusals), call.id) in self.withdrawn
+        """Whether nobody waits for it: its caller has ended, its warden or the session has."""
+        gone = self.closed or call.refusals.ended
+        return bool(gone) or (id(call.refusals), call.id) in self.withdrawn
 
     def _work(self, jobs: "SimpleQueue[Callable[[], None] | None]") -> None:
         while True:

@@ -32,8 +32,8 @@ from pinfold.kernel.files import (
     AT_SYMLINK_FOLLOW,
     RENAME_EXCHANGE,
     STRICT,
+    access_error,
     linkat,
-    may_access,
     openat2,
     renameat2,
     reopen,
@@ -46,11 +46,10 @@ from pinfold.kernel.process import (
     set_parent_death_signal,
 )
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, Deed, End, parse_deed, thing_of
+from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, MODE, Deed, End, parse_deed, thing_of
 from pinfold.sandbox.linux.failure import Failed
 
 NAME = "pinfold-hand"
-MODE = 0o3777
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
 
@@ -118,11 +117,12 @@ class Hand:
             if _now(parent, end) != end.thing:
                 raise Changed
             changes_thing = end.thing is not None and deed.operation in ("open", "truncate")
-            if changes_thing and not may_access(parent, end.name, os.W_OK):
-                return errno.EACCES
             changes_names = deed.makes or deed.operation in ("unlink", "rmdir")
-            if changes_names and not may_access(parent, b"", os.W_OK | os.X_OK):
-                return errno.EACCES
+            error = access_error(parent, end.name, os.W_OK) if changes_thing else 0
+            if not error and changes_names:
+                error = access_error(parent, b"", os.W_OK | os.X_OK)
+            if error:
+                return error
         return 0
 
     def do(self, deed: Deed) -> int | None:

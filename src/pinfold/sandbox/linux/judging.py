@@ -117,7 +117,7 @@ class Judge:
 
         def go_on(said: str) -> None:
             if noted:
-                self.record(caller, operation, path, "", _told(OUTSIDE, said), True)
+                self.record(caller, operation, path, "", OUTSIDE, True, said)
             caller.resume()
 
         closed = not place.free and not place.made_by_warden
@@ -131,7 +131,7 @@ class Judge:
 
         def go_on(said: str) -> None:
             rule = match.rule
-            self.record(caller, operation, path, rule.name, _told(rule.why, said), rule.grantable)
+            self.record(caller, operation, path, rule.name, rule.why, rule.grantable, said)
             caller.resume()
 
         if self.asking and self.asking.hold(caller, operation, spot, go_on, match):
@@ -153,7 +153,7 @@ class Judge:
 
         def refuse(said: str) -> None:
             rule = match.rule
-            self.record(caller, operation, path, rule.name, _told(rule.why, said), rule.grantable)
+            self.record(caller, operation, path, rule.name, rule.why, rule.grantable, said)
             caller.refuse(error)
 
         target = onto or (spot if isinstance(spot, Spot) else None)
@@ -162,12 +162,20 @@ class Judge:
             return
         refuse("")
 
-    def record(self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool) -> None:
-        self.records.add(caller.tag(), operation, path, rule, why, caller.program(), caller.pid, grantable)
-
-
-def _told(why: str, said: str) -> str:
-    return f"{why}; {said}" if said else why
+    def record(
+        self,
+        caller: Caller,
+        operation: str,
+        path: str,
+        rule: str,
+        why: str,
+        grantable: bool,
+        said: str = "",
+    ) -> None:
+        """`said` is what came of asking somebody, if it was asked."""
+        tag, program = caller.who()
+        told = f"{why}; {said}" if said else why
+        self.records.add(tag, operation, path, rule, told, program, caller.pid, grantable, bool(said))
 
 
 def _makes_file(operation: str, source: Spot | Held | None) -> bool:

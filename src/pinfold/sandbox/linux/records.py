@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from pinfold.sandbox.linux import channel
 
-ASKED, WITHDRAWN = -1, -2
-"""In the place of a command's tag: a call waits for a person, or does not wait any more."""
+ASKED, WITHDRAWN, LAST_WORDS = -1, -2, -3
+"""In the place of a command's tag: a call waits for a person, or does not wait any more; the warden ends."""
 OTHERWISE = -1
 """In the place of an errno: what would be done if nobody could be asked."""
 HOLD, ANSWER = "hold", "answer"
@@ -41,19 +41,23 @@ class Records:
         program: str,
         pid: int,
         grantable: bool,
+        settled: bool = False,
     ) -> None:
+        if not tag:
+            return  # of a caller that was gone before it could be told whose it was
         seen = self._of(tag)
         if (operation, path) not in seen and len(seen) >= PATHS:
-            operation, path, rule, why = "", "", "", "more than are listed"
+            operation, path, rule, why = "", "", "", "more was refused than is listed"
         times = seen[operation, path] = seen.get((operation, path), 0) + 1
         if times & times - 1 == 0:
             with suppress(OSError, channel.Closed):
-                channel.send(self.host, (tag, operation, path, rule, why, program, pid, grantable, times))
+                told = (operation, path, rule, why, program, pid, grantable, times, settled)
+                channel.send(self.host, (tag, *told))
 
     def last_words(self, why: str) -> None:
-        """What ends the warden; a call of no command has the tag 0."""
+        """What ends the warden."""
         with suppress(OSError, channel.Closed):
-            channel.send(self.host, (0, why))
+            channel.send(self.host, (LAST_WORDS, why))
 
     def _of(self, tag: int) -> dict[Key, int]:
         if tag not in self.seen:

@@ -13,12 +13,10 @@ from contextlib import suppress
 from typing import Any
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.violation import Violation
+from pinfold.model.violation import WARDEN, Violation
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.records import ANSWER, ASKED, HOLD, UNSHOWN, WITHDRAWN
+from pinfold.sandbox.linux.records import ANSWER, ASKED, HOLD, LAST_WORDS, UNSHOWN, WITHDRAWN
 
-LAST_WORDS = 0
-"""The tag of a record that tells the warden's own end."""
 STEP = 0.1
 COMMANDS = 256
 """Of how many commands refusals are kept that nobody has asked for, as of those left running."""
@@ -118,4 +116,4 @@ def _wait_writable(warden: _socket.socket) -> None:
 
 def _end(why: str) -> Violation:
     told = f"the warden of this pen ended ({why}); calls that needed it failed, and none was let through"
-    return Violation("warden", "", "", told, "pinfold-warden", 0, grantable=False)
+    return Violation(WARDEN, "", "", told, "pinfold-warden", 0, grantable=False)

@@ -234,7 +234,8 @@ class Sockets:
     def _record(
         self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool
     ) -> None:
-        self.records.add(caller.tag(), operation, path, rule, why, caller.program(), caller.pid, grantable)
+        tag, program = caller.who()
+        self.records.add(tag, operation, path, rule, why, program, caller.pid, grantable)
 
 
 def hold(paths: Iterable[str]) -> dict[Identity, int]:

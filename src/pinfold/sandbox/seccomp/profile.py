@@ -152,6 +152,11 @@ NAMING = (
 )
 # ... where a person can be asked, or all is noted, about other changes by path ...
 CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
+# ... about changes that are only noted: they are rare, and a person is asked about the command afterwards ...
+NOTED = ("setxattr", "lsetxattr", "removexattr", "lremovexattr", "chown", "lchown", "fchownat")
+# ... and about looks at whether something may be written, by the argument that says so ...
+LOOKING = (("access", 1), ("faccessat", 2), ("faccessat2", 2))
+W_OK = 2
 # ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
 OWNERS = 0o700
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
@@ -181,7 +186,10 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
         yield from _notified()
     notes = warden is not Warden.ABSENT and reads is Reads.NOTED
     if warden is Warden.ASKING or notes:
-        yield Rule(CHANGING, RET_USER_NOTIF)
+        yield Rule((*CHANGING, *NOTED), RET_USER_NOTIF)
+    if warden is Warden.ASKING:
+        for call, wanted in LOOKING:
+            yield Rule((call,), RET_USER_NOTIF, (_has_some(wanted, W_OK),))
     if notes:
         for call, flags in OPENING:
             yield Rule((call,), RET_USER_NOTIF, (_is(flags, 0, mask=O_PATH),))
