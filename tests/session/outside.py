@@ -139,6 +139,20 @@ def plain_sockets(_: Machine) -> None:
         assert "hello from a.test" in fine(session, python(code, port, f"http://a.test:{web}/"))
 
 
+def streams_come_in_large_pieces(_: Machine) -> None:
+    """Half a megabyte at once over the session's loopback, where a new one has 64 kB."""
+    code = """
+        import socket, struct
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as link:
+            link.send(struct.pack("=IHHIIBxHiII", 32, 18, 1, 1, 0, 0, 0, 1, 0, 0))
+            print(struct.pack("=HHI", 8, 41, 524280) in link.recv(65536))
+    """
+    if tuple(int(part) for part in os.uname().release.split(".")[:2]) < (6, 3):
+        raise SkipError("this kernel has smaller pieces")
+    with opened() as session:
+        assert fine(session, python(code)) == "True\n"
+
+
 def many_at_once(_: Machine) -> None:
     code = """
         import socket, sys, threading
@@ -506,8 +520,8 @@ def is_ended(process: int) -> bool:
 PROBES = {
     probe.__name__: probe
     for probe in (
-        curl, plain_sockets, many_at_once, node, git, an_address_by_rule, new_rules_count_at_once,
-        no_name_no_packet, without_network,
+        curl, plain_sockets, many_at_once, streams_come_in_large_pieces, node, git, an_address_by_rule,
+        new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
         a_signal_ends_the_wait,
         gate_death_closes, the_gate_ends_with_its_session,
