@@ -16,7 +16,7 @@ from typing import Any
 
 import pinfold
 from pinfold.model.policy import SandboxPolicy
-from tests.network.probes import free_port, pages
+from tests.network.probes import free_port, pages, program
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, connections, fine, gate_of, main_of, python
 from tests.session.runs import Says, journal, wait_until
@@ -56,8 +56,11 @@ def served(session: pinfold.Session, port: int, host: str = "127.0.0.1") -> Iter
     """A server inside, once it listens."""
     execution = session.start(python(SERVER, host, port))
     events = execution.events()
-    said = next(events)
-    assert isinstance(said, pinfold.Output) and said.data == b"ready\n", said
+    said = b""
+    while said != b"ready\n":
+        event = next(events)
+        assert isinstance(event, pinfold.Output), event
+        said += event.data
     yield
     execution.cancel()
 
@@ -187,6 +190,24 @@ def a_granted_port_is_the_machines(_: Machine) -> None:
             assert "WELCOME" not in fine(session, python(code, granted))
     told = {(entry.data["host"], entry.data["rule"]) for entry in connections()}
     assert {("localhost", f"localhost:{granted}"), ("127.0.0.1", f"127.0.0.1:{granted}")} <= told, told
+
+
+def a_port_that_was_not_granted_is_named(_: Machine) -> None:
+    """Where nobody listens inside and the machine does; what is allowed then works, in the same session."""
+    by = f"{program('curl')} -sS -m 20"
+    with pages(False) as web:
+        for access in ("none", "rules", "ask"):
+            with opened(access=access) as session:
+                for host in ("localhost", "127.0.0.1"):
+                    result = session.run(f"{PLAIN}{by} http://{host}:{web}/")
+                    (told,) = result.violations
+                    assert result.exit_code == 7 and told.path == f"localhost:{web}", result
+                    assert f"add `localhost:{web}` to `network.allow`" in told.remedy, told
+                assert not session.run(f"{PLAIN}{by} http://localhost:{free_port()}/").violations
+                with served(session, web):
+                    assert not session.run(f"{PLAIN}{by} --http0.9 http://127.0.0.1:{web}/").violations
+                session.change({"network": {"access": "rules", "allow": [f"localhost:{web}"]}})
+                assert "hello" in fine(session, f"{PLAIN}{by} http://localhost:{web}/")
 
 
 def a_granted_port_shadows_the_sessions_own(_: Machine) -> None:
@@ -349,6 +370,7 @@ PROBES = {
         a_published_port_leads_in, a_published_web_server_serves, what_is_not_published_stays_inside,
         a_port_that_is_taken_is_told_and_had_later, publishing_is_asked_for,
         the_gate_takes_published_ports_with_it, a_session_that_outlives_its_keeper_has_its_network_again,
+        a_port_that_was_not_granted_is_named,
         a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,
         by_the_companys_proxy, the_administrator_closes_the_network, a_user_chooses_by_word,
     )

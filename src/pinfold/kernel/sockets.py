@@ -22,6 +22,7 @@ own would parse the address, and would wait on after a signal.
 import ctypes
 import errno
 import fcntl
+import select
 from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_INFO
 
 from pinfold.kernel.calls import libc
@@ -64,6 +65,13 @@ def _option(socket: int, level: int, name: int, size: int = 4) -> int:
     value, length = ctypes.c_int(), ctypes.c_uint(size)
     failed = _getsockopt(socket, level, name, ctypes.byref(value), ctypes.byref(length))
     return -ctypes.get_errno() if failed else value.value
+
+
+def has_failed(socket: int) -> bool:
+    """Whether a connect that was not waited for has failed by now; the error stays there for its owner."""
+    poll = select.poll()
+    poll.register(socket, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def connect(socket: int, address: bytes) -> int:

@@ -12,6 +12,7 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Verdict
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 RESOLVER = "resolver"
 LISTED = ("network_allow", "network_deny")
-WARDENS = ("carried", "resolver")
-"""Faces whose refusals need no telling: the warden has done so, or nobody in particular has asked."""
+CARRIED = "carried"
+"""The face whose refusals need no telling: the warden has done so."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
 MOST_REFUSED = 10_000
@@ -128,6 +129,11 @@ class Gateway:
             self._commands[f"{pen}.{tag:x}"] = request
             if len(self._commands) > MOST_COMMANDS:
                 self._commands.popitem(last=False)
+
+    def catch_up(self) -> None:
+        if self._line and not self._is_over:
+            with suppress(OSError, ValueError):  # it was closed just now
+                self._line.catch_up()
 
     def change(self) -> None:
         """The session has another judge. Of changed files the gate knows by itself."""
@@ -280,10 +286,10 @@ class Gateway:
         self._ledger().connected(told, line, entry)
 
     def _tell_command(self, outcome: "Outcome") -> None:
-        """What the proxy has refused it; of the rest its warden tells."""
+        """What the proxy has refused it, or which name; of the rest its warden tells."""
         pen, _, command = outcome.tag.partition(".")
-        if outcome.face not in WARDENS and pen in self._refusals:
-            what = f"{outcome.host}:{outcome.port}"
+        if outcome.face != CARRIED and pen in self._refusals:
+            what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             violation = Violation(
                 "connect", what, outcome.rule, outcome.message, "", 0, grantable=True, times=1
             )

@@ -391,9 +391,10 @@ class Session:
         self, violations: "tuple[Violation, ...]", settings: Settings, line: str, decision: Decision
     ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
         """All that was refused, and what of it is to be reported."""
-        from pinfold.policy.violations import explained, is_ignored
+        from pinfold.policy.violations import explained, heard, is_ignored
+        from pinfold.session.loopback import is_heard
 
-        every = tuple(explained(each, settings, line) for each in violations)
+        every = tuple(explained(each, settings, line) for each in heard(violations, is_heard))
         with self._lock:
             self._refused[line] = every
             if len(self._refused) > MOST_REFUSED:

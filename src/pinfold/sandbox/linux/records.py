@@ -17,6 +17,8 @@ OTHERWISE = -1
 HOLD, ANSWER = "hold", "answer"
 """What the host says to a warden: what has come into being, and what becomes of a call that waits."""
 PATHS = 100
+FEW = 20
+"""How many paths of a command leave room for what is no refusal, and only worth a word."""
 COMMANDS = 64
 Key = tuple[str, str]
 
@@ -45,6 +47,9 @@ class Records:
         if times & times - 1 == 0:
             with suppress(OSError, channel.Closed):
                 channel.send(self.host, (tag, operation, path, rule, why, program, pid, grantable, times))
+
+    def has_room(self, tag: int) -> bool:
+        return len(self.seen.get(tag, ())) < FEW
 
     def last_words(self, why: str) -> None:
         """What ends the warden; a call of no command has the tag 0."""
