@@ -12,6 +12,8 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pinfold
@@ -36,6 +38,8 @@ def is_refused(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), 10):
             return False
+    except ConnectionResetError:  # it was closed with us at the door
+        return False
     except ConnectionRefusedError:
         return True
 
@@ -136,6 +140,38 @@ def publishing_is_asked_for(_: Machine) -> None:
             assert result.ran is (answer is pinfold.Answer.ONCE), result
             assert is_refused(port) is not result.ran
             assert str(port) in str(person.asked[0].decision.widening)
+
+
+def a_port_that_is_withdrawn_leads_nowhere(_: Machine) -> None:
+    """At once by the person's change, with the next connection by a changed file, the gate running or not."""
+    written = Path("../home/rules.toml").absolute()
+    for is_running in (False, True):
+        port = free_port()
+        with opened() as session, ExitStack() as stack:
+            session.change({"network": {"publish": [port]}})
+            fine(session, "true")
+            if is_running:
+                stack.enter_context(served(session, port))
+                assert heard(port) == b"inside 127.0.0.1"
+            session.change({"network": {"publish": []}})
+            wait_until(partial(is_refused, port))
+            session.change({"network": {"publish": [port]}})
+            fine(session, "true")
+            assert not is_refused(port)
+        written.write_text(f"[network]\npublish = [{port}]\n")
+        with pinfold.Session([os.getcwd()], settings=str(written)) as session, served(session, port):
+            if is_running:
+                assert heard(port) == b"inside 127.0.0.1"
+            written.write_text("")
+            with suppress(ConnectionResetError):
+                assert heard(port) == b""
+            wait_until(partial(is_refused, port))
+    # what a person granted to a call stays the session's
+    wish = SandboxPolicy(published_ports=(free_port(),))
+    with opened({"approvers": [Says(pinfold.Answer.ONCE)]}) as session:
+        assert session.run(pinfold.RunCommand("true", policy=wish)).ran
+        session.change({"network": {"publish": []}})
+        assert not is_refused(wish.published_ports[0])
 
 
 def the_gate_takes_published_ports_with_it(_: Machine) -> None:
@@ -369,6 +405,7 @@ PROBES = {
     for probe in (
         a_published_port_leads_in, a_published_web_server_serves, what_is_not_published_stays_inside,
         a_port_that_is_taken_is_told_and_had_later, publishing_is_asked_for,
+        a_port_that_is_withdrawn_leads_nowhere,
         the_gate_takes_published_ports_with_it, a_session_that_outlives_its_keeper_has_its_network_again,
         a_port_that_was_not_granted_is_named,
         a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,

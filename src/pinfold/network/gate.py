@@ -68,6 +68,7 @@ class Gate:
         self._busy: set[asyncio.Task[None]] = set()
         self._passing: set[Passage] = set()
         self._listeners: set[socket.socket] = set()
+        self._published: dict[int, list[socket.socket]] = {}
         self._held = 0
         """Ways that are opened, or being opened, and not joined."""
 
@@ -87,7 +88,15 @@ class Gate:
 
     def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
         """Connections of this machine that are meant for a server inside."""
+        self._published.setdefault(port, []).append(listener)
         self._serve(listener, "published", lambda way: lead_in(way, port, reach, self._limits))
+
+    def withdraw_published(self, port: int) -> None:
+        """Nobody is led in there any more; who is in already stays."""
+        for listener in self._published.pop(port, ()):
+            self._listeners.discard(listener)
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
 
     async def open(self, host: str, port: int, tag: str) -> Way:
         """The way for a connection that is to be carried; it leads somewhere, or has a refusal.

@@ -62,6 +62,10 @@ class Line:
         """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
         self._send({"face": face}, [sock])
 
+    def withdraw(self, face: str) -> None:
+        """Takes a published port back; connections that are open stay open."""
+        self._send({"withdraw_face": face})
+
     def forget(self) -> None:
         """What the rules say has changed. Whoever connects after this is decided about anew."""
         self._send({"forget": True})

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pinfold.model.approval import Control
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
@@ -71,6 +72,8 @@ class Gateway:
         self._is_over = self._is_closed = False
         self._published: set[int] = set()
         """Ports of this machine that lead in."""
+        self._granted: set[int] = set()
+        """Those of them that the settings did not name: a person granted them to a command."""
         self._taken: set[int] = set()
         """Those that could not be had, and that this was told of."""
         self._reach: Callable[[], socket.socket] | None = None
@@ -100,6 +103,8 @@ class Gateway:
     def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
         """A port that another program has is tried again with each command."""
         self._reach = reach
+        self._granted.update(set(ports).difference(self._judge().last_settings.network.publish))
+        self._withdraw()
         for port in ports:
             if port not in self._published:
                 self._publish(port)
@@ -119,7 +124,28 @@ class Gateway:
         for listener in found:
             self._add(f"{PUBLISHED}{port}", listener)
 
+    def _withdraw(self) -> None:
+        """Takes back the ports that are not to lead in any more, by the settings as they are now."""
+        from pinfold.network.messages import PUBLISHED
+
+        settings = self._judge().settings
+        networking = settings.admin.sandboxing_controls.sandbox_networking
+        is_closed = networking is Control.ALWAYS_DISABLED
+        kept = {*settings.network.publish, *(() if is_closed else self._granted)}
+        with self._lock:
+            gone = self._published - kept
+            self._published &= kept
+            faces = {f"{PUBLISHED}{port}" for port in gone}
+            for descriptor, (face, sock) in list(self._faces.items()):
+                if face in faces:
+                    del self._faces[descriptor]
+                    sock.close()
+            if self._line and not self._is_over:
+                for face in faces:
+                    self._line.withdraw(face)
+
     def _lead_in(self, port: int) -> socket.socket:
+        self._withdraw()
         if self._reach is None or port not in self._published:
             raise PermissionError(f"port {port} is not published")
         return self._reach()
@@ -140,6 +166,8 @@ class Gateway:
         with self._lock:
             if self._line and not self._is_over:
                 self._line.forget()
+        if self._published:
+            self._withdraw()
 
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
