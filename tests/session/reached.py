@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +346,42 @@ def by_the_companys_proxy(machine: Machine) -> None:
     assert "via 127.0.0.1" in told and "s3cr3t" not in told and "bWU6czNjcjN0" not in told
 
 
+class WebOnly(BaseHTTPRequestHandler):
+    """A company's proxy that lets nobody tunnel."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_CONNECT(self) -> None:
+        self.send_error(403)
+
+    def do_GET(self) -> None:
+        body = f"by proxy {self.path}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def plain_http_by_a_proxy_without_tunnels(machine: Machine) -> None:
+    """Whether or not a program knows of the pen's own proxy."""
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), WebOnly)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    by = f"{program('curl')} -sS -m 20"
+    with opened(access="rules", allow=["a.test"], proxy=f"http://127.0.0.1:{proxy.server_port}") as session:
+        for way in ("", PLAIN):
+            said = fine(session, f"{way}{by} http://a.test/x http://a.test/y")
+            assert said == "by proxy http://a.test/xby proxy http://a.test/y", said
+        result = session.run(f"{PLAIN}{by} -H 'Host: evil.test' http://a.test/x")
+        assert "another one" in result.stdout, result
+        assert session.run(f"{PLAIN}{by} https://a.test/").exit_code == 7
+    proxy.shutdown()
+    proxy.server_close()
+    assert machine.looked_up == []
+
+
 # Who may close all of it
 
 
@@ -409,7 +446,8 @@ PROBES = {
         the_gate_takes_published_ports_with_it, a_session_that_outlives_its_keeper_has_its_network_again,
         a_port_that_was_not_granted_is_named,
         a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,
-        by_the_companys_proxy, the_administrator_closes_the_network, a_user_chooses_by_word,
+        by_the_companys_proxy, plain_http_by_a_proxy_without_tunnels,
+        the_administrator_closes_the_network, a_user_chooses_by_word,
     )
 }  # fmt: skip
 
