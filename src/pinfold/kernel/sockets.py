@@ -23,7 +23,7 @@ import ctypes
 import errno
 import fcntl
 import select
-from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_INFO
+from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, TCP_INFO
 
 from pinfold.kernel.calls import libc
 
@@ -49,6 +49,11 @@ def family(socket: int) -> int:
 
 def is_stream(socket: int) -> bool:
     return _option(socket, SOL_SOCKET, SO_TYPE) == SOCK_STREAM
+
+
+def is_datagram(socket: int) -> bool:
+    """Whether it is one whose connect never waits."""
+    return _option(socket, SOL_SOCKET, SO_TYPE) == SOCK_DGRAM
 
 
 def is_fresh_stream(socket: int, family_: int | None) -> bool:

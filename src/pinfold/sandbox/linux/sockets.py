@@ -36,7 +36,7 @@ from functools import partial
 from pinfold.kernel import files
 from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
-from pinfold.kernel.sockets import bind, connect, family, has_failed, is_fresh_stream, is_stream
+from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagram, is_fresh_stream, is_stream
 from pinfold.model.carrying import DNS, GATE, PROXY_PORT, UNHEARD
 from pinfold.model.names import NameRule, folded
 from pinfold.sandbox.linux.addresses import (
@@ -99,7 +99,7 @@ class Sockets:
         try:
             path = self._path(socket, address)
             peer = internet_peer(address) if path is None else None
-            if peer and peer.port == DNS and not is_stream(socket):
+            if peer and peer.port == DNS and is_datagram(socket):
                 return self._connect_for_names(caller, socket, address, peer)
             if peer and self._leaves(caller, socket, address, peer):
                 return None
