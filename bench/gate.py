@@ -191,7 +191,11 @@ def compare(ways: Ways, options: argparse.Namespace) -> list[str]:
     for name, pairs in moved.items():
         ratio = median(bare / gated for bare, gated in pairs)
         best = min(bare for bare, _ in pairs) / min(gated for _, gated in pairs)
-        print(f"{name}: {options.megabytes} MB at {ratio:.2f} of bare (best against best {best:.2f})")
+        bare_, gated_ = (median(times) for times in zip(*pairs, strict=True))
+        print(
+            f"{name}: {options.megabytes} MB in {gated_:.2f} s, bare {bare_:.2f} s; {ratio:.2f} of bare, "
+            f"round by round (best against best {best:.2f})"
+        )
         missed += [f"{name} throughput"] if max(ratio, best) < AIMS["throughput"] else []
     for name, pairs in asked.items():
         bare, added = median(bare for bare, _ in pairs), median(gated - bare for bare, gated in pairs)

@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import socket
+import struct
 
 import pytest
 
@@ -170,6 +171,23 @@ def test_loopback_and_a_local_route(uid: int) -> None:
                     return accepted.getsockname()[0], before
 
     assert in_child(action, uid) == ("198.18.3.4", errno.ENETUNREACH)
+
+
+@USERS
+def test_streams_over_loopback_in_large_pieces(uid: int) -> None:
+    size = 524_280
+
+    def action() -> bool:
+        enter()
+        netlink.set_up()
+        try:
+            netlink.set_largest_piece(size)
+        except OSError as error:
+            return error.errno == errno.EINVAL  # before 5.19
+        said = netlink._exchange(18, 1, struct.pack("=BxHiII", 0, 0, netlink.LOOPBACK, 0, 0))[1]
+        return struct.pack("=HHI", 8, 41, size) in said
+
+    assert in_child(action, uid)
 
 
 @USERS

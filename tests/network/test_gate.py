@@ -480,6 +480,24 @@ def test_rules_that_fail_are_a_no() -> None:
     run(test())
 
 
+def test_nobody_is_asked_about_a_name_that_is_known_to_lead_where_nothing_may() -> None:
+    async def test() -> None:
+        local = {
+            "near.test": ("10.1.2.3",),
+            "mixed.test": ("10.1.2.3", "10.9.9.9"),
+            "fine.test": ("10.9.9.9",),
+        }
+        world = World("10.9.9.9", access="ask", names=local, local=local, limits=Limits(dial=0.05))
+        async with world.running():
+            for name, asked in (("near.test", 0), ("mixed.test", 1), ("fine.test", 2), ("far.test", 3)):
+                client = await world.connect()
+                said = await client.tunnel(name, 443)
+                assert b" 403 " in said and len(world.asked) == asked, (name, said, world.asked)
+        assert "10.1.2.3" in world.records[0].message and world.looked_up == []
+
+    run(test())
+
+
 # The proxy of the company
 
 
@@ -509,6 +527,53 @@ def test_upstream() -> None:
                 client = await world.connect()
                 assert b" 403 " in await client.tunnel("evil.test", 443)
                 assert world.looked_up == []
+
+    run(test())
+
+
+def test_upstream_that_knows_no_tunnel_but_to_443() -> None:
+    """Plain HTTP goes on all the same, whoever says it how; nothing else does, and nothing but requests."""
+    heads: list[bytes] = []
+
+    async def corporate(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            heads.append(head)
+            if head.startswith(b"CONNECT "):
+                writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+                return
+            body = head.split()[1]
+            writer.write(b"HTTP/1.1 200 fine\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    get = b"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+    async def test() -> None:
+        async with server(corporate) as port:
+            world = World("a.test", upstream=Upstream("127.0.0.1", port, "me", "secret"))
+            async with world.running():
+                client = await world.connect()
+                await client.say(b"GET http://a.test:81/y HTTP/1.1\r\nHost: a.test:81\r\n\r\n")
+                assert (await client.hear_all()).endswith(b"\r\n\r\nhttp://a.test:81/y")
+                assert [head.split()[0] for head in heads] == [b"GET"], "CONNECT was tried"
+                for _ in range(2):  # a tunnel is tried once
+                    client = await world.connect()
+                    assert b" 200 " in await client.tunnel("a.test", 80)
+                    for _ in range(2):
+                        await client.say(get)
+                        assert b" 200 fine" in await client.hear_head()
+                        assert await client.hear(15) == b"http://a.test/x"
+                    client.close()
+                assert [head.split()[0] for head in heads] == [b"GET", b"CONNECT"] + [b"GET"] * 4
+                assert all(b"Basic bWU6c2VjcmV0\r\n" in head for head in heads)
+                heads.clear()
+                for raw in (b"\0raw", b"SSH-2.0-x\r\n\r\n", b"CONNECT evil.test:443 HTTP/1.1\r\n\r\n",
+                            b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"):  # fmt: skip
+                    client = await world.connect()
+                    await client.tunnel("a.test", 80)
+                    await client.say(raw + b"\r\n\r\n")
+                    assert b" 400 " in await client.hear_all()
+                client = await world.connect()
+                assert b" 502 " in await client.tunnel("a.test", 22)
+                assert [head.split()[:2] for head in heads] == [[b"CONNECT", b"a.test:22"]]
 
     run(test())
 

@@ -11,11 +11,10 @@ from pinfold.network.http_layer import (
     HttpLayer,
     Open,
     Switched,
-    Target,
     ToClient,
     ToServer,
-    refusal_page,
 )
+from pinfold.network.http_targets import Target, Via, refusal_page
 from pinfold.network.refusal import Why
 from tests.network.pieces import PLACES, cut
 
@@ -283,3 +282,71 @@ def test_garbage_is_answered_or_closed(is_tunnel: bool, script: list[tuple[str, 
         elif side == "o" and is_asked and not is_opened:
             layer.opened()
             is_opened = True
+
+
+# A proxy as the server
+
+VIA = Via(b"Basic bWU6c2VjcmV0")
+BY_PROXY = [
+    (INNER, b"GET http://a.example/x HTTP/1.1\r\n"),
+    (INNER.replace(b"/x", b"//evil.example/"), b"GET http://a.example//evil.example/ HTTP/1.1\r\n"),
+    (INNER.replace(b"GET /x", b"OPTIONS *"), b"OPTIONS http://a.example HTTP/1.1\r\n"),
+    (INNER.replace(b"/x", b"http://A.example./x"), b"GET http://a.example/x HTTP/1.1\r\n"),
+]
+
+
+@pytest.mark.parametrize(("data", "line"), BY_PROXY)
+def test_a_proxy_hears_the_whole_target(data: bytes, line: bytes) -> None:
+    (said,) = HttpLayer(HOST, VIA).from_client(data)
+    assert isinstance(said, ToServer) and said.data.startswith(line)
+    assert said.data.count(b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n") == 1
+
+
+def test_a_proxy_hears_of_us_and_not_of_the_client() -> None:
+    layer = HttpLayer()
+    more = b"Upgrade: websocket\r\nConnection: Upgrade\r\nProxy-Authorization: Basic dGFnLTE6eA==\r\n\r\n"
+    assert layer.from_client(GET[:-2] + more) == [Open(HOST, "tag-1", False, is_upgrade=True)]
+    (said,) = layer.opened(VIA)
+    assert isinstance(said, ToServer)
+    lines = said.data.split(b"\r\n")
+    assert lines[0] == b"GET http://a.example/x?y HTTP/1.1"
+    assert {line.partition(b":")[0] for line in lines[1:] if line} == {
+        b"Host", b"Connection", b"Proxy-Authorization"
+    }  # fmt: skip
+    assert b"Connection: close" in lines and b"dGFnLTE6eA" not in said.data
+    page = b"HTTP/1.1 200 OK\r\nProxy-Connection: keep-alive\r\nContent-Length: 2\r\n\r\nhi"
+    told = merged(layer.from_server(page))
+    assert isinstance(told[0], ToClient) and b"proxy-connection" not in told[0].data.lower()
+
+
+def test_what_a_proxy_wants_of_us_is_not_the_clients_to_give() -> None:
+    layer = HttpLayer(HOST, VIA)
+    layer.from_client(INNER)
+    said = layer.from_server(
+        b"HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert isinstance(said[0], ToClient) and b" 502 " in said[0].data and b"realm" not in said[0].data
+    assert isinstance(said[-1], Close)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
+        b"CONNECT a.example:80 HTTP/1.1\r\nHost: a.example:80\r\n\r\n",
+        INNER.replace(b"/x", b"http://evil.example/x"),
+        INNER.replace(b"/x", b"https://a.example/x"),
+        INNER.replace(b"Host: a.example", b"Host: evil.example"),
+        b"PRI * HTTP/2.0\r\nHost: a.example\r\n\r\nSM\r\n\r\n",
+        b"\x16\x03\x01\x02\0\r\n\r\n",
+        b"\5\1\0\r\n\r\n",
+    ],
+)
+def test_a_proxy_gets_nothing_else(data: bytes) -> None:
+    for start in (b"", INNER):
+        layer = HttpLayer(HOST, VIA)
+        if start:
+            layer.from_client(start)
+        said = layer.from_client(data) + (layer.from_server(ANSWER) if start else [])
+        assert not any(isinstance(command, ToServer) for command in said), said
+        assert isinstance(said[-1], Close)

@@ -56,11 +56,12 @@ class World:
         limits: Limits = Limits(),  # noqa: B008
         upstream: Upstream | None = None,
         own: Sequence[str] = (),
+        local: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         network = NetworkSettings(access=NetworkAccess(access), allow=allow, deny=tuple(deny))
         self._rules = rules_of(Settings(network=network))
         self.names = names or {}
-        self.limits, self.upstream, self.own = limits, upstream, own
+        self.limits, self.upstream, self.own, self.local = limits, upstream, own, local
         self.records: list[Outcome] = []
         self.looked_up: list[str] = []
         self.asked: list[tuple[str, int, str]] = []
@@ -89,7 +90,7 @@ class World:
     async def running(self) -> AsyncIterator["World"]:
         self.gate = Gate(
             self.decide, self.ask, self.records.append, self.look_up, limits=self.limits,
-            upstream=self.upstream, is_own=lambda address: address in self.own,
+            upstream=self.upstream, local=self.local, is_own=lambda address: address in self.own,
         )  # fmt: skip
         listener = listening()
         self.port = listener.getsockname()[1]

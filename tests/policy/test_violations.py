@@ -1,12 +1,14 @@
 """Refusals in full, and which of them are reported."""
 
 import pytest
+from msgspec.structs import replace
 
+from pinfold.model.carrying import UNHEARD
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.settings import FilesystemSettings, NetworkSettings, Settings
+from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
-from pinfold.policy.violations import explained, is_ignored, sufficient
+from pinfold.policy.violations import HEARD_OUTSIDE, explained, heard, is_ignored, sufficient
 
 SETTINGS = Settings(
     filesystem=FilesystemSettings(protect=("kept",)),
@@ -32,6 +34,8 @@ def refused(operation: str, path: str, rule: str = "", why: str = "", grantable:
         (refused("open", "/w/.git/x", ".git", "git writes are blocked"), "managed.toml:3", "administrator"),
         (refused("connect", "x.example:443"), "network.access", "add `x.example` to `network.allow`"),
         (refused("connect", "/run/docker.sock"), "network.unix_sockets", "add `/run/docker.sock`"),
+        (refused("resolve", "10.0.0.2:53"), "network.access", "name the host in `network.allow`"),
+        (refused("connect", "localhost:5432", why=HEARD_OUTSIDE), "network.allow", "add `localhost:5432` to"),
         (refused("warden", ""), "", ""),
     ],
 )
@@ -39,6 +43,22 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
     told = explained(violation, SETTINGS, "the line")
     assert told.command == "the line" and origin in told.origin and remedy in told.remedy
     assert bool(told.remedy) is bool(remedy)
+
+
+def test_a_network_that_is_off_is_named() -> None:
+    off = Settings(network=NetworkSettings(access=NetworkAccess.NONE))
+    assert explained(refused("resolve", "10.0.0.2:53"), off, "").remedy == 'set `network.access = "ask"`'
+    lending = explained(refused("connect", "localhost:5432", why=HEARD_OUTSIDE), off, "").remedy
+    assert lending == 'add `localhost:5432` to `network.allow` and set `network.access = "rules"`'
+
+
+def test_a_loopback_where_nobody_listens_is_told_if_the_machine_has_a_listener() -> None:
+    one, other = (refused("connect", f"localhost:{port}", why=UNHEARD) for port in (1, 2))
+    write = refused("open", "/o/x")
+    assert list(heard((one, write, other), lambda port: port == 2)) == [
+        write,
+        replace(other, why=HEARD_OUTSIDE),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def curl(machine: Machine) -> None:
         socks = f"{by} -x socks5h://198.18.0.1:3128 https://a.test:{secure}/"
         assert fine(session, socks) == f"hello from a.test:{secure}"
         # a denied name: told why with a proxy, not found without one
-        result = session.run(f"{by} http://evil.test:{plain}/; sleep 0.2")
+        result = session.run(f"{by} http://evil.test:{plain}/")
         assert 'add "evil.test" to `network.allow`' in result.stdout, result.stdout
         (violation,) = result.violations
         assert (violation.operation, violation.path) == ("connect", f"evil.test:{plain}")
@@ -139,6 +139,20 @@ def plain_sockets(_: Machine) -> None:
         assert "hello from a.test" in fine(session, python(code, port, f"http://a.test:{web}/"))
 
 
+def streams_come_in_large_pieces(_: Machine) -> None:
+    """Half a megabyte at once over the session's loopback, where a new one has 64 kB."""
+    code = """
+        import socket, struct
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as link:
+            link.send(struct.pack("=IHHIIBxHiII", 32, 18, 1, 1, 0, 0, 0, 1, 0, 0))
+            print(struct.pack("=HHI", 8, 41, 524280) in link.recv(65536))
+    """
+    if tuple(int(part) for part in os.uname().release.split(".")[:2]) < (6, 3):
+        raise SkipError("this kernel has smaller pieces")
+    with opened() as session:
+        assert fine(session, python(code)) == "True\n"
+
+
 def many_at_once(_: Machine) -> None:
     code = """
         import socket, sys, threading
@@ -189,7 +203,10 @@ def an_address_by_rule(_: Machine) -> None:
         code = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2]))).recv(8)"
         fine(session, python(code, ADDRESS, port))
         result = session.run(python(code, "127.0.0.1", port))
-        assert "ConnectionRefusedError" in result.stderr and not result.violations
+        assert "ConnectionRefusedError" in result.stderr
+        assert [each.path for each in result.violations] == [f"localhost:{port}"], (
+            "this machine's is no other"
+        )
         result = session.run(python(code, "203.0.113.8", port))
         assert "ConnectionRefusedError" in result.stderr
         (found,) = result.violations
@@ -303,6 +320,31 @@ def without_network(_: Machine) -> None:
             ).stdout.lower()
         )
         assert fine(session, line).split()[1:] == ["0", "0"]
+
+
+def names_that_are_refused_are_told(machine: Machine) -> None:
+    """To the command that asked, whether or not there is a gate; what works tells nothing."""
+    by = f"{PLAIN}{program('curl')} -sS -m 20"
+    for access, allow, remedy in (
+        ("none", ALLOWED, 'set `network.access = "ask"`'),
+        ("rules", (), "name the host in `network.allow`"),
+        ("rules", ALLOWED, 'add "evil.test" to `network.allow`'),
+    ):
+        with pages(False) as web, opened(access, allow) as session:
+            result = session.run(f"{by} http://evil.test:{web}/")
+            assert result.exit_code == 6, result
+            (told,) = result.violations
+            assert told.remedy == remedy, told
+            what = (
+                ("connect", "evil.test") if len(allow) and access == "rules" else ("resolve", "127.0.0.53:53")
+            )
+            assert (told.operation, told.path) == what, told
+            if access == "rules" and allow:
+                result = session.run(f"{by} http://a.test:{web}/")
+                assert result.exit_code == 0 and not result.violations, result
+                both = session.run(f"{by} http://a.test:{web}/; sh -c '{by} http://secret.evil.test:{web}/'")
+                assert [each.path for each in both.violations] == ["secret.evil.test"]
+    assert set(machine.looked_up) == {"a.test"}
 
 
 # Asking
@@ -506,8 +548,9 @@ def is_ended(process: int) -> bool:
 PROBES = {
     probe.__name__: probe
     for probe in (
-        curl, plain_sockets, many_at_once, node, git, an_address_by_rule, new_rules_count_at_once,
-        no_name_no_packet, without_network,
+        curl, plain_sockets, many_at_once, streams_come_in_large_pieces, node, git, an_address_by_rule,
+        new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
+        names_that_are_refused_are_told,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
         a_signal_ends_the_wait,
         gate_death_closes, the_gate_ends_with_its_session,

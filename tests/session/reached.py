@@ -12,11 +12,14 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pinfold
 from pinfold.model.policy import SandboxPolicy
-from tests.network.probes import free_port, pages
+from tests.network.probes import free_port, pages, program
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, connections, fine, gate_of, main_of, python
 from tests.session.runs import Says, journal, wait_until
@@ -36,6 +39,8 @@ def is_refused(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), 10):
             return False
+    except ConnectionResetError:  # it was closed with us at the door
+        return False
     except ConnectionRefusedError:
         return True
 
@@ -56,8 +61,11 @@ def served(session: pinfold.Session, port: int, host: str = "127.0.0.1") -> Iter
     """A server inside, once it listens."""
     execution = session.start(python(SERVER, host, port))
     events = execution.events()
-    said = next(events)
-    assert isinstance(said, pinfold.Output) and said.data == b"ready\n", said
+    said = b""
+    while said != b"ready\n":
+        event = next(events)
+        assert isinstance(event, pinfold.Output), event
+        said += event.data
     yield
     execution.cancel()
 
@@ -135,6 +143,38 @@ def publishing_is_asked_for(_: Machine) -> None:
             assert str(port) in str(person.asked[0].decision.widening)
 
 
+def a_port_that_is_withdrawn_leads_nowhere(_: Machine) -> None:
+    """At once by the person's change, with the next connection by a changed file, the gate running or not."""
+    written = Path("../home/rules.toml").absolute()
+    for is_running in (False, True):
+        port = free_port()
+        with opened() as session, ExitStack() as stack:
+            session.change({"network": {"publish": [port]}})
+            fine(session, "true")
+            if is_running:
+                stack.enter_context(served(session, port))
+                assert heard(port) == b"inside 127.0.0.1"
+            session.change({"network": {"publish": []}})
+            wait_until(partial(is_refused, port))
+            session.change({"network": {"publish": [port]}})
+            fine(session, "true")
+            assert not is_refused(port)
+        written.write_text(f"[network]\npublish = [{port}]\n")
+        with pinfold.Session([os.getcwd()], settings=str(written)) as session, served(session, port):
+            if is_running:
+                assert heard(port) == b"inside 127.0.0.1"
+            written.write_text("")
+            with suppress(ConnectionResetError):
+                assert heard(port) == b""
+            wait_until(partial(is_refused, port))
+    # what a person granted to a call stays the session's
+    wish = SandboxPolicy(published_ports=(free_port(),))
+    with opened({"approvers": [Says(pinfold.Answer.ONCE)]}) as session:
+        assert session.run(pinfold.RunCommand("true", policy=wish)).ran
+        session.change({"network": {"publish": []}})
+        assert not is_refused(wish.published_ports[0])
+
+
 def the_gate_takes_published_ports_with_it(_: Machine) -> None:
     port = free_port()
     with opened(publish=[port]) as session, served(session, port):
@@ -187,6 +227,24 @@ def a_granted_port_is_the_machines(_: Machine) -> None:
             assert "WELCOME" not in fine(session, python(code, granted))
     told = {(entry.data["host"], entry.data["rule"]) for entry in connections()}
     assert {("localhost", f"localhost:{granted}"), ("127.0.0.1", f"127.0.0.1:{granted}")} <= told, told
+
+
+def a_port_that_was_not_granted_is_named(_: Machine) -> None:
+    """Where nobody listens inside and the machine does; what is allowed then works, in the same session."""
+    by = f"{program('curl')} -sS -m 20"
+    with pages(False) as web:
+        for access in ("none", "rules", "ask"):
+            with opened(access=access) as session:
+                for host in ("localhost", "127.0.0.1"):
+                    result = session.run(f"{PLAIN}{by} http://{host}:{web}/")
+                    (told,) = result.violations
+                    assert result.exit_code == 7 and told.path == f"localhost:{web}", result
+                    assert f"add `localhost:{web}` to `network.allow`" in told.remedy, told
+                assert not session.run(f"{PLAIN}{by} http://localhost:{free_port()}/").violations
+                with served(session, web):
+                    assert not session.run(f"{PLAIN}{by} --http0.9 http://127.0.0.1:{web}/").violations
+                session.change({"network": {"access": "rules", "allow": [f"localhost:{web}"]}})
+                assert "hello" in fine(session, f"{PLAIN}{by} http://localhost:{web}/")
 
 
 def a_granted_port_shadows_the_sessions_own(_: Machine) -> None:
@@ -288,6 +346,42 @@ def by_the_companys_proxy(machine: Machine) -> None:
     assert "via 127.0.0.1" in told and "s3cr3t" not in told and "bWU6czNjcjN0" not in told
 
 
+class WebOnly(BaseHTTPRequestHandler):
+    """A company's proxy that lets nobody tunnel."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_CONNECT(self) -> None:
+        self.send_error(403)
+
+    def do_GET(self) -> None:
+        body = f"by proxy {self.path}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def plain_http_by_a_proxy_without_tunnels(machine: Machine) -> None:
+    """Whether or not a program knows of the pen's own proxy."""
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), WebOnly)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    by = f"{program('curl')} -sS -m 20"
+    with opened(access="rules", allow=["a.test"], proxy=f"http://127.0.0.1:{proxy.server_port}") as session:
+        for way in ("", PLAIN):
+            said = fine(session, f"{way}{by} http://a.test/x http://a.test/y")
+            assert said == "by proxy http://a.test/xby proxy http://a.test/y", said
+        result = session.run(f"{PLAIN}{by} -H 'Host: evil.test' http://a.test/x")
+        assert "another one" in result.stdout, result
+        assert session.run(f"{PLAIN}{by} https://a.test/").exit_code == 7
+    proxy.shutdown()
+    proxy.server_close()
+    assert machine.looked_up == []
+
+
 # Who may close all of it
 
 
@@ -348,9 +442,12 @@ PROBES = {
     for probe in (
         a_published_port_leads_in, a_published_web_server_serves, what_is_not_published_stays_inside,
         a_port_that_is_taken_is_told_and_had_later, publishing_is_asked_for,
+        a_port_that_is_withdrawn_leads_nowhere,
         the_gate_takes_published_ports_with_it, a_session_that_outlives_its_keeper_has_its_network_again,
+        a_port_that_was_not_granted_is_named,
         a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,
-        by_the_companys_proxy, the_administrator_closes_the_network, a_user_chooses_by_word,
+        by_the_companys_proxy, plain_http_by_a_proxy_without_tunnels,
+        the_administrator_closes_the_network, a_user_chooses_by_word,
     )
 }  # fmt: skip
 

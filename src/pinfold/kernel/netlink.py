@@ -9,6 +9,9 @@ Facts about rtnetlink (netlink(7), rtnetlink(7)):
   0 bits that is every address there is ("AnyIP").
 - RTM_GETROUTE for one address needs no capability; the answer's type says whether the address is the
   machine's own, however it came by it. Where there is no route, ENETUNREACH is the answer.
+- How much of a TCP stream goes through an interface in one piece is an attribute for each family
+  (IFLA_GSO_MAX_SIZE, Linux 5.19, and IFLA_GSO_IPV4_MAX_SIZE, 6.3); a new interface has 64 kB, and `lo` takes
+  up to 524,280. An older kernel refuses the first and passes over the second.
 - Everything is in the machine's byte order but the addresses; attributes are padded to 4 bytes.
 """
 
@@ -23,6 +26,7 @@ _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_EXCL, _NLM_F_CREATE = 1, 4, 0x200, 0x400
 _NLMSG_ERROR = 2
 _RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE, _RTM_GETROUTE = 16, 20, 24, 26
 _IFF_UP = 1
+_IFLA_GSO_MAX_SIZE, _IFLA_GSO_IPV4_MAX_SIZE = 41, 63
 _RTA_DST, _RTA_OIF = 1, 4
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST, _RTN_LOCAL = 255, 3, 254, 2
@@ -33,6 +37,13 @@ _HEADER = struct.Struct("=IHHII")
 def set_up(interface: int = LOOPBACK) -> None:
     """Brings an interface up."""
     _request("RTM_NEWLINK", _RTM_NEWLINK, 0, struct.pack("=BxHiII", 0, 0, interface, _IFF_UP, _IFF_UP))
+
+
+def set_largest_piece(size: int, interface: int = LOOPBACK) -> None:
+    """Lets TCP hand over this much at once, in both families. Raises OSError on an older kernel."""
+    for kind in (_IFLA_GSO_IPV4_MAX_SIZE, _IFLA_GSO_MAX_SIZE):
+        body = struct.pack("=BxHiII", 0, 0, interface, 0, 0) + _attribute(kind, struct.pack("=I", size))
+        _request("RTM_NEWLINK", _RTM_NEWLINK, 0, body)
 
 
 def add_address(address: str, interface: int = LOOPBACK) -> None:

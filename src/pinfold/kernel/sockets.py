@@ -22,7 +22,8 @@ own would parse the address, and would wait on after a signal.
 import ctypes
 import errno
 import fcntl
-from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_INFO
+import select
+from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, TCP_INFO
 
 from pinfold.kernel.calls import libc
 
@@ -50,6 +51,11 @@ def is_stream(socket: int) -> bool:
     return _option(socket, SOL_SOCKET, SO_TYPE) == SOCK_STREAM
 
 
+def is_datagram(socket: int) -> bool:
+    """Whether it is one whose connect never waits."""
+    return _option(socket, SOL_SOCKET, SO_TYPE) == SOCK_DGRAM
+
+
 def is_fresh_stream(socket: int, family_: int | None) -> bool:
     """Whether it is a TCP socket of this family that is not connected, connecting or listening."""
     return (
@@ -64,6 +70,13 @@ def _option(socket: int, level: int, name: int, size: int = 4) -> int:
     value, length = ctypes.c_int(), ctypes.c_uint(size)
     failed = _getsockopt(socket, level, name, ctypes.byref(value), ctypes.byref(length))
     return -ctypes.get_errno() if failed else value.value
+
+
+def has_failed(socket: int) -> bool:
+    """Whether a connect that was not waited for has failed by now; the error stays there for its owner."""
+    poll = select.poll()
+    poll.register(socket, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def connect(socket: int, address: bytes) -> int:

@@ -8,18 +8,22 @@ Each message is one datagram of a unix socket that only the two of them hold.
 | warden | JOIN: that number | the program's side of the connection | |
 | warden | DROP: that number, nobody waits for it any more | | |
 | warden | PROXY: the command's tag | a connection to the proxy | |
+| warden | NAMES: the command's tag, and the port of a socket of its that is to ask for names | | |
 | gate | ANSWER: that number, 0 or an errno; the host, the rule, why not | | JOIN or DROP, if it was 0 |
 """
 
 import struct
 from typing import NamedTuple
 
-OPEN, JOIN, DROP, PROXY = range(1, 5)
+OPEN, JOIN, DROP, PROXY, NAMES = range(1, 6)
 GATE, PROXY_PORT = "198.18.0.1", 3128
 """Where a pen's programs find their proxy. The range is for benchmarks between devices (RFC 2544)."""
 OWN = "198.18.0."
 """The start of the addresses that are the session's own; above them are those that stand for names."""
 LONGEST = 4096
+DNS = 53
+UNHEARD = "nobody listens on it in the session"
+"""Why a connect to the session's own loopback failed. It is told only if the machine's own has a listener."""
 
 _WISH = struct.Struct("=BQQH")
 _ANSWER = struct.Struct("=Qi")

@@ -15,6 +15,7 @@ Facts about host spellings:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ METADATA = frozenset(("168.63.129.16", "192.0.0.192"))
 
 def canonical(host: str) -> str:
     """The one spelling of a host: a lower-case ASCII name, or an address as the kernel prints it."""
+    # Each connection asks several times. Longer ones are rare, and would make what is remembered large.
+    return _remembered(host) if len(host) <= LONGEST_NAME else _spelled(host)
+
+
+def _spelled(host: str) -> str:
     if any(c <= " " or c in "%/\\@?#\x7f" for c in host):
         raise ValueError("the host has a character that no host has")
     if host.startswith("[") and host.endswith("]"):
@@ -42,6 +48,9 @@ def canonical(host: str) -> str:
     name = _ascii(host).lower()
     name = name[:-1] if name.endswith(".") else name
     return _inet_aton(name) or _checked(name)
+
+
+_remembered = lru_cache(1024)(_spelled)
 
 
 def _ascii(host: str) -> str:

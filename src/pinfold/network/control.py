@@ -146,6 +146,8 @@ class Control:
             self._begin(message["start"])
         elif "face" in message:
             self._add(message["face"], *sockets)
+        elif "withdraw_face" in message and self._gate:
+            self._gate.withdraw_published(int(message["withdraw_face"].removeprefix(messages.PUBLISHED)))
         elif "forget" in message:
             self._standing.forget()
         return True

@@ -15,17 +15,19 @@ from typing import NamedTuple
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address, special_kind
 from pinfold.network.breadth import Breadth
+from pinfold.network.http_targets import Via
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
 from pinfold.network.refusal import Refusal, Why
 from pinfold.network.ruling import Decide, Ruling
-from pinfold.network.upstream import Upstream, UpstreamError, pass_through
+from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, pass_through
 
 MOST_ADDRESSES = 6
 MOST_NEAR = 1024
 HEAD_START = 0.25
 """Seconds before the next address is tried beside the first (RFC 8305, 5)."""
 OWN = "local"
+HTTP = 80
 
 
 class Dialled(NamedTuple):
@@ -33,6 +35,8 @@ class Dialled(NamedTuple):
     address: str
     early: bytes = b""
     """What the server sent already, for the client."""
+    via: Via | None = None
+    """It is a proxy's, and takes requests alone."""
     is_near: bool = False
     """It was connected at once, as over loopback."""
 
@@ -51,29 +55,44 @@ class Dialer:
         self._breadth = Breadth()
         self._near: set[str] = set()
         """Addresses that have answered at once."""
+        self._has_refused_tunnel = False
+        """The proxy has refused CONNECT to port 80."""
 
-    async def dial(self, host: str, port: int, ruling: Ruling, tag: str) -> Dialled | Refusal:
-        """Preconditions: `ruling` allows this canonical host and port."""
+    async def dial(
+        self, host: str, port: int, ruling: Ruling, tag: str, *, is_plain: bool = False
+    ) -> Dialled | Refusal:
+        """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
         if not self._breadth.has_room(ruling.rule, host, asyncio.get_running_loop().time()):
             return Refusal(
                 Why.DENIED,
                 f"too many different names below `{ruling.rule}` were asked for; name {host} itself",
                 ruling.rule,
             )
-        upstream = self._upstream
-        if upstream and not special_kind(host) and upstream.leads_to(host, port):
+        if upstream := self._leading_to(host, port):
             if upstream.trouble:
                 return Refusal(Why.UNREACHABLE, upstream.trouble)
-            return await self._dial_upstream(upstream, host, port)
+            return await self._dial_upstream(upstream, host, port, is_plain)
         addresses = await self._addresses(host)
         if isinstance(addresses, Refusal):
+            return addresses
+        fine = await self.judge(host, addresses, port, ruling, tag)
+        return fine if isinstance(fine, Refusal) else await self._connect(host, port, fine)
+
+    def _leading_to(self, host: str, port: int) -> Upstream | None:
+        """The proxy that a host is reached by."""
+        upstream = self._upstream
+        return upstream if upstream and not special_kind(host) and upstream.leads_to(host, port) else None
+
+    async def judge(
+        self, host: str, addresses: Sequence[str], port: int, ruling: Ruling, tag: str
+    ) -> Sequence[str] | Refusal:
+        """Which of the addresses that a name leads to may be dialled, or why none may."""
+        if self._leading_to(host, port):
             return addresses
         judging = [self._judge(host, address, port, ruling, tag) for address in addresses]
         found = await asyncio.gather(*judging) if len(judging) > 1 else [await judging[0]]
         fine = [address for address, refusal in zip(addresses, found, strict=True) if refusal is None]
-        if fine:
-            return await self._connect(host, port, fine)
-        return next((refusal for refusal in found if refusal), _nowhere(host))
+        return fine or next((refusal for refusal in found if refusal), _nowhere(host))
 
     def dial_at_once(self, host: str, port: int, ruling: Ruling) -> Dialled | None:
         """The same for an address that is near; None if it takes longer, or may not be."""
@@ -155,22 +174,37 @@ class Dialer:
             self._near.add(dialled.address)
         return dialled
 
-    async def _dial_upstream(self, upstream: Upstream, host: str, port: int) -> Dialled | Refusal:
+    async def _dial_upstream(
+        self, upstream: Upstream, host: str, port: int, is_plain: bool
+    ) -> Dialled | Refusal:
         """The proxy looks the name up, so what it leads to cannot be judged here."""
+        address = f"via {upstream.host}:{upstream.port}"
         try:
             async with asyncio.timeout(self._limits.dial):
                 known = is_address(upstream.host)
                 addresses = (upstream.host,) if known else await self._look_up(upstream.host)
+                if not is_plain and not (port == HTTP and self._has_refused_tunnel):
+                    try:
+                        return await self._tunnel(upstream, addresses, host, port)
+                    except TunnelRefusedError:
+                        if port != HTTP:
+                            raise
+                        self._has_refused_tunnel = True
                 dialled = await connect_first(addresses, upstream.port)
-                try:
-                    early = await pass_through(dialled.sock, upstream, host, port)
-                except BaseException:
-                    dialled.sock.close()
-                    raise
+                return Dialled(dialled.sock, address, via=upstream.via)
         except TimeoutError:
             return Refusal(Why.LATE, f"the proxy {upstream.host}:{upstream.port} does not answer")
         except (OSError, UpstreamError) as error:
             return Refusal(Why.UNREACHABLE, f"the proxy {upstream.host}:{upstream.port}: {error}")
+
+    @staticmethod
+    async def _tunnel(upstream: Upstream, addresses: Sequence[str], host: str, port: int) -> Dialled:
+        dialled = await connect_first(addresses, upstream.port)
+        try:
+            early = await pass_through(dialled.sock, upstream, host, port)
+        except BaseException:
+            dialled.sock.close()
+            raise
         return Dialled(dialled.sock, f"via {upstream.host}:{upstream.port}", early)
 
 

@@ -11,6 +11,9 @@ What is refused: those three; a Host that differs from the target; credentials i
 another scheme than http; and any request that names another host than the first one did. HTTP/2 is not
 offered to the server (the client's wish to change to it is left out), since its host could not be compared.
 
+Where the server is a proxy itself (`Via`), each request goes to it with its whole target, in our spelling,
+and nothing else does: no other method than the client's own, no change to another protocol.
+
 A client that knows it speaks to a proxy (`via_proxy`) has one request for each connection: the answer says
 `Connection: close`. So no client ever sends a second host on it, and none has to be told off.
 """
@@ -18,12 +21,11 @@ A client that knows it speaks to a proxy (`via_proxy`) has one request for each 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error as BadBase64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pinfold.model.hosts import canonical, is_same
+from pinfold.model.hosts import is_same
+from pinfold.network.http_targets import Target, Via, parse_authority, refusal_page, split_target, tag_of
 from pinfold.network.refusal import Malformed, Why
 
 if TYPE_CHECKING:
@@ -33,16 +35,9 @@ LONGEST_HEAD = 65536
 """Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
 _END = b"\r\n\r\n"
 _BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
-_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
 # What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
 _UNCHECKED = frozenset((b"h2c", b"h2"))
-
-
-class Target(NamedTuple):
-    host: str
-    """Canonical."""
-    port: int
 
 
 class Open(NamedTuple):
@@ -53,6 +48,8 @@ class Open(NamedTuple):
     is_tunnel: bool
     """By CONNECT: from here on nothing belongs to this layer. `rest` is what the client sent already."""
     rest: bytes = b""
+    is_upgrade: bool = False
+    """A request that may end in another protocol."""
 
 
 class ToServer(NamedTuple):
@@ -77,53 +74,17 @@ class Close(NamedTuple):
 Command = Open | ToServer | ToClient | Switched | Close
 
 
-def parse_authority(text: str, default: int | None) -> Target:
-    """`host:port`, or `host` where a port is understood."""
-    found = _AUTHORITY.fullmatch(text)
-    if not found:
-        raise Malformed("the target is no `host:port`")
-    port = int(found[2]) if found[2] else default
-    if port is None or not 0 < port < 65536:
-        raise Malformed("the target has no port from 1 to 65535")
-    try:
-        return Target(canonical(found[1]), port)
-    except ValueError as error:
-        raise Malformed(str(error)) from None
-
-
-def split_target(text: str) -> tuple[str, str]:
-    """Authority and path of an absolute `http:` target."""
-    scheme, colon, rest = text.partition("://")
-    if not colon or scheme.lower() != "http":
-        raise Malformed("a request to a proxy has a target with `http://`, or is a CONNECT")
-    authority, slash, path = rest.partition("/")
-    if not slash:
-        authority, mark, path = rest.partition("?")
-        return authority, f"/?{path}" if mark else "/"
-    if "?" in authority or "#" in rest:
-        raise Malformed("the target is no `http://host/path`")
-    return authority, f"/{path}"
-
-
-def tag_of(header: bytes) -> str:
-    """The user name in `Proxy-Authorization: Basic ...`; it tells which command it is, and proves nothing."""
-    kind, _, encoded = header.partition(b" ")
-    try:
-        user, _, _ = b64decode(encoded.strip(), validate=True).partition(b":")
-    except (BadBase64, ValueError):
-        return ""
-    return user.decode("latin-1") if kind.lower() == b"basic" else ""
-
-
 class HttpLayer:
     """One client's connection, and the server's once there is one."""
 
-    def __init__(self, within: Target | None = None) -> None:
-        """`within` is the host of the tunnel that the requests came through; None at a proxy's own face."""
+    def __init__(self, within: Target | None = None, via: Via | None = None) -> None:
+        """`within` is the host of the tunnel that the requests came through; None at a proxy's own face.
+        `via` is the proxy that the server is."""
         import h11
 
         self._h11 = h11
-        self._within = within
+        self._within, self._via = within, via
+        self._wanted = within
         self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
         self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
         self._head = bytearray()
@@ -196,6 +157,8 @@ class HttpLayer:
         self._asked(event, rest)
 
     def _asked(self, request: h11.Request, rest: bytes) -> None:
+        if request.http_version not in (b"1.0", b"1.1"):
+            raise Malformed("this is no request of HTTP/1")
         lengths = [value for name, value in request.headers if name == b"content-length"]
         codings = [value for name, value in request.headers if name == b"transfer-encoding"]
         if (lengths and codings) or len(codings) > 1:
@@ -222,8 +185,10 @@ class HttpLayer:
             self._agree(request, wanted, 80)
             if self._within not in (None, wanted):
                 raise Malformed("the target is another host than the one that was connected to")
+        self._wanted, is_upgrade = wanted, self._is_upgrade(request)
+        headers = self._passed_on(request, wanted, is_upgrade)
         self._request = self._h11.Request(
-            method=request.method, target=path.encode("latin-1"), headers=self._passed_on(request, wanted)
+            method=request.method, target=path.encode("latin-1"), headers=headers
         )
         if rest:
             self._client.receive_data(rest)
@@ -231,7 +196,7 @@ class HttpLayer:
             self._pass_on()
         else:
             self._is_held = True
-            self._commands.append(Open(wanted, tag, False))
+            self._commands.append(Open(wanted, tag, False, is_upgrade=is_upgrade))
 
     def _agree(self, request: h11.Request, wanted: Target, default: int | None) -> None:
         """INVARIANT: the Host of a request is the host it is sent to."""
@@ -244,9 +209,12 @@ class HttpLayer:
             if said != wanted and not is_lent:
                 raise Malformed("the Host of the request is another one than it is sent to")
 
-    def _passed_on(self, request: h11.Request, wanted: Target) -> list[tuple[bytes, bytes]]:
+    @staticmethod
+    def _is_upgrade(request: h11.Request) -> bool:
         upgrades = {value.strip().lower() for name, value in request.headers if name == b"upgrade"}
-        is_upgrade = bool(upgrades) and not upgrades & _UNCHECKED
+        return bool(upgrades) and not upgrades & _UNCHECKED
+
+    def _passed_on(self, request: h11.Request, wanted: Target, is_upgrade: bool) -> list[tuple[bytes, bytes]]:
         headers = []
         for raw, value in request.headers.raw_items():
             name = raw.lower()
@@ -254,22 +222,38 @@ class HttpLayer:
                 continue
             headers.append((raw, value))
         if not any(name == b"host" for name, _ in request.headers):
-            host = f"[{wanted.host}]" if ":" in wanted.host else wanted.host
-            headers.insert(0, (b"Host", (host if wanted.port == 80 else f"{host}:{wanted.port}").encode()))
+            headers.insert(0, (b"Host", wanted.authority.encode()))
         if not self._within and not is_upgrade:
             headers.append((b"Connection", b"close"))
         return headers
 
-    def opened(self) -> list[Command]:
-        """The server is there: it gets the request that it was opened for."""
-        self._is_held = False
+    def opened(self, via: Via | None = None) -> list[Command]:
+        """The server, or a proxy, is there: it gets the request that it was opened for."""
+        self._is_held, self._via = False, via
         self._guarded(self._pass_on, Why.MALFORMED)
         return self._taken()
 
     def _pass_on(self) -> None:
         if self._request is not None:
-            self._send_server(self._request)
+            self._send_server(self._addressed(self._request, self._via) if self._via else self._request)
             self._read_body()
+
+    def _addressed(self, request: h11.Request, via: Via) -> h11.Request:
+        """A request as a proxy wants it (RFC 9112, 3.2.2)."""
+        if self._wanted is None:
+            raise Malformed("a request has no host")
+        path = b"" if request.target == b"*" else request.target
+        headers = [
+            (raw, value)
+            for raw, value in request.headers.raw_items()
+            if raw.lower() not in (b"upgrade", b"connection")
+        ]
+        if not self._within:
+            headers.append((b"Connection", b"close"))
+        if via.authorization:
+            headers.append((b"Proxy-Authorization", via.authorization))
+        target = b"http://" + self._wanted.authority.encode() + path
+        return self._h11.Request(method=request.method, target=target, headers=headers)
 
     def _read_body(self) -> None:
         while True:
@@ -308,6 +292,8 @@ class HttpLayer:
                 if event.status_code == 101:
                     self._switch()
                     return
+            elif isinstance(event, self._h11.Response) and self._via and event.status_code == 407:
+                self._refuse(Why.UNREACHABLE, "the proxy of this machine wants other credentials than it has")
             elif isinstance(event, self._h11.Response):
                 self._send_client(self._answer(event))
             elif isinstance(event, self._h11.Data):
@@ -321,9 +307,8 @@ class HttpLayer:
                 return
 
     def _answer(self, response: h11.Response) -> h11.Response:
-        headers = [
-            (raw, value) for raw, value in response.headers.raw_items() if raw.lower() != b"connection"
-        ]
+        left_out = {b"connection", *(_OURS if self._via else ())}
+        headers = [(raw, value) for raw, value in response.headers.raw_items() if raw.lower() not in left_out]
         server_ends = any(
             name == b"connection" and b"close" in value.lower() for name, value in response.headers
         )
@@ -372,17 +357,3 @@ class HttpLayer:
     def _taken(self) -> list[Command]:
         commands, self._commands = self._commands, []
         return commands
-
-
-ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
-
-
-def refusal_page(why: Why, message: str) -> bytes:
-    """A whole answer that says why, for people who read bodies and for those who read status lines."""
-    body = f"pinfold: {message}\n".encode("utf-8", "replace")
-    head = (
-        f"HTTP/1.1 {why.status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nX-Proxy-Error: pinfold-{why.word}\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    return head.encode() + body

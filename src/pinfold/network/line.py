@@ -5,8 +5,10 @@ INVARIANT: whatever goes wrong in answering is a no, and a gate that is gone ope
 `decide` is called on the line's own thread, so it must not wait; `ask` may, and has a thread to itself.
 """
 
+import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -19,6 +21,10 @@ from pinfold.network.upstream import Upstream
 
 LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
+
+
+CATCHING_UP, STEP = 0.5, 0.001
+"""Seconds that a gate is listened to at most, and between two looks."""
 
 
 class Line:
@@ -37,7 +43,7 @@ class Line:
         self._sock = sock
         self._decide, self._ask, self._record, self._ended = decide, ask, record, ended
         self._reach = reach
-        self._sending = threading.Lock()
+        self._sending, self._hearing = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self._asking: dict[int, threading.Event] = {}
 
@@ -56,6 +62,10 @@ class Line:
         """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
         self._send({"face": face}, [sock])
 
+    def withdraw(self, face: str) -> None:
+        """Takes a published port back; connections that are open stay open."""
+        self._send({"withdraw_face": face})
+
     def forget(self) -> None:
         """What the rules say has changed. Whoever connects after this is decided about anew."""
         self._send({"forget": True})
@@ -67,15 +77,27 @@ class Line:
         if self._thread:
             self._thread.join(LAST_WORDS)
 
+    def catch_up(self) -> None:
+        """Waits until all that the gate has said by now is heard; not for long, if it goes on and on."""
+        patience = time.monotonic() + CATCHING_UP
+        while _is_readable(self._sock, 0) and time.monotonic() < patience:
+            time.sleep(STEP)
+        if self._hearing.acquire(timeout=CATCHING_UP):
+            self._hearing.release()
+
     def _serve(self) -> None:
-        while True:
-            try:
-                message, _ = messages.receive(self._sock)
-            except OSError:
-                message = None
-            if message is None:
-                break
-            self._handle(message)
+        # INVARIANT: a message is taken and handled under one lock, so what is not in the socket is heard.
+        is_open = True
+        while is_open:
+            _is_readable(self._sock, None)
+            with self._hearing:
+                try:
+                    message, _ = messages.receive(self._sock)
+                except OSError:
+                    message = None
+                if message is not None:
+                    self._handle(message)
+                is_open = message is not None
         for withdrawn in list(self._asking.values()):
             withdrawn.set()
         self._ended()
@@ -130,3 +152,9 @@ class Line:
                 socket.send_fds(self._sock, [messages.encode(message)], descriptors)
         except OSError:
             return  # the reading side finds out and says so
+
+
+def _is_readable(sock: socket.socket, timeout: float | None) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return any(events & select.POLLIN for _, events in poll.poll(timeout))

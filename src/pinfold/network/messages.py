@@ -7,6 +7,7 @@ end of the other side reads as an empty message.
 |---|---|---|
 | session | `start`: limits, upstream | none |
 | session | `face`: `resolver`, `publish:PORT` or a pen's name, and its socket | none |
+| session | `withdraw_face`: `publish:PORT`, which leads nowhere from now on | none |
 | session | `forget`: rulings that were to stand stand no more | none |
 | gate | `decide`: host, port, tag | `ruling` |
 | gate | `ask`: host, port, tag, ruling | `ruling`, later |

@@ -9,7 +9,7 @@ import os
 import socket
 from contextlib import suppress
 
-from pinfold.model.carrying import DROP, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_wish
+from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_wish
 from pinfold.network.gate import Gate
 from pinfold.network.limits import Limits
 from pinfold.network.way import Way
@@ -53,6 +53,8 @@ class Pen:
             self._drop(wish.number)
         elif wish.kind == PROXY and descriptors:
             self._gate.take(socket.socket(fileno=descriptors.pop()), self._tag(wish))
+        elif wish.kind == NAMES:
+            self._gate.resolver.learn(wish.port, self._tag(wish))
         for descriptor in descriptors:
             os.close(descriptor)
 

@@ -7,6 +7,8 @@ them use the A record. So a denied name does not exist, and an IPv6 address neve
 Clients take an answer only from the address that they asked (127.0.0.53, say), and one socket answers for
 all: the kernel is asked for that address with each datagram, and told it with the reply (ip(7), ipv6(7)).
 
+Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs.
+
 What this means for tunnels: whatever is asked here, no packet leaves. A name goes outside, once, when the
 gate dials it, and then it was allowed.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 TTL = 60
 MOST_AT_ONCE = 4096
+MOST_KNOWN = 1024
 _LOCALHOST = ("127.0.0.1", "::1")
 _REVERSE = ".in-addr.arpa"
 _IP_PKTINFO = 8
@@ -50,9 +54,18 @@ class Resolver:
     ) -> None:
         self._decide, self._record, self._stand_ins, self._local = decide, record, stand_ins, local
         self._answering: set[asyncio.Task[None]] = set()
+        self._asking: OrderedDict[int, str] = OrderedDict()
+        """Whose a port is that questions come from, where that is known."""
 
-    async def reply(self, data: bytes, now: float) -> bytes | None:
-        """The answer to one datagram; None to what must not be answered."""
+    def learn(self, port: int, tag: str) -> None:
+        """The command with this tag has a socket of this port now, to ask for names."""
+        self._asking[port] = tag
+        self._asking.move_to_end(port)
+        if len(self._asking) > MOST_KNOWN:
+            self._asking.popitem(last=False)
+
+    async def reply(self, data: bytes, now: float, port: int = 0) -> bytes | None:
+        """The answer to one datagram, from this port; None to what must not be answered."""
         try:
             query = dns.parse_query(data)
         except Malformed:
@@ -72,12 +85,13 @@ class Resolver:
         known = local_addresses(name, self._local)
         if known is not None:
             return _with_addresses(query, known)
-        return await self._stand_in(query, name, now)
+        return await self._stand_in(query, name, now, port)
 
-    async def _stand_in(self, query: Query, name: str, now: float) -> bytes:
+    async def _stand_in(self, query: Query, name: str, now: float, port: int) -> bytes:
         ruling = await self._decide(name, None, "")
         if ruling.verdict is Verdict.DENY:
-            self._record(Outcome("resolver", name, 0, Verdict.DENY, ruling.message, ruling.rule))
+            tag = self._asking.get(port, "")
+            self._record(Outcome("resolver", name, 0, Verdict.DENY, ruling.message, ruling.rule, tag))
             return dns.answer(query, dns.Code.NO_SUCH_NAME)
         if query.kind != dns.A:
             return dns.answer(query, dns.Code.FINE)
@@ -116,7 +130,8 @@ class Resolver:
     async def _answer(
         self, sock: socket.socket, data: bytes, sender: tuple[object, ...], about: list[Ancillary]
     ) -> None:
-        reply = await self.reply(data, asyncio.get_running_loop().time())
+        port = sender[1] if isinstance(sender[1], int) else 0
+        reply = await self.reply(data, asyncio.get_running_loop().time(), port)
         if reply is not None:
             try:
                 sock.sendmsg([reply], about, 0, sender)

@@ -12,7 +12,8 @@ import socket
 from pinfold.model.hosts import canonical, is_address, is_same
 from pinfold.network.first_bytes import FirstBytes, Protocol
 from pinfold.network.forward import Exchange
-from pinfold.network.http_layer import HttpLayer, Target
+from pinfold.network.http_layer import HttpLayer
+from pinfold.network.http_targets import Target
 from pinfold.network.limits import Limits
 from pinfold.network.readable import wait_readable
 from pinfold.network.refusal import Malformed, Refusal, Why
@@ -41,6 +42,9 @@ def disagreement(hello: ClientHello, host: str, may_be_unnamed: bool) -> str:
 async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None = None) -> None:
     """Preconditions: both sockets are there. `first` is what the client sent already; `down` moves the
     server's bytes, if somebody began with it."""
+    if way.via:
+        await _pass_requests(way, first, limits)
+        return
     client, server = way.client, way.server
     loop = asyncio.get_running_loop()
     down, up = down or Pump(server, client), Pump(client, server)
@@ -67,6 +71,12 @@ async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None =
         way.received += down.moved + len(way.early)
     if way.refusal is not None:
         way.reset()
+
+
+async def _pass_requests(way: Way, first: bytes, limits: Limits) -> None:
+    """The server is a proxy. INVARIANT: it gets nothing of the client's but requests that were checked."""
+    layer = HttpLayer(Target(way.host, way.port), way.via)
+    await Exchange(way, layer).run(layer.from_client(first) if first else (), limits)
 
 
 async def _inspect(

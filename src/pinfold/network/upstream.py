@@ -1,4 +1,8 @@
-"""The proxy that a company has between its people and the world: all goes on through it, by CONNECT.
+"""The proxy that a company has between its people and the world: all goes on through it.
+
+By CONNECT, but for plain HTTP: its requests go as they are, with their whole target, since many proxies allow
+CONNECT to port 443 alone. A program that knows no proxy has said nothing yet when its connection is made: to
+port 80 that is by CONNECT too, and where it is refused, for requests alone.
 
 Facts about the variables: there is no standard. Names in lower case are understood by all, in upper case by
 most; what follows `no_proxy` is a list of names, each with all that is below it, addresses and networks, by
@@ -14,8 +18,11 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pinfold.model.hosts import is_address
+from pinfold.network.http_targets import Via
 
 LONGEST_HEAD = 16384
+_NO_TUNNEL = (b"400", b"403", b"405", b"501")
+"""What proxies say to a CONNECT that they never do, whatever the host."""
 _END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r]")
 
@@ -29,6 +36,13 @@ class Upstream(NamedTuple):
     """Hosts that are reached without it, as `no_proxy` has them."""
     trouble: str = ""
     """Why it cannot be used; then no host is reached but the direct ones."""
+
+    @property
+    def via(self) -> Via:
+        """What its requests have to say."""
+        if not self.user:
+            return Via()
+        return Via(b"Basic " + b64encode(f"{self.user}:{self.password}".encode()))
 
     def leads_to(self, host: str, port: int) -> bool:
         """Whether a canonical host is reached by it."""
@@ -96,12 +110,15 @@ class UpstreamError(Exception):
     """The proxy will not; its text is one line."""
 
 
+class TunnelRefusedError(UpstreamError):
+    """It will not by CONNECT, whoever asks."""
+
+
 def connect_request(upstream: Upstream, host: str, port: int) -> bytes:
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
-    if upstream.user:
-        credentials = b64encode(f"{upstream.user}:{upstream.password}".encode()).decode()
-        lines.append(f"Proxy-Authorization: Basic {credentials}")
+    if upstream.via.authorization:
+        lines.append(f"Proxy-Authorization: {upstream.via.authorization.decode()}")
     return "\r\n".join((*lines, "", "")).encode()
 
 
@@ -117,7 +134,8 @@ def read_answer(data: bytes) -> bytes | None:
         raise UpstreamError("it does not answer in HTTP")
     if not status[1].startswith(b"2"):
         line = head.partition(b"\r\n")[0].decode("latin-1")
-        raise UpstreamError(f"it says `{line}`")
+        refused = TunnelRefusedError if status[1] in _NO_TUNNEL else UpstreamError
+        raise refused(f"it says `{line}`")
     return rest
 
 

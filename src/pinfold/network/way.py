@@ -7,6 +7,7 @@ from typing import Any
 
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import InternalError
+from pinfold.network.http_targets import Via
 from pinfold.network.refusal import Refusal
 from pinfold.network.ruling import Outcome, Ruling
 
@@ -23,6 +24,8 @@ class Way:
         self._server: socket.socket | None = None
         self.address = ""
         self.early = b""
+        self.via: Via | None = None
+        """The server is a proxy, and hears every request with its host; None if it is the host itself."""
         self.ruling = Ruling(Verdict.DENY, "it was never asked for")
         self.refusal: Refusal | None = None
         self.ended = ""
@@ -46,6 +49,9 @@ class Way:
     @server.setter
     def server(self, sock: socket.socket) -> None:
         self._server = sock
+
+    def lead_to(self, sock: socket.socket, address: str, early: bytes = b"", via: Via | None = None) -> None:
+        self.server, self.address, self.early, self.via = sock, address, early, via
 
     @property
     def has_client(self) -> bool:

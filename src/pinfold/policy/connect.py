@@ -6,6 +6,7 @@ from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.policy.hosts import matches, names_special
+from pinfold.policy.reach import UNNAMED
 from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 
@@ -38,7 +39,7 @@ def _listed(host: str, port: int, settings: Settings, which: str) -> Reason | No
     for index, entry in enumerate(settings.network.deny if denies else settings.network.allow):
         if matches(entry, host, port) and (denies or not special_kind(host) or names_special(entry, host)):
             verdict, origin = Verdict.DENY if denies else Verdict.ALLOW, settings.origin(key, index)
-            said = f"{host}:{port} is on `{key}` as `{entry}`"
+            said = f"{_where(host, port)} is on `{key}` as `{entry}`"
             remedy = remedy_for(origin, f"change `{key}`") if denies else ""
             return Reason(f"network_{which}", said, verdict, rule=entry, origin=origin, remedy=remedy)
     return None
@@ -66,6 +67,13 @@ def _special(host: str) -> Reason | None:
 def _by_access(host: str, port: int, settings: Settings) -> Reason:
     access = settings.network.access
     verdict = {NetworkAccess.ALL: Verdict.ALLOW, NetworkAccess.ASK: Verdict.ASK}.get(access, Verdict.DENY)
-    said = "every host may be reached" if verdict is Verdict.ALLOW else f"no rule speaks of {host}:{port}"
+    said = (
+        "every host may be reached" if verdict is Verdict.ALLOW else f"no rule speaks of {_where(host, port)}"
+    )
     remedy = "" if verdict is Verdict.ALLOW else f'add "{host}" to `network.allow`'
     return by_setting(settings, "network_access", verdict, said, "network.access", str(access), remedy)
+
+
+def _where(host: str, port: int) -> str:
+    """Who asks for a name alone has no port in mind."""
+    return host if port == UNNAMED else f"{host}:{port}"

@@ -3,12 +3,13 @@
 `violations.ignore` hides reports, never records.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
 
 from msgspec.structs import replace
 
+from pinfold.model.carrying import UNHEARD
 from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
@@ -24,6 +25,9 @@ SECRETS = "pinfold's own list of secrets"
 OWN = "pinfold"
 """How what pinfold keeps is called, which is nobody's to read."""
 EVERY_COMMAND = "*"
+OPENING = 'set `network.access = "ask"`'
+CHOOSING = 'set `network.access = "rules"`'
+HEARD_OUTSIDE = f"{UNHEARD}, and on this machine's own loopback somebody does"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
@@ -86,6 +90,12 @@ def _with_gates_remedy(violation: Violation) -> Violation:
 def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
     if violation.operation == WARDEN:
         return "", ""
+    if violation.why == HEARD_OUTSIDE:
+        return _of_setting(settings, "network.allow", _lending_remedy(violation, settings))
+    if violation.operation == "resolve":
+        is_closed = settings.network.access is NetworkAccess.NONE
+        remedy = OPENING if is_closed else "name the host in `network.allow`"
+        return _of_setting(settings, "network.access", remedy)
     if _is_of_host(violation):
         return _of_setting(settings, "network.access", _host_remedy(violation, settings))
     if violation.operation == "connect":
@@ -122,8 +132,23 @@ def _host_remedy(violation: Violation, settings: Settings) -> str:
     if port.isdecimal() and any(matches(entry, host, int(port)) for entry in settings.network.allow):
         return ""
     if settings.network.access is NetworkAccess.NONE:  # then no entry opens anything
-        return 'set `network.access = "ask"`'
+        return OPENING
     return f"add `{_host(violation.path)}` to `network.allow`"
+
+
+def _lending_remedy(violation: Violation, settings: Settings) -> str:
+    lending = f"add `{violation.path}` to `network.allow`"
+    return f"{lending} and {CHOOSING}" if settings.network.access is NetworkAccess.NONE else lending
+
+
+def heard(violations: Iterable[Violation], is_heard: Callable[[int], bool]) -> Iterator[Violation]:
+    """The same without connects to a loopback where nobody listens, unless they may have meant the machine's:
+    `is_heard` tells of a port whether somebody listens there."""
+    for each in violations:
+        if each.why != UNHEARD:
+            yield each
+        elif is_heard(int(each.path.rpartition(":")[2])):
+            yield replace(each, why=HEARD_OUTSIDE)
 
 
 def _host(target: str) -> str:
@@ -138,7 +163,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
     sockets: list[str] = []
     git: bool | None = None
     for each in violations:
-        if not each.grantable or each.operation in (WARDEN, "bind"):
+        if not each.grantable or each.operation in (WARDEN, "bind", "resolve"):
             return None
         if each.operation == "connect":
             (sockets if each.path.startswith("/") else hosts).append(each.path)

@@ -62,6 +62,9 @@ class Outside(Protocol):
         `refused` is told, with a command's tag, what the warden does not know of: refusals by the proxy.
         """
 
+    def catch_up(self) -> None:
+        """Returns when all that has been refused by now was told."""
+
     def attend_names(self, resolver: socket) -> None:
         """Takes the socket that the session's questions about names come to."""
 

@@ -12,8 +12,10 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pinfold.model.approval import Control
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 RESOLVER = "resolver"
 LISTED = ("network_allow", "network_deny")
-WARDENS = ("carried", "resolver")
-"""Faces whose refusals need no telling: the warden has done so, or nobody in particular has asked."""
+CARRIED = "carried"
+"""The face whose refusals need no telling: the warden has done so."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
 MOST_REFUSED = 10_000
@@ -70,6 +72,8 @@ class Gateway:
         self._is_over = self._is_closed = False
         self._published: set[int] = set()
         """Ports of this machine that lead in."""
+        self._granted: set[int] = set()
+        """Those of them that the settings did not name: a person granted them to a command."""
         self._taken: set[int] = set()
         """Those that could not be had, and that this was told of."""
         self._reach: Callable[[], socket.socket] | None = None
@@ -99,6 +103,8 @@ class Gateway:
     def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
         """A port that another program has is tried again with each command."""
         self._reach = reach
+        self._granted.update(set(ports).difference(self._judge().last_settings.network.publish))
+        self._withdraw()
         for port in ports:
             if port not in self._published:
                 self._publish(port)
@@ -118,7 +124,28 @@ class Gateway:
         for listener in found:
             self._add(f"{PUBLISHED}{port}", listener)
 
+    def _withdraw(self) -> None:
+        """Takes back the ports that are not to lead in any more, by the settings as they are now."""
+        from pinfold.network.messages import PUBLISHED
+
+        settings = self._judge().settings
+        networking = settings.admin.sandboxing_controls.sandbox_networking
+        is_closed = networking is Control.ALWAYS_DISABLED
+        kept = {*settings.network.publish, *(() if is_closed else self._granted)}
+        with self._lock:
+            gone = self._published - kept
+            self._published &= kept
+            faces = {f"{PUBLISHED}{port}" for port in gone}
+            for descriptor, (face, sock) in list(self._faces.items()):
+                if face in faces:
+                    del self._faces[descriptor]
+                    sock.close()
+            if self._line and not self._is_over:
+                for face in faces:
+                    self._line.withdraw(face)
+
     def _lead_in(self, port: int) -> socket.socket:
+        self._withdraw()
         if self._reach is None or port not in self._published:
             raise PermissionError(f"port {port} is not published")
         return self._reach()
@@ -129,11 +156,18 @@ class Gateway:
             if len(self._commands) > MOST_COMMANDS:
                 self._commands.popitem(last=False)
 
+    def catch_up(self) -> None:
+        if self._line and not self._is_over:
+            with suppress(OSError, ValueError):  # it was closed just now
+                self._line.catch_up()
+
     def change(self) -> None:
         """The session has another judge. Of changed files the gate knows by itself."""
         with self._lock:
             if self._line and not self._is_over:
                 self._line.forget()
+        if self._published:
+            self._withdraw()
 
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
@@ -280,10 +314,10 @@ class Gateway:
         self._ledger().connected(told, line, entry)
 
     def _tell_command(self, outcome: "Outcome") -> None:
-        """What the proxy has refused it; of the rest its warden tells."""
+        """What the proxy has refused it, or which name; of the rest its warden tells."""
         pen, _, command = outcome.tag.partition(".")
-        if outcome.face not in WARDENS and pen in self._refusals:
-            what = f"{outcome.host}:{outcome.port}"
+        if outcome.face != CARRIED and pen in self._refusals:
+            what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             violation = Violation(
                 "connect", what, outcome.rule, outcome.message, "", 0, grantable=True, times=1
             )

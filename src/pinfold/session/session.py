@@ -475,10 +475,11 @@ class Session:
         self, violations: "tuple[Violation, ...]", settings: Settings, line: str, decision: Decision
     ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
         """All that was refused, and what of it is to be reported."""
-        from pinfold.policy.violations import explained, is_ignored
+        from pinfold.policy.violations import explained, heard, is_ignored
+        from pinfold.session.loopback import is_heard
 
-        roots = self.roots
-        every = tuple(explained(each, settings, line, decision.policy, roots) for each in violations)
+        roots, told = self.roots, heard(violations, is_heard)
+        every = tuple(explained(each, settings, line, decision.policy, roots) for each in told)
         with self._lock:
             self._refused[line] = every
             if len(self._refused) > MOST_REFUSED:

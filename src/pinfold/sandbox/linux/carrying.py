@@ -36,7 +36,7 @@ from itertools import count
 
 from pinfold.kernel import capabilities
 from pinfold.kernel.sockets import connect
-from pinfold.model.carrying import DROP, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.sandbox.linux.addresses import AF_INET6, Peer, with_port
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.records import Records
@@ -108,6 +108,12 @@ class Carrying:
         if not self._has_asked(carried):
             self.asked.put(carried)
             os.eventfd_write(self.bell, 1)
+
+    def ask_names(self, tag: int, descriptor: int) -> None:
+        """A socket of this command is about to ask for names: the gate hears of it before it hears any."""
+        with socket.socket(fileno=os.dup(descriptor)) as sock, suppress(OSError):
+            port = sock.getsockname()[1]
+            self.gate.send(Wish(NAMES, tag=tag, port=port).encoded(), socket.MSG_DONTWAIT)
 
     def _has_asked(self, carried: Carried) -> bool:
         """Asks the gate from here, if the thread need not do anything before the answer: waking it takes

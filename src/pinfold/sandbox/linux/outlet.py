@@ -8,6 +8,9 @@ Facts, tried on 6.18:
 - Which address a datagram was sent to is kept only if that was asked for before it came, and the first
   question comes before there is a gate to ask.
 - The namespace's other interfaces are none, so nothing leaves it by any of this.
+- With pieces of 512 kB instead of 64, TCP over this loopback takes about half the processor time; client,
+  relay and server of a stream from the machine's own loopback, about a fifth less together (on a busy
+  machine). How much sooner it ends was not to be told from the noise.
 - All of it asks for capabilities over the namespace, which a pen's builder has and its warden has no more.
 """
 
@@ -21,6 +24,7 @@ from pinfold.model.carrying import GATE
 DNS = 53
 WAITING = 1 << 20
 """Bytes of questions; the kernel gives what it gives anybody."""
+LARGEST_PIECE = 524_280
 _IP_PKTINFO = 8
 
 
@@ -36,6 +40,8 @@ def open_outlet() -> socket.socket | None:
     netlink.add_local_route("0.0.0.0", 0)  # noqa: S104  (a network, of all addresses)
     with suppress(OSError):  # a machine without IPv6 has nobody who asks for it
         netlink.add_local_route("::", 0)
+    with suppress(OSError):  # an older kernel is slower, and that is all
+        netlink.set_largest_piece(LARGEST_PIECE)
     resolver = _resolver()
     # They wait here while the gate starts; what finds no room is asked for again, seconds later.
     resolver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WAITING)

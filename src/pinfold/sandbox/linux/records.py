@@ -21,6 +21,8 @@ READ = "read"
 UNSHOWN = "a pen does not show what the machine has there"
 """Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
 PATHS = 100
+FEW = 20
+"""How many paths of a command leave room for what is no refusal, and only worth a word."""
 COMMANDS = 64
 Key = tuple[str, str]
 
@@ -53,6 +55,9 @@ class Records:
             with suppress(OSError, channel.Closed):
                 told = (operation, path, rule, why, program, pid, grantable, times, settled)
                 channel.send(self.host, (tag, *told))
+
+    def has_room(self, tag: int) -> bool:
+        return len(self.seen.get(tag, ())) < FEW
 
     def last_words(self, why: str) -> None:
         """What ends the warden."""

@@ -160,6 +160,7 @@ class LinuxSession:
             _, resolver = channel.receive(gate[0])
             way_out = socket(fileno=gate[0].detach())
             self.outside.attend(str(number), policy, way_out, refusals.add)
+            refusals.catch_up = self.outside.catch_up
             for descriptor in resolver:
                 self.outside.attend_names(socket(fileno=descriptor))
         if asks:

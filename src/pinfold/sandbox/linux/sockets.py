@@ -31,12 +31,13 @@ import errno
 import os
 from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from pinfold.kernel import files
 from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
-from pinfold.kernel.sockets import bind, family, is_fresh_stream, is_stream
-from pinfold.model.carrying import GATE, PROXY_PORT
+from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagram, is_fresh_stream, is_stream
+from pinfold.model.carrying import DNS, GATE, PROXY_PORT, UNHEARD
 from pinfold.model.names import NameRule, folded
 from pinfold.sandbox.linux.addresses import (
     AF_UNIX,
@@ -60,6 +61,7 @@ from pinfold.sandbox.linux.waiting import Waiting, close
 
 FOREIGN = "this socket was not made in the session"
 NO_NETWORK = "there is no network but the session's own loopback"
+NO_NAMES = f"no host's name can be looked up: {NO_NETWORK}"
 
 
 class Sockets:
@@ -101,6 +103,8 @@ class Sockets:
         try:
             path = self._path(socket, address)
             peer = internet_peer(address) if path is None else None
+            if peer and peer.port == DNS and is_datagram(socket):
+                return self._connect_for_names(caller, socket, address, peer)
             if peer and self._leaves(caller, socket, address, peer):
                 return None
             if path is not None:
@@ -116,8 +120,27 @@ class Sockets:
             return caller.refuse(error.errno or errno.EACCES)
         if not caller.is_waiting():
             return close(held)
-        answer = self.waiting.connect(caller.id, held, address, target)
+        look = partial(self._look, caller, peer.port) if peer and is_loopback(peer.host) else None
+        answer = self.waiting.connect(caller.id, held, address, target, look)
         return None if answer is None else caller.refuse(answer)
+
+    def _look(self, caller: Caller, port: int, socket: int, error: int) -> None:
+        """Somebody may have meant the machine's own loopback."""
+        is_refused = error == errno.ECONNREFUSED or (error == errno.EINPROGRESS and has_failed(socket))
+        if is_refused and is_stream(socket) and self.records.has_room(caller.tag()):
+            self._record(caller, "connect", f"localhost:{port}", "", UNHEARD, True)
+
+    def _connect_for_names(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
+        """A datagram socket that will ask for names, unseen by us: the gate is told whose it is."""
+        if not self.carrying:
+            self._record(caller, "resolve", f"{peer.host}:{DNS}", "", NO_NAMES, False)
+        if not self.carrying and not is_inside(peer.host):
+            raise OSError(errno.ENETUNREACH, NO_NETWORK)
+        error = connect(socket, address) if caller.is_waiting() else errno.ESRCH
+        if self.carrying and not error:
+            self.carrying.ask_names(caller.tag(), socket)
+        os.close(socket)
+        return caller.refuse(error)
 
     def _leaves(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> bool:
         """Whether a connect is not for this session's own network; it is answered then, now or later."""

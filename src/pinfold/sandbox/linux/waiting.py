@@ -50,16 +50,26 @@ class Waiting:
         signal.signal(signal.SIGALRM, _wake)
         stack_size(STACK)
 
-    def connect(self, id_: int, descriptors: tuple[int, ...], address: bytes, target: Hashable) -> int | None:
+    def connect(
+        self,
+        id_: int,
+        descriptors: tuple[int, ...],
+        address: bytes,
+        target: Hashable,
+        look: Callable[[int, int], None] | None = None,
+    ) -> int | None:
         """The errno of the connect of the first descriptor; None if a thread will answer.
 
         Takes the descriptors: they stay open until it is done. `target` is what may be found waiting.
+        `look` is shown the first one, and how it went, before that; not if a thread has to wait for it.
         """
         if target not in self.targets:
             signal.setitimer(signal.ITIMER_REAL, MOMENT, MOMENT)
             try:
                 error = connect(descriptors[0], address)
                 if error != errno.EINTR:
+                    if look:
+                        look(descriptors[0], error)
                     close(descriptors)
                     return error
             finally:

@@ -1,0 +1,109 @@
+"""The proxy's face: HTTP and SOCKS on one socket, told apart by the first byte, and each one's yes and no."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from pinfold.network import socks
+from pinfold.network.finding import Finder
+from pinfold.network.forward import Exchange
+from pinfold.network.http_layer import Close, HttpLayer, Open, ToClient
+from pinfold.network.http_targets import ESTABLISHED
+from pinfold.network.limits import Limits
+from pinfold.network.way import Way
+
+_PIECE = 65536
+_FAREWELL = 2.0
+_LONGEST_FAREWELL = 1 << 20
+
+
+class ProxyFace:
+    def __init__(
+        self,
+        finder: Finder,
+        tell: Callable[[Way], None],
+        tunnel: Callable[[Way, bytes], Awaitable[bool]],
+        limits: Limits,
+    ) -> None:
+        """`tell` records a way, `tunnel` lets bytes pass, those first that the client sent already."""
+        self._finder, self._tell, self._tunnel, self._limits = finder, tell, tunnel, limits
+
+    async def serve(self, way: Way) -> bool:
+        """Does what a client wants; True if it goes on by itself."""
+        async with asyncio.timeout(self._limits.greeting):
+            data = await self._receive(way)
+        if not data:
+            return False
+        if data[0] in (socks.VERSION_4, socks.VERSION_5):
+            return await self._socks(way, data)
+        return await self._http(way, data)
+
+    async def _receive(self, way: Way) -> bytes:
+        return await asyncio.get_running_loop().sock_recv(way.client, _PIECE)
+
+    async def _send(self, way: Way, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(way.client, data)
+
+    async def _http(self, way: Way, data: bytes) -> bool:
+        layer = HttpLayer()
+        wanted: Open | None = None
+        async with asyncio.timeout(self._limits.greeting):
+            while wanted is None:
+                for command in layer.from_client(data):
+                    if isinstance(command, Open):
+                        wanted = command
+                    elif isinstance(command, ToClient):
+                        await self._say_last(way, command.data)
+                    elif isinstance(command, Close):
+                        return False
+                data = await self._receive(way) if wanted is None else b""
+        way.face = "connect" if wanted.is_tunnel else "http"
+        target, is_plain = wanted.target, not (wanted.is_tunnel or wanted.is_upgrade)
+        await self._finder.find(way, target.host, target.port, wanted.tag, is_plain=is_plain)
+        if way.refusal is not None:
+            self._tell(way)  # before the program hears of it: it may be the last thing that it does
+            for command in layer.refuse(way.refusal.why, way.refusal.message):
+                if isinstance(command, ToClient):
+                    await self._say_last(way, command.data)
+        elif wanted.is_tunnel:
+            await self._send(way, ESTABLISHED)
+            return await self._tunnel(way, wanted.rest)
+        else:
+            await Exchange(way, layer).run(layer.opened(way.via), self._limits)
+        return False
+
+    async def _socks(self, way: Way, data: bytes) -> bool:
+        way.face = "socks"
+        greeting = socks.SocksGreeting()
+        asked: socks.Asked | None = None
+        async with asyncio.timeout(self._limits.greeting):
+            while asked is None:
+                if not data:
+                    return False
+                for event in greeting.feed(data):
+                    if isinstance(event, socks.Asked):
+                        asked = event
+                    else:
+                        await self._send(way, event.data)
+                    if isinstance(event, socks.Ended):
+                        return False
+                data = await self._receive(way) if asked is None else b""
+        await self._finder.find(way, asked.host, asked.port, asked.tag)
+        if way.refusal is not None:
+            self._tell(way)
+            await self._say_last(way, greeting.refused(way.refusal.why))
+            return False
+        await self._send(way, greeting.granted())
+        return await self._tunnel(way, greeting.rest)
+
+    async def _say_last(self, way: Way, data: bytes) -> None:
+        """A last word. What the client still sends is read away, or closing would take the word back."""
+        await self._send(way, data)
+        way.client.shutdown(socket.SHUT_WR)
+        drained = 0
+        try:
+            async with asyncio.timeout(_FAREWELL):
+                while drained < _LONGEST_FAREWELL and (piece := await self._receive(way)):
+                    drained += len(piece)
+        except TimeoutError:
+            return
