@@ -15,15 +15,16 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
-from pinfold.model.permission import LONGEST_QUESTION
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+from pinfold.session.state import page_file
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
+    from pinfold.web import WebApprover
 
 DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
@@ -63,10 +64,13 @@ def run(args: Namespace) -> int:
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
     person = TerminalApprover(Asking())
-    approvers = [*_agent(args.asked_by), person]
+    page = _page()
+    approvers = [*_agent(args.asked_by), person, *page]
     try:
         with session_of(args, lists=lists, approvers=approvers, projects=args.project or ()) as session:
-            person.seconds = min(session.settings.approvals.wait or LONGEST_QUESTION, LONGEST_QUESTION)
+            person.seconds = session.settings.approvals.stands
+            for each in page:
+                each.seconds = person.seconds
             return _as_json(session, command) if args.json else _as_program(session, command, person)
     finally:
         person.close()
@@ -85,6 +89,15 @@ def _agent(name: str | None) -> "list[Approver]":
     from pinfold.integrations.hooks.tickets import AgentApprover
 
     return [AgentApprover(name, os.environ)]
+
+
+def _page() -> "list[WebApprover]":
+    """Whoever looks at the page, if there is one."""
+    if not os.path.exists(page_file(os.environ)):
+        return []
+    from pinfold.web import WebApprover
+
+    return [WebApprover(os.environ)]
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
