@@ -5,6 +5,8 @@ Facts (agentclientprotocol.com, version 1; one JSON-RPC object a line):
   permission (`session/request_permission`). Version 2 has none of the first two: agents do it themselves.
 - A terminal's output is kept up to `outputByteLimit`; its beginning goes first, whole characters at a time.
 - A tool call may show a terminal by its id (`session/update`).
+- Either side may take a request back by `$/cancel_request`, which the other need not know (RFD "request
+  cancellation").
 
 What this means for us: `terminal/*` and `fs/*` are answered here, by a session for each of the agent's; the
 editor never hears of them, and where it would show a terminal of ours it is given its text. Everything else
@@ -42,6 +44,8 @@ VERSION = 1
 KEPT = 1 << 20
 """Bytes of a terminal's output, where the agent sets no limit of its own."""
 REFUSED, INVALID, FAILED = -32001, -32602, -32002
+NO_METHOD = -32601
+CANCEL = "$/cancel_request"
 OURS = "pinfold-"
 """How the ids of our own requests begin."""
 
@@ -108,6 +112,15 @@ class _Terminal:
         self._execution.cancel()
 
 
+class _Question:
+    """A question on its way to the editor, and what came back."""
+
+    def __init__(self, question: PermissionNeeded) -> None:
+        self.question = question
+        self.said: dict[str, Any] = {}
+        self.settled = threading.Event()
+
+
 class Proxy:
     """`editor` and `agent` send a message to either; `from_editor` and `from_agent` take what came."""
 
@@ -124,7 +137,7 @@ class Proxy:
         self._creating: dict[Any, str] = {}
         """Requests of the editor that make a session, and the directory each is for."""
         self._initializing: Any = None
-        self._questions: dict[str, tuple[threading.Event, list[Any]]] = {}
+        self._questions: dict[str, _Question] = {}
 
     # From the editor
 
@@ -154,8 +167,8 @@ class Proxy:
         with self._lock:
             waiting = self._questions.pop(message["id"], None)
         if waiting is not None:
-            waiting[1].append(message.get("result"))
-            waiting[0].set()
+            waiting.said = message
+            waiting.settled.set()
 
     # From the agent
 
@@ -262,7 +275,7 @@ class Proxy:
                 self._terminals.pop(key, None)  # type: ignore[arg-type]
                 terminal.kill()
             case _:
-                raise _Fault(-32601, f"there is no method `{method}`")
+                raise _Fault(NO_METHOD, f"there is no method `{method}`")
         return {}
 
     # Questions
@@ -286,18 +299,26 @@ class Proxy:
         if name is None:
             return None
         number = f"{OURS}{secrets.token_hex(16)}"
-        settled, said = threading.Event(), list[Any]()
+        asked = _Question(question)
         with self._lock:
-            self._questions[number] = settled, said
+            self._questions[number] = asked
         self._editor(_asked(number, name, question))
-        settled.wait(LONGEST_QUESTION)
+        if not asked.settled.wait(LONGEST_QUESTION):
+            self.withdraw(question)
+        return _answer(asked)
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        """From any thread: the editor need not answer it any more."""
         with self._lock:
-            self._questions.pop(number, None)
-        outcome = said[0].get("outcome") if said and isinstance(said[0], dict) else None
-        if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
-            return Answer.NO  # cancelled, malformed, late, or something of a version we do not know
-        chosen = outcome.get("optionId")
-        return Answer(chosen) if chosen in tuple(question.choices) else Answer.NO
+            found = [
+                number
+                for number, each in self._questions.items()
+                if each.question.request_id == question.request_id
+            ]
+            gone = [(number, self._questions.pop(number)) for number in found]
+        for number, asked in gone:
+            self._editor({"jsonrpc": "2.0", "method": CANCEL, "params": {"requestId": number}})
+            asked.settled.set()
 
     def _shown(self, message: dict[str, Any]) -> dict[str, Any]:
         """Terminals of ours are shown as their text: the editor knows nothing of them."""
@@ -319,10 +340,22 @@ class Proxy:
     def close(self) -> None:
         with self._lock:
             questions = list(self._questions.values())
-        for settled, _ in questions:
-            settled.set()
+        for each in questions:
+            each.settled.set()
         for session in self._sessions.values():
             session.close()
+
+
+def _answer(asked: _Question) -> Answer | None:
+    """None if the editor cannot ask anybody."""
+    error, result = asked.said.get("error"), asked.said.get("result")
+    if isinstance(error, dict) and error.get("code") == NO_METHOD:
+        return None
+    outcome = result.get("outcome") if isinstance(result, dict) else None
+    if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
+        return Answer.NO  # cancelled, malformed, late, or something of a version we do not know
+    chosen = outcome.get("optionId")
+    return Answer(chosen) if chosen in tuple(asked.question.choices) else Answer.NO
 
 
 def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, Any]:
