@@ -20,7 +20,6 @@ that looks like one.
 """
 
 import secrets
-import signal
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,13 +29,12 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver
+from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
-from pinfold.model.events import Output
 from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.model.visible import visible
 from pinfold.session import Session
-from pinfold.session.execution import Execution
 from pinfold.session.plain import file_refusal_as_plain, refusal_as_plain
 from pinfold.session.requests import as_command, as_request
 
@@ -65,53 +63,6 @@ class _Fault(Exception):  # noqa: N818  (an answer to the agent)
         self.code, self.data = code, dict(data or {})
 
 
-class _Terminal:
-    """A command of the agent's: its output is kept from the end, until it is released."""
-
-    def __init__(self, execution: Execution, limit: int) -> None:
-        self._execution = execution
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._kept = bytearray()
-        self.is_truncated = False
-        self.status: dict[str, Any] | None = None
-        self.ended = threading.Event()
-        threading.Thread(target=self._follow, name="pinfold-terminal", daemon=True).start()
-
-    def _follow(self) -> None:
-        status: dict[str, Any] = {"exitCode": None, "signal": None}
-        try:
-            for event in self._execution.events():
-                if isinstance(event, Output):
-                    self._keep(event.data)
-                else:
-                    status = {"exitCode": event.exit_code, "signal": _signal_name(event.signal)}
-            for each in self._execution.violations:
-                self._keep(f"[refused {each.operation} {visible(each.path)}: {visible(each.why)}]\n".encode())
-        finally:
-            self.status = status
-            self.ended.set()
-
-    def _keep(self, data: bytes) -> None:
-        with self._lock:
-            self._kept += data
-            if len(self._kept) > self._limit:
-                self.is_truncated = True
-                del self._kept[: len(self._kept) - self._limit]
-
-    @property
-    def text(self) -> str:
-        with self._lock:
-            kept = bytes(self._kept)
-        if self.is_truncated:  # what is left of a character that was cut goes too
-            while kept and kept[0] & 0xC0 == 0x80:
-                kept = kept[1:]
-        return kept.decode("utf-8", "replace")
-
-    def kill(self) -> None:
-        self._execution.cancel()
-
-
 class _Question:
     """A question on its way to the editor, and what came back."""
 
@@ -133,7 +84,7 @@ class Proxy:
         self._sessions: dict[str, Session] = {}
         self._ids: dict[str, str] = {}
         """Our session -> the agent's name for it."""
-        self._terminals: dict[tuple[str, str], _Terminal] = {}
+        self._terminals: dict[tuple[str, str], Terminal] = {}
         self._creating: dict[Any, str] = {}
         """Requests of the editor that make a session, and the directory each is for."""
         self._initializing: Any = None
@@ -254,7 +205,7 @@ class Proxy:
             raise _Fault(REFUSED, f"{told['message']}; {told['next']}", told)
         limit = params.get("outputByteLimit")
         name = f"terminal-{next(self._numbers)}"
-        self._terminals[params["sessionId"], name] = _Terminal(execution, KEPT if limit is None else limit)
+        self._terminals[params["sessionId"], name] = Terminal(execution, KEPT if limit is None else limit)
         return name
 
     def _of_terminal(self, method: str, params: dict[str, Any]) -> Any:
@@ -383,11 +334,3 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
 def _error(number: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:
     error = {"code": code, "message": message, "data": dict(data)}
     return {"jsonrpc": "2.0", "id": number, "error": error}
-
-
-def _signal_name(number: int | None) -> str | None:
-    if number is None:
-        return None
-    with suppress(ValueError):
-        return signal.Signals(number).name
-    return str(number)
