@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
-from pinfold.model.hosts import special_kind
+from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.policy.reach import leads_out, lent_ports
+from pinfold.policy.reach import LOOPBACK, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
@@ -37,8 +37,6 @@ RESOLVER = "resolver"
 LISTED = ("network_allow", "network_deny")
 WARDENS = ("carried", "resolver")
 """Faces whose refusals need no telling: the warden has done so, or nobody in particular has asked."""
-REACHES_LOOPBACK = ("loopback", "unspecified")
-"""Kinds of addresses: who connects to no address at all reaches loopback."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
 MOST_REFUSED = 10_000
@@ -239,7 +237,7 @@ class Gateway:
 
     def _is_our_page(self, host: str, port: int) -> bool:
         """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
-        return special_kind(host) in REACHES_LOOPBACK and port == page_port(self._environ)
+        return is_same(host, LOOPBACK) and port == page_port(self._environ)
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
