@@ -1,11 +1,13 @@
 # make test   everything, with what it needs installed first
 # make check  ruff and mypy
 # make bench  speed, as ratios in one run
+# make agents  real agents for tests/agents/, into $PINFOLD_AGENTS or ~/.cache/pinfold-agents
 # make peers  other fences for `make bench` to compare with, into $PINFOLD_PEERS or ~/.cache/pinfold-peers
 PYTHON := .venv/bin/python
+AGENTS := $(or $(PINFOLD_AGENTS),$(HOME)/.cache/pinfold-agents)
 PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 
-.PHONY: test check bench peers clean
+.PHONY: test check bench peers agents clean
 
 test: .venv/tested
 	$(PYTHON) -m pytest -n 2 --dist worksteal
@@ -31,6 +33,11 @@ peers:
 	npm install --no-audit --no-fund --prefix "$(PEERS)" @anthropic-ai/sandbox-runtime @openai/codex
 	python3 -m venv "$(PEERS)/venv"
 	"$(PEERS)/venv/bin/python" -m pip install --quiet --upgrade sandlock
+
+# It wants node and npm.
+agents:
+	mkdir -p "$(AGENTS)"
+	npm install --no-audit --no-fund --prefix "$(AGENTS)" @anthropic-ai/claude-code @openai/codex @google/gemini-cli
 
 .venv/tested: pyproject.toml
 	./pinfold --version

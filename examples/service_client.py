@@ -21,7 +21,7 @@ def ask(question: Question) -> str:
 
 
 def main(project: str) -> None:
-    with pinfold.Client.start(on_permission=ask) as client:
+    with pinfold.Client.start(["--cwd", project], on_permission=ask) as client:
         session = client.create_session([project])
         for event in session.start("for i in 1 2 3; do echo $i; done", description="count").events():
             print(event.name, event.params.get("data", event.params.get("code")))

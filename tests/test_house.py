@@ -24,9 +24,10 @@ MAY_IMPORT = {
     "audit": {"model"},
     "files": {"model", "kernel"},
     "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
-    "service": {"model", "policy", "session"},
+    "service": {"model", "policy", "approval", "session"},
     "integrations": {"model", "shell", "policy", "settings", "approval", "audit", "session"},
-    "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations"},
+    "web": {"model", "session"},
+    "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations", "web"},
 }
 # Who may start a process: the shell parser, hooks, the service for agents' hooks, the fence, the attacks
 # on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.

@@ -92,3 +92,49 @@ def test_a_no_does_not_become_a_yes_where_nobody_is_asked(mode: str, project: Pa
     said = asked(project, "claude-code", "Bash", {"command": "ship it"}, mode)
     assert said["permissionDecision"] == "allow" and "pinfold" in str(said["updatedInput"])
     assert not list(tickets.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "given", "verdict"),
+    [
+        # A search reads all that lies below, whatever its path is called.
+        ("claude-code", "Grep", {"pattern": "KEY", "path": "~"}, "ask"),
+        ("claude-code", "Grep", {"pattern": "KEY", "path": "HOME"}, "ask"),
+        ("claude-code", "Grep", {"pattern": "KEY", "path": ".."}, "ask"),
+        ("claude-code", "Grep", {"pattern": "KEY", "path": "/"}, "ask"),
+        ("gemini", "search_file_content", {"pattern": "KEY", "path": "~"}, "ask"),
+        ("gemini", "read_many_files", {"paths": ["HOME/**/*"]}, "ask"),
+        # So does a pattern that leads elsewhere.
+        ("claude-code", "Glob", {"pattern": "HOME/**/id_*"}, "ask"),
+        ("claude-code", "Glob", {"pattern": "~/**"}, "ask"),
+        ("claude-code", "Glob", {"pattern": "../**/id_*"}, "ask"),
+        ("claude-code", "Glob", {"pattern": "/**"}, "ask"),
+        ("claude-code", "Glob", {"pattern": "~/.ssh/*"}, "deny"),
+        ("claude-code", "Glob", {"pattern": "**", "path": "~/.ssh"}, "deny"),
+        # What stays in the project, and in one file, is not asked about.
+        ("claude-code", "Grep", {"pattern": "KEY"}, ""),
+        ("claude-code", "Grep", {"pattern": "/etc/.*", "path": "HOME/project"}, ""),
+        ("claude-code", "Glob", {"pattern": "**/*.py"}, ""),
+        ("claude-code", "Glob", {"pattern": "HOME/project/**/*.py"}, ""),
+        ("claude-code", "Read", {"file_path": "HOME/notes.txt"}, ""),
+    ],
+)
+def test_a_search_is_judged_by_what_lies_below(
+    project: Path, agent: str, tool: str, given: dict[str, object], verdict: str
+) -> None:
+    (project.parent / ".ssh").mkdir()
+    text = json.encode(given).decode().replace("HOME", str(project.parent))
+    if agent == "gemini":
+        call = {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": json.decode(text)}
+        environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+        reply = answer(agent, json.encode({**call, "cwd": str(project), "session_id": "s"}), environ)
+        assert json.decode(reply.stdout).get("decision", "") == verdict
+        return
+    said = asked(project, agent, tool, json.decode(text))
+    assert said.get("permissionDecision", "") == verdict, said
+
+
+def test_a_search_does_not_look_past_an_ignore_file(project: Path) -> None:
+    (project / ".pinfoldignore").write_text("secrets.json\n")
+    said = asked(project, "claude-code", "Grep", {"pattern": "KEY"})
+    assert said["permissionDecision"] == "ask" and "inside the fence" in str(said["permissionDecisionReason"])

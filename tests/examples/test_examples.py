@@ -58,6 +58,44 @@ def test_langgraph_tool(project: str, tmp_path: Path) -> None:
     assert "hello\n[exit code 0]" in said and "error: /etc/passwd is outside" in said
 
 
+def inspect_python() -> str:
+    """A Python that has inspect-ai: ours, or the one that PINFOLD_INSPECT names."""
+    import importlib.util
+
+    given = os.environ.get("PINFOLD_INSPECT", "")
+    found = given or (sys.executable if importlib.util.find_spec("inspect_ai") else "")
+    if not found:
+        pytest.skip("inspect-ai is not installed (it takes a minute and a half): see PINFOLD_INSPECT")
+    return found
+
+
+def with_inspect(*words: str, tmp_path: Path) -> str:
+    import msgspec
+
+    paths = (EXAMPLES, EXAMPLES.parent / "src", Path(msgspec.__file__).parent.parent)
+    done = subprocess.run(
+        [inspect_python(), *words],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path / "home"), "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_inspect_sandbox(project: str, tmp_path: Path) -> None:
+    said = with_inspect(str(EXAMPLES / "inspect_sandbox.py"), project, tmp_path=tmp_path)
+    assert said.startswith("success\n") and "pen=1" in said and "Read-only file system" in said
+
+
+def test_inspect_holds_the_example_for_a_sandbox(project: str, tmp_path: Path) -> None:
+    assert project
+    said = with_inspect(str(Path(__file__).parent / "inspect_checks.py"), tmp_path=tmp_path)
+    assert "held" in said.splitlines()[-1]
+
+
 def test_every_example_is_listed_and_run() -> None:
     page, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for example in EXAMPLES.glob("*.py"):

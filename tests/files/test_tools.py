@@ -13,6 +13,7 @@ import pinfold
 from pinfold.files import TOOLS, Access, FileTools
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
+from tests.files.races import RACES, race
 
 TURNS = 2_000
 
@@ -314,41 +315,6 @@ def test_globs() -> None:
     assert not matches("*.py", "x/a.py") and not matches("src/*", "src/x/y") and not matches("a/**/b", "a/c")
 
 
-@pytest.mark.parametrize("what", ["file", "directory"])
+@pytest.mark.parametrize("what", RACES)
 def test_file_races_gain_nothing(files: FileTools, work: Path, outside: Path, what: str) -> None:
-    """A link that is swapped in, again and again, while files are read and written by its name."""
-    inside = work / "inside"
-    inside.mkdir()
-    (inside / "secret").write_text("mine\n")
-    name = work / "name"
-    targets = (inside, outside) if what == "directory" else (inside / "secret", outside / "secret")
-    path = "name/secret" if what == "directory" else "name"
-    stop = threading.Event()
-
-    def swap() -> None:
-        turn = 0
-        while not stop.is_set():
-            turn += 1
-            fresh = work / f"new{turn % 2}"
-            fresh.symlink_to(targets[turn % 2])
-            fresh.rename(name)
-
-    name.symlink_to(targets[0])
-    swapper = threading.Thread(target=swap)
-    swapper.start()
-    got: set[str] = set()
-    try:
-        for turn in range(TURNS):
-            try:
-                if turn % 2:
-                    got.add(files.read(path).text)
-                else:
-                    files.write(path, "mine\n")
-            except FileRefused as error:
-                got.add(error.rule)
-    finally:
-        stop.set()
-        swapper.join()
-    assert "mine\n" in got and "secret\n" not in got
-    assert (outside / "secret").read_text() == "secret\n"
-    assert sorted(os.listdir(outside)) == ["secret"]
+    race(TURNS, what, files, work, outside)

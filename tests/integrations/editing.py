@@ -44,6 +44,16 @@ class Desk:
     def _editor(self, message: Message) -> None:
         self.to_editor.append(message)
         if str(message.get("id", "")).startswith(OURS):
+            if not self.answer:
+                return  # nobody is there
+            if self.answer == "unknown method":
+                failed = {
+                    "jsonrpc": "2.0",
+                    "id": message["id"],
+                    "error": {"code": -32601, "message": "what?"},
+                }
+                threading.Thread(target=self.proxy.from_editor, args=(failed,)).start()
+                return
             outcome = {"outcome": "selected", "optionId": self.answer}
             if self.answer == "cancelled":
                 outcome = {"outcome": "cancelled"}
@@ -194,6 +204,44 @@ def a_terminal_is_shown_as_its_text() -> None:
         {"type": "content", "content": {"type": "text", "text": "shown\n"}},
         {"type": "diff", "path": "/a"},
     ]
+
+
+def a_question_that_nobody_waits_for_is_taken_back() -> None:
+    desk = Desk({"network": {"access": "ask"}}, "")
+    line = "timeout 1 bash -c 'exec 3<>/dev/tcp/a.test/80'"
+    output, end = desk.run(line)
+    assert end["exitCode"] == 124, output
+    deadline = time.monotonic() + 10
+    while not (taken := [each for each in desk.to_editor if each.get("method") == "$/cancel_request"]):
+        assert time.monotonic() < deadline, desk.to_editor
+        time.sleep(0.01)
+    asked = next(each for each in desk.to_editor if each.get("method") == "session/request_permission")
+    assert taken[0]["params"] == {"requestId": asked["id"]} and "id" not in taken[0]
+    # Whatever the editor still says about it says nothing.
+    late = {"outcome": {"outcome": "selected", "optionId": "once"}}
+    desk.proxy.from_editor({"jsonrpc": "2.0", "id": asked["id"], "result": late})
+
+
+def an_editor_that_cannot_ask_leaves_it_to_the_next() -> None:
+    desk = Desk({"mode": "ask_every_time"}, "unknown method")
+    data = desk.ask("terminal/create", command="touch made")["error"]["data"]
+    assert data["answer"]["by"] == "there is nobody to ask" and "nobody could be asked" in data["next"]
+
+
+def an_agent_that_ends_badly_is_told_of() -> None:
+    words = [sys.executable, "-m", "pinfold", "acp", "--"]
+    for code, how, expected in (
+        ("exit 3", "with 3", 3),
+        ("kill -9 $$", "by signal 9", 137),
+        ("exit 0", "", 0),
+    ):
+        with subprocess.Popen(
+            [*words, "sh", "-c", code],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            assert process.wait(30) == expected
+            assert process.stderr
+            assert process.stderr.read() == (f"pinfold: the agent ended {how}\n" if how else "")
 
 
 AGENT = r"""

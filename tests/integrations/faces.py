@@ -98,7 +98,7 @@ def by_service() -> tuple[str, Told]:
 
     ours, theirs = socket.socketpair()
     lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
-    thread = threading.Thread(target=Connection(lines, Service(settings=SETTINGS)).serve)
+    thread = threading.Thread(target=Connection(lines, Service(settings=SETTINGS, cwd=os.getcwd())).serve)
     thread.start()
     told: Told = []
     with ours, theirs:

@@ -222,6 +222,29 @@ async def mcp_cli_asks_to_get_out_and_is_told_when_it_may_not(era: str) -> None:
         assert data["stdout"] == "1\n" and "[it ran inside the fence" in said
 
 
+@each_era
+async def a_question_that_nobody_waits_for_is_taken_back(era: str) -> None:
+    taken_back = asyncio.Event()
+
+    async def never(_: Any, __: Any) -> types.ElicitResult:
+        try:
+            # In the second era nobody can be told: the answer comes too late, and changes nothing.
+            await asyncio.sleep(1000 if era == "legacy" else 4)
+        except asyncio.CancelledError:
+            taken_back.set()
+            raise
+        return types.ElicitResult(action="accept", content={"decision": "once"})
+
+    async with client(era, never, '[network]\naccess = "ask"\n') as opened:
+        line = "timeout 1 bash -c 'exec 3<>/dev/tcp/a.test/80'"
+        _, said, data = await use(opened, "execute_command", command=line)
+        assert data["exitCode"] == 124, said
+        if era == "legacy":
+            async with asyncio.timeout(10):
+                await taken_back.wait()
+        assert (await use(opened, "execute_command", command="echo on"))[1] == "on\n[exit code 0]"
+
+
 def a_state_is_good_for_its_own_call_alone() -> None:
     async def scene() -> None:
         person = Person("once")

@@ -270,6 +270,60 @@ def another_project_needs_a_person_or_the_settings() -> None:
         assert created.run(f"touch {there[2]}/b").code == 0
 
 
+def the_first_projects_need_a_person_or_the_settings_too() -> None:
+    """But for where whoever started the service did so."""
+    home = os.path.expanduser("~")
+    for name in ("listed", "other"):
+        os.mkdir(f"{home}/{name}")
+    person = Person("no")
+    with client({"projects": [f"{home}/listed"]}, person) as opened:
+        for projects in ((), (os.getcwd(),), (f"{home}/listed",)):
+            opened.create_session(projects).close()
+        assert not person.asked
+        error = refused(lambda: opened.create_session([os.getcwd(), f"{home}/other"]))
+        assert error.data["step"] == "project" and person.asked[0].path == f"{home}/other"
+        assert len(living()) == 0
+        person.answer = "session"
+        created = opened.create_session([f"{home}/other"])
+        assert created.run("touch made").code == 0 and os.path.exists(f"{home}/other/made")
+
+
+def a_client_that_asks_nobody_leaves_it_to_the_page() -> None:
+    from pathlib import Path
+
+    from pinfold.web import WebApprover
+    from tests.web.world import Tab, page
+
+    with page(Path.home()) as (shown, environ):
+        settings = {"mode": "ask_every_time"}
+        service = Service(settings=settings, cwd=os.getcwd(), others=[WebApprover(environ)])
+        ours, theirs = socket.socketpair()
+        connection = Connection(Lines(theirs.fileno(), theirs.fileno(), theirs), service)
+        thread = threading.Thread(target=connection.serve)
+        thread.start()
+        with ours, theirs:
+            near = Lines(ours.fileno(), ours.fileno(), ours)
+            with Client(near, asks=False) as opened, opened.create_session([os.getcwd()]) as created:
+                answering = threading.Thread(target=_answer, args=(Tab(shown), "once"))
+                answering.start()
+                assert created.run("echo hi").stdout == "hi\n"
+                answering.join()
+            thread.join()
+
+
+def _answer(tab: Any, answer: str) -> None:
+    (question,) = tab.questions()
+    assert tab.answer(question["id"], answer)[0] == 200
+
+
+def what_is_refused_at_the_very_end_is_told_before_it() -> None:
+    with session({"network": {"access": "rules", "allow": ["b.test"]}}) as opened:
+        for _ in range(10):
+            for command in ("exec 3>.mcp.json", "exec 3<>/dev/tcp/10.9.8.7/80"):
+                names = [event.name for event in opened.start(command).events()]
+                assert names[-2:] == ["violation", "exit"], (command, names)
+
+
 def permission_is_asked_for_by_name() -> None:
     home = os.path.expanduser("~")
     person = Person("no")

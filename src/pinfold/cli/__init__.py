@@ -60,6 +60,7 @@ VERBS = {
     "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
     "acp": Verb("acp", "start an agent for an editor that speaks ACP, and fence what it runs and touches"),
     "mcp": Verb("mcp", "tools for agents: an MCP server on stdio, all of them behind the fence"),
+    "web": Verb("web", "a page in your browser for the questions of all your sessions"),
     "install": Verb("install", "put an agent behind the fence: edit its configuration"),
     "uninstall": Verb("uninstall", "undo that, byte for byte"),
     "import": Verb("import_", "take over an agent's own settings and rules"),

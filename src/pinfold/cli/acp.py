@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pinfold.cli import FAILED
 from pinfold.cli.common import add_common
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.session import Session
+from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 """Seconds an agent has to leave by itself."""
+SIGNALLED = 128
+"""Added to the number of a signal, as shells do."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -51,18 +55,24 @@ def run(args: Namespace) -> int:
     assert started.stdin and started.stdout  # noqa: S101
     agent = Lines(started.stdout.fileno(), started.stdin.fileno())
 
+    page = WebApprover(os.environ)
+
     def opened(directory: str, person: "Approver") -> Session:
         overrides = overrides_of(args)
-        return Session([directory], settings=args.settings, overrides=overrides, approvers=[person])
+        session = Session([directory], settings=args.settings, overrides=overrides, approvers=[person, page])
+        page.seconds = session.settings.approvals.stands
+        return session
 
     proxy = Proxy(opened, lambda message: _send(editor, message), lambda message: _send(agent, message))
-    reader = threading.Thread(target=_carry, args=(agent, proxy), daemon=True)
+    leaving = threading.Event()
+    reader = threading.Thread(target=_carry, args=(agent, proxy, started, leaving), daemon=True)
     reader.start()
     try:
         for line in editor:
             if line.strip():
                 _take(line, proxy.from_editor, editor)
     finally:
+        leaving.set()
         proxy.close()
         _end(started)
     return 0
@@ -77,7 +87,9 @@ def _end(agent: "subprocess.Popen[bytes]") -> None:
         agent.wait()
 
 
-def _carry(agent: "Lines", proxy: "Proxy") -> None:
+def _carry(
+    agent: "Lines", proxy: "Proxy", started: "subprocess.Popen[bytes]", leaving: threading.Event
+) -> None:
     try:
         for line in agent:
             if line.strip():
@@ -85,8 +97,24 @@ def _carry(agent: "Lines", proxy: "Proxy") -> None:
     finally:
         # Without its agent there is nothing to stand between: the editor sees the end.
         proxy.close()
-        sys.stderr.flush()
-        os._exit(0)
+        if not leaving.is_set():
+            code = _ended(started)
+            sys.stderr.flush()
+            os._exit(code)
+
+
+def _ended(agent: "subprocess.Popen[bytes]") -> int:
+    """How the agent ended by itself, as an exit code of ours; what was wrong is said."""
+    try:
+        code = agent.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        print("pinfold: the agent has closed its output and goes on; it is ended", file=sys.stderr)
+        _end(agent)
+        return FAILED
+    if code:
+        how = f"by signal {-code}" if code < 0 else f"with {code}"
+        print(f"pinfold: the agent ended {how}", file=sys.stderr)
+    return SIGNALLED - code if code < 0 else code
 
 
 def _take(line: bytes, take: Any, editor: "Lines | None") -> None:

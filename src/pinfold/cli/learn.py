@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pinfold.approval.terminal import QUIET, SET_RIGHT, TTY, TerminalApprover
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
-from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened, patience
+from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
 from pinfold.policy.learning import Left
@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
     listener = Listener(person)
     try:
         with opened(args, approvers=[listener], notes_reads=True) as session:
-            person.seconds = patience(session)
+            person.seconds = session.settings.approvals.stands
             if args.json:
                 return _as_json(session, listener, command)
             code, violations = as_program(session, command, person)

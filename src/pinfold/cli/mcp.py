@@ -11,6 +11,7 @@ from pinfold.cli.common import add_common, here
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
 from pinfold.session import Session
+from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -21,7 +22,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--terminal",
         action="store_true",
-        help="ask on this terminal where the client cannot ask; otherwise that is a no",
+        help="ask on this terminal where the client cannot ask; otherwise on the page of `pinfold web`",
     )
     add_choices(parser)
     add_common(parser)
@@ -46,8 +47,10 @@ def run(args: Namespace) -> int:
             approvers=approvers,
         )
 
-    server = McpServer(opened, _others(args.terminal))
+    page = WebApprover(os.environ)
+    server = McpServer(opened, [*_others(args.terminal), page])
     with server.session:
+        page.seconds = server.session.settings.approvals.stands
         anyio.run(server.serve)
     return 0
 

@@ -15,15 +15,16 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
-from pinfold.model.permission import LONGEST_QUESTION
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+from pinfold.session.state import page_file
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
+    from pinfold.web import WebApprover
 
 DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
@@ -66,10 +67,13 @@ def add_run(parser: ArgumentParser, verb: str) -> None:
 def run(args: Namespace) -> int:
     command = command_of(args)
     person = TerminalApprover(Asking())
-    approvers = [*_agent(args.asked_by), person]
+    page = _page()
+    approvers = [*_agent(args.asked_by), person, *page]
     try:
         with opened(args, approvers=approvers) as session:
-            person.seconds = patience(session)
+            person.seconds = session.settings.approvals.stands
+            for each in page:
+                each.seconds = person.seconds
             if args.json:
                 return _as_json(session, command)
             code, violations = as_program(session, command, person)
@@ -88,11 +92,6 @@ def opened(args: Namespace, **given: Any) -> Session:
     return session_of(args, lists=lists, projects=args.project or (), **given)
 
 
-def patience(session: Session) -> float:
-    """How long a question stands on the terminal."""
-    return min(session.settings.approvals.wait or LONGEST_QUESTION, LONGEST_QUESTION)
-
-
 def command_of(args: Namespace) -> RunCommand:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if bool(words) == (args.shell_line is not None):
@@ -106,6 +105,15 @@ def _agent(name: str | None) -> "list[Approver]":
     from pinfold.integrations.hooks.tickets import AgentApprover
 
     return [AgentApprover(name, os.environ)]
+
+
+def _page() -> "list[WebApprover]":
+    """Whoever looks at the page, if there is one."""
+    if not os.path.exists(page_file(os.environ)):
+        return []
+    from pinfold.web import WebApprover
+
+    return [WebApprover(os.environ)]
 
 
 def _as_json(session: Session, command: RunCommand) -> int:

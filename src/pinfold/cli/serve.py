@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pinfold.cli.common import add_common, here
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
+from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
     from pinfold.service.connection import Service
@@ -28,26 +29,30 @@ def run(args: Namespace) -> int:
 
     make_room()
     overrides = overrides_of(args)
+    supported, page = _looked_at(args, overrides)
     service = Service(
         settings=args.settings,
         cwd=args.cwd or here(),
         overrides=overrides,
         environ=os.environ,
-        sandbox_supported=_is_supported(args, overrides),
+        sandbox_supported=supported,
+        others=[page],
     )
     return _on_socket(args.socket, service) if args.socket else _on_stdio(service)
 
 
-def _is_supported(args: Namespace, overrides: dict[str, object]) -> bool:
+def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, WebApprover]":
+    """Whether the fence can be held, and who is asked where a client asks nobody."""
     # Asked now, while there is one thread: what the machine can do is found out by trying.
     from pinfold.session import Session
     from pinfold.session.doctor import enforcement_of
 
     with Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides) as session:
+        page = WebApprover(os.environ, session.settings.approvals.stands)
         try:
-            return enforcement_of(session).level != "none"
+            return enforcement_of(session).level != "none", page
         except PinfoldError:
-            return False
+            return False, page
 
 
 def _on_stdio(service: "Service") -> int:

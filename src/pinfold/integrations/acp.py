@@ -5,6 +5,8 @@ Facts (agentclientprotocol.com, version 1; one JSON-RPC object a line):
   permission (`session/request_permission`). Version 2 has none of the first two: agents do it themselves.
 - A terminal's output is kept up to `outputByteLimit`; its beginning goes first, whole characters at a time.
 - A tool call may show a terminal by its id (`session/update`).
+- Either side may take a request back by `$/cancel_request`, which the other need not know (RFD "request
+  cancellation").
 
 What this means for us: `terminal/*` and `fs/*` are answered here, by a session for each of the agent's; the
 editor never hears of them, and where it would show a terminal of ours it is given its text. Everything else
@@ -18,7 +20,6 @@ that looks like one.
 """
 
 import secrets
-import signal
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -28,13 +29,12 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver
+from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
-from pinfold.model.events import Output
 from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.model.visible import visible
 from pinfold.session import Session
-from pinfold.session.execution import Execution
 from pinfold.session.plain import file_refusal_as_plain, refusal_as_plain
 from pinfold.session.requests import as_command, as_request
 
@@ -42,6 +42,8 @@ VERSION = 1
 KEPT = 1 << 20
 """Bytes of a terminal's output, where the agent sets no limit of its own."""
 REFUSED, INVALID, FAILED = -32001, -32602, -32002
+NO_METHOD = -32601
+CANCEL = "$/cancel_request"
 OURS = "pinfold-"
 """How the ids of our own requests begin."""
 
@@ -61,51 +63,13 @@ class _Fault(Exception):  # noqa: N818  (an answer to the agent)
         self.code, self.data = code, dict(data or {})
 
 
-class _Terminal:
-    """A command of the agent's: its output is kept from the end, until it is released."""
+class _Question:
+    """A question on its way to the editor, and what came back."""
 
-    def __init__(self, execution: Execution, limit: int) -> None:
-        self._execution = execution
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._kept = bytearray()
-        self.is_truncated = False
-        self.status: dict[str, Any] | None = None
-        self.ended = threading.Event()
-        threading.Thread(target=self._follow, name="pinfold-terminal", daemon=True).start()
-
-    def _follow(self) -> None:
-        status: dict[str, Any] = {"exitCode": None, "signal": None}
-        try:
-            for event in self._execution.events():
-                if isinstance(event, Output):
-                    self._keep(event.data)
-                else:
-                    status = {"exitCode": event.exit_code, "signal": _signal_name(event.signal)}
-            for each in self._execution.violations:
-                self._keep(f"[{each.told}]\n".encode())
-        finally:
-            self.status = status
-            self.ended.set()
-
-    def _keep(self, data: bytes) -> None:
-        with self._lock:
-            self._kept += data
-            if len(self._kept) > self._limit:
-                self.is_truncated = True
-                del self._kept[: len(self._kept) - self._limit]
-
-    @property
-    def text(self) -> str:
-        with self._lock:
-            kept = bytes(self._kept)
-        if self.is_truncated:  # what is left of a character that was cut goes too
-            while kept and kept[0] & 0xC0 == 0x80:
-                kept = kept[1:]
-        return kept.decode("utf-8", "replace")
-
-    def kill(self) -> None:
-        self._execution.cancel()
+    def __init__(self, question: PermissionNeeded) -> None:
+        self.question = question
+        self.said: dict[str, Any] = {}
+        self.settled = threading.Event()
 
 
 class Proxy:
@@ -120,11 +84,11 @@ class Proxy:
         self._sessions: dict[str, Session] = {}
         self._ids: dict[str, str] = {}
         """Our session -> the agent's name for it."""
-        self._terminals: dict[tuple[str, str], _Terminal] = {}
+        self._terminals: dict[tuple[str, str], Terminal] = {}
         self._creating: dict[Any, str] = {}
         """Requests of the editor that make a session, and the directory each is for."""
         self._initializing: Any = None
-        self._questions: dict[str, tuple[threading.Event, list[Any]]] = {}
+        self._questions: dict[str, _Question] = {}
 
     # From the editor
 
@@ -154,8 +118,8 @@ class Proxy:
         with self._lock:
             waiting = self._questions.pop(message["id"], None)
         if waiting is not None:
-            waiting[1].append(message.get("result"))
-            waiting[0].set()
+            waiting.said = message
+            waiting.settled.set()
 
     # From the agent
 
@@ -241,7 +205,7 @@ class Proxy:
             raise _Fault(REFUSED, f"{told['message']}; {told['next']}", told)
         limit = params.get("outputByteLimit")
         name = f"terminal-{next(self._numbers)}"
-        self._terminals[params["sessionId"], name] = _Terminal(execution, KEPT if limit is None else limit)
+        self._terminals[params["sessionId"], name] = Terminal(execution, KEPT if limit is None else limit)
         return name
 
     def _of_terminal(self, method: str, params: dict[str, Any]) -> Any:
@@ -262,7 +226,7 @@ class Proxy:
                 self._terminals.pop(key, None)  # type: ignore[arg-type]
                 terminal.kill()
             case _:
-                raise _Fault(-32601, f"there is no method `{method}`")
+                raise _Fault(NO_METHOD, f"there is no method `{method}`")
         return {}
 
     # Questions
@@ -286,18 +250,26 @@ class Proxy:
         if name is None:
             return None
         number = f"{OURS}{secrets.token_hex(16)}"
-        settled, said = threading.Event(), list[Any]()
+        asked = _Question(question)
         with self._lock:
-            self._questions[number] = settled, said
+            self._questions[number] = asked
         self._editor(_asked(number, name, question))
-        settled.wait(LONGEST_QUESTION)
+        if not asked.settled.wait(LONGEST_QUESTION):
+            self.withdraw(question)
+        return _answer(asked)
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        """From any thread: the editor need not answer it any more."""
         with self._lock:
-            self._questions.pop(number, None)
-        outcome = said[0].get("outcome") if said and isinstance(said[0], dict) else None
-        if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
-            return Answer.NO  # cancelled, malformed, late, or something of a version we do not know
-        chosen = outcome.get("optionId")
-        return Answer(chosen) if chosen in tuple(question.choices) else Answer.NO
+            found = [
+                number
+                for number, each in self._questions.items()
+                if each.question.request_id == question.request_id
+            ]
+            gone = [(number, self._questions.pop(number)) for number in found]
+        for number, asked in gone:
+            self._editor({"jsonrpc": "2.0", "method": CANCEL, "params": {"requestId": number}})
+            asked.settled.set()
 
     def _shown(self, message: dict[str, Any]) -> dict[str, Any]:
         """Terminals of ours are shown as their text: the editor knows nothing of them."""
@@ -319,10 +291,22 @@ class Proxy:
     def close(self) -> None:
         with self._lock:
             questions = list(self._questions.values())
-        for settled, _ in questions:
-            settled.set()
+        for each in questions:
+            each.settled.set()
         for session in self._sessions.values():
             session.close()
+
+
+def _answer(asked: _Question) -> Answer | None:
+    """None if the editor cannot ask anybody."""
+    error, result = asked.said.get("error"), asked.said.get("result")
+    if isinstance(error, dict) and error.get("code") == NO_METHOD:
+        return None
+    outcome = result.get("outcome") if isinstance(result, dict) else None
+    if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
+        return Answer.NO  # cancelled, malformed, late, or something of a version we do not know
+    chosen = outcome.get("optionId")
+    return Answer(chosen) if chosen in tuple(asked.question.choices) else Answer.NO
 
 
 def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, Any]:
@@ -350,11 +334,3 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
 def _error(number: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:
     error = {"code": code, "message": message, "data": dict(data)}
     return {"jsonrpc": "2.0", "id": number, "error": error}
-
-
-def _signal_name(number: int | None) -> str | None:
-    if number is None:
-        return None
-    with suppress(ValueError):
-        return signal.Signals(number).name
-    return str(number)

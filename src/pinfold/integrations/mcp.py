@@ -12,15 +12,18 @@ Facts about the two eras of MCP that are served:
 
 What this means for us: a call outlives the request that began it, so it is a thing of its own (`_Call`). A
 client that cannot ask leaves the question to the next approver; the end of the chain says no. An answer that
-was declined, cancelled, malformed or never came is a no.
+was declined, cancelled, malformed or never came is a no. A question that nobody waits for any more is taken
+back: by `notifications/cancelled` in the first era; in the second, the client's answer then changes nothing.
 """
 
 import asyncio
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -56,10 +59,21 @@ class _Asked:
         self.question = question
         self.answer: Answer | None = None
         self.settled = threading.Event()
+        self.is_lost = False
+        """Whether the client never came back with an answer."""
+        self.scope: anyio.CancelScope | None = None
+        """In which the client is being asked."""
 
     def settle(self, answer: Answer | None) -> None:
-        self.answer = answer
-        self.settled.set()
+        """The first time counts."""
+        if not self.settled.is_set():
+            self.answer = answer
+            self.settled.set()
+
+    def stop(self) -> None:
+        """On the loop: the client is asked no longer."""
+        if self.scope is not None:
+            self.scope.cancel()
 
 
 class _Call:
@@ -111,8 +125,18 @@ class _Call:
             self._open.append(asked)
         self._tell(asked)
         if not asked.settled.wait(LONGEST_QUESTION):
+            asked.is_lost = True
             asked.settle(Answer.NO)
         return asked.answer
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        """From any thread: nobody waits for the answer any more."""
+        with self._lock:
+            found = [each for each in self._open if each.question.request_id == question.request_id]
+        for each in found:
+            each.settle(Answer.NO)
+            with suppress(RuntimeError):  # the loop is closed: the client has gone
+                self._loop.call_soon_threadsafe(each.stop)
 
     async def next(self) -> "_Asked | Outcome":
         said = await self._told.get()
@@ -126,8 +150,7 @@ class _Call:
             self._is_over = True
             asked = self._open
         for each in asked:
-            if not each.settled.is_set():
-                each.settle(None)
+            each.settle(None)
 
     def cancel(self) -> None:
         """Nobody waits for it any more."""
@@ -135,8 +158,7 @@ class _Call:
             self._is_cancelled = True
             execution, asked = self._execution, self._open
         for each in asked:
-            if not each.settled.is_set():
-                each.settle(Answer.NO)
+            each.settle(Answer.NO)
         if execution is not None:
             execution.cancel()
 
@@ -158,6 +180,10 @@ class McpServer:
         about = [call for call in calls if call.is_about(question)] or calls
         # A question of something that a call has left running is nobody's at the moment.
         return about[-1].ask(question) if about else None
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        for call in list(self._calls):
+            call.withdraw(question)
 
     def server(self) -> Server[Any]:
         session = self.session
@@ -197,7 +223,7 @@ class McpServer:
     def _forget_lost(self) -> None:
         """Calls whose client never came back with an answer."""
         for state, (call, asked) in list(self._waiting.items()):
-            if asked.settled.is_set():
+            if asked.is_lost:
                 del self._waiting[state]
                 self._end(call)
 
@@ -221,7 +247,8 @@ class McpServer:
             if not _can_ask(context) or len(self._waiting) >= MOST_WAITING:
                 said.settle(None)
             elif context.session.can_send_request:
-                said.settle(await _elicited(context, said.question))
+                with anyio.CancelScope() as said.scope:
+                    said.settle(await _elicited(context, said.question))
             else:
                 state = secrets.token_urlsafe(24)
                 self._waiting[state] = call, said

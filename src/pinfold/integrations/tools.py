@@ -253,26 +253,12 @@ def explain(session: Session, asked: Explain, _: Started) -> Outcome:
 
 
 def request_permission(session: Session, asked: RequestPermission, _: Started) -> Outcome:
-    from pinfold.session.asking import ask_for_permission, ask_for_project
+    from pinfold.session.asking import ask_for_permission
 
-    given: list[str] = []
-    for project in asked.projects:
-        answered = ask_for_project(session, project)
-        if not answered.is_granted:
-            return _refusal(refusal_as_plain(answered.decision, answered.settlement), given)
-        given += [f"project: {root}" for root in answered.given]
-    if asked.write or asked.read or asked.hosts or asked.git_writes or not asked.projects:
-        answered = ask_for_permission(
-            session,
-            write=asked.write,
-            read=asked.read,
-            hosts=asked.hosts,
-            git_writes=asked.git_writes,
-            why=asked.why,
-        )
-        if not answered.is_granted:
-            return _refusal(refusal_as_plain(answered.decision, answered.settlement), given)
-        given += answered.given
+    answered = ask_for_permission(session, asked)
+    given = list(answered.given)
+    if not answered.is_granted:
+        return _refusal(refusal_as_plain(answered.decision, answered.settlement), given)
     told = f"granted for this session: {visible(', '.join(given))}" if given else "you have that already"
     return Outcome(told, {"given": given})
 

@@ -27,6 +27,8 @@ class RunCommand(Struct, frozen=True, tag="run_command"):
 
 class ReadFile(Struct, frozen=True, tag="read_file"):
     path: str
+    below: bool = False
+    """Whatever lies in it is read as well, as a search does."""
 
 
 class WriteFile(Struct, frozen=True, tag="write_file"):

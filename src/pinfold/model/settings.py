@@ -123,7 +123,15 @@ class AnswerSettings(Struct, frozen=True):
     keep: float | None = 30 * 86400.0
     """Seconds that an answer for longer than once is kept; None is for good."""
     wait: float | None = 120.0
-    """Seconds that a person at the terminal has for an answer; None is as long as anybody is waited for."""
+    """Seconds that a person at the terminal or the page has for an answer; None is as long as anybody is
+    waited for."""
+
+    @property
+    def stands(self) -> float:
+        """How long a question stands."""
+        from pinfold.model.permission import LONGEST_QUESTION
+
+        return min(self.wait or LONGEST_QUESTION, LONGEST_QUESTION)
 
 
 class Settings(Struct, frozen=True):

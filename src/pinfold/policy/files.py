@@ -16,7 +16,7 @@ from pinfold.model.settings import Settings
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.places import absolute, is_ruinous, writable_roots
 from pinfold.policy.protected import Grant, protected_by
-from pinfold.policy.protections import write_objection
+from pinfold.policy.protections import hides_something_below, write_objection
 from pinfold.policy.reasons import by_setting, needs_person
 
 
@@ -25,6 +25,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
     reason = (
         _malformed(request.path)
         or _hidden(request.path, path, facts)
+        or _hides_below(request, path, facts)
         or needs_person(settings, "every file")
         or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
     )
@@ -70,6 +71,14 @@ def _hidden(written: str, path: str, facts: Facts) -> Reason | None:
             said, remedy = f"{place} is hidden by `{pattern}`", _unhide(pattern)
             return Reason("hidden", said, Verdict.DENY, rule=pattern, remedy=remedy)
     return None
+
+
+def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
+    if not request.below or (pattern := hides_something_below(path, facts)) is None:
+        return None
+    said = f"it reads all of {path}, where `{pattern}` is hidden"
+    remedy = "search a directory without it, or by a command inside the fence, which does not see it"
+    return Reason("hidden_below", said, Verdict.ASK, rule=pattern, remedy=remedy)
 
 
 def _unhide(pattern: str) -> str:

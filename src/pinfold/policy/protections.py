@@ -72,11 +72,12 @@ def _reads(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
         for path in paths:
             if pattern := hidden_by(path, facts.policy, facts.roots):
                 yield _hidden(path, pattern, word.span)
-            elif part.reads_below and (pattern := _hides_something_below(path, facts)):
+            elif part.reads_below and (pattern := hides_something_below(path, facts)):
                 yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span)
 
 
-def _hides_something_below(path: str, facts: Facts) -> str | None:
+def hides_something_below(path: str, facts: Facts) -> str | None:
+    """What is hidden in a directory, if anything is."""
     if not facts.files.is_directory(path):
         return None
     for entry in facts.policy.hidden:

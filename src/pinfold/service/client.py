@@ -105,6 +105,7 @@ class Client:
         on_permission: Asked = _no,
         token: str = "",
         service_version: str = SERVICE_VERSION,
+        asks: bool = True,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._lines, self._on_permission, self._ended = lines, on_permission, ended
@@ -116,7 +117,7 @@ class Client:
         self._reader = threading.Thread(target=self._read, name="pinfold-service", daemon=True)
         self._reader.start()
         try:
-            answer = self.call("initialize", serviceVersion=service_version, token=token)
+            answer = self.call("initialize", serviceVersion=service_version, token=token, asks=asks)
         except BaseException:
             self.close()
             raise

@@ -7,9 +7,9 @@ cancellation is heard meanwhile. INVARIANT: without the token, where there is on
 
 import hmac
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -22,6 +22,9 @@ from pinfold.service.messages import Fault
 from pinfold.service.questions import Questions
 from pinfold.session import Session
 from pinfold.session.plain import decision_as_plain, refusal_as_plain, writable
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
 
 AT_ONCE = 512
 """Calls of one client that may be under way; more are refused."""
@@ -40,11 +43,14 @@ class Service:
         environ: Mapping[str, str] | None = None,
         sandbox_supported: bool = True,
         token: str = "",
+        others: "Sequence[Approver]" = (),
     ) -> None:
+        """`others` are asked where a client asks nobody."""
         self.settings, self.cwd, self.overrides = settings, cwd, dict(overrides or {})
         self.environ = environ
         self.sandbox_supported = sandbox_supported
         self.token = token
+        self.others = tuple(others)
 
     def open(self, asked: said.CreateSession, auto_allow: bool, questions: Questions) -> Session:
         overrides = self.overrides
@@ -58,7 +64,7 @@ class Service:
             cwd=asked.cwd or (None if asked.projects else self.cwd),
             overrides=overrides,
             environ=self.environ,
-            approvers=[questions],
+            approvers=[questions, *self.others],
             conversation=asked.conversation,
             generation=asked.generation,
             model=asked.model,
@@ -163,6 +169,7 @@ class Connection:
         if token and not hmac.compare_digest(asked.token.encode(), token.encode()):
             raise Fault(said.NOT_YOU, "unauthorized", "the token is not ours", remedy="read the token file")
         self._is_known = True
+        self._questions.asks = asked.asks
         self._auto_allow = _number(asked.service_version) >= _number(said.SERVICE_VERSION)
         from pinfold import __version__
 
@@ -175,7 +182,17 @@ class Connection:
         }
 
     def create_session(self, asked: said.CreateSession) -> Any:
+        from pinfold.session.asking import ask_for_first_projects
+
         session = self._service.open(asked, self._auto_allow, self._questions)
+        try:
+            first = ask_for_first_projects(session, self._service.cwd)
+        except BaseException:
+            session.close()
+            raise
+        if first and not first.is_granted:
+            session.close()
+            raise _refused(refusal_as_plain(first.decision, first.settlement))
         with self._lock:
             has_room = not self._is_closed and len(self._sessions) < MOST_SESSIONS
             if has_room:
@@ -253,15 +270,7 @@ class Connection:
     def request_permission(self, asked: said.RequestPermission) -> Any:
         from pinfold.session.asking import ask_for_permission
 
-        session = self._session(asked.session_id)
-        asked_for = ask_for_permission(
-            session,
-            write=asked.write,
-            read=asked.read,
-            hosts=asked.hosts,
-            git_writes=asked.git_writes,
-            why=asked.why,
-        )
+        asked_for = ask_for_permission(self._session(asked.session_id), asked)
         if not asked_for.is_granted:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
         return {"given": asked_for.given, "answer": asked_for.settlement}

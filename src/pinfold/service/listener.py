@@ -23,7 +23,7 @@ from pinfold.model.errors import PinfoldError
 from pinfold.service.connection import Connection, Service
 from pinfold.service.lines import Lines
 from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
-from pinfold.session.state import state_directory
+from pinfold.session.state import state_directory, write_private
 
 MOST_CLIENTS = 128
 LONGEST_PATH = 107
@@ -48,7 +48,7 @@ class Listener:
         try:
             self._bind()
             service.token = secrets.token_urlsafe(32)
-            _write_private(self.token_file, service.token)
+            write_private(self.token_file, service.token.encode())
             self._socket.listen(MOST_CLIENTS)
         except PinfoldError:
             self._socket.close()
@@ -121,14 +121,3 @@ def peer_of(client: socket.socket) -> int:
     data = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(data)
     return int(uid)
-
-
-def _write_private(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w") as file:
-        file.write(text)
-    os.replace(temporary, path)

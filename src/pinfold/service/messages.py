@@ -57,6 +57,8 @@ class Initialize(Params, frozen=True):
     token: str = ""
     """On a socket: the text of the token file."""
     client_name: str = ""
+    asks: bool = True
+    """Whether the client puts questions to a person; else they go to the page, or the answer is no."""
 
 
 class CreateSession(Params, frozen=True):

@@ -33,11 +33,16 @@ class Questions:
         self._lock = Lock()
         self._open: dict[str, _Open] = {}
         self._is_closed = False
+        self.asks = True
+        """Whether the client puts questions to a person; else they are the next approver's."""
+
+    def is_there(self) -> bool:
+        return self.asks
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
         asked = _Open(question)
         with self._lock:
-            if self._is_closed:
+            if self._is_closed or not self.asks:
                 return None
             self._open[question.request_id] = asked
         told = question_as_plain(question)

@@ -14,12 +14,15 @@ from _thread import allocate_lock
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, convert
+
 from pinfold.model.decision import Decision, Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.policy.paths import is_covered
 from pinfold.session.judge import directory
+from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
     from pinfold.session.session import Session
@@ -70,47 +73,92 @@ def ask_for_project(session: "Session", path: str) -> Asked:
     return Asked(asked.decision, asked.settlement, (root,))
 
 
+def ask_for_first_projects(session: "Session", own: str | None) -> Asked | None:
+    """Those that a client has opened a session for, before it is given it: the first refusal, or None.
+
+    Silently where whoever started the service did so (`own`), and where the user's settings list them.
+    """
+    for root in session.roots:
+        if own and _is_own(session, root, find_project(directory(own))):
+            continue
+        decision = _decided(session, _listed(session, root) or _wanted(root, "work"))
+        asked = _asked(session, "create_session", root, decision, f"open a session in {root}", "")
+        if not asked.is_granted:
+            return asked
+    return None
+
+
+def _is_own(session: "Session", root: str, own: str) -> bool:
+    # A service that was started in a home, or above, was started there for no project in particular.
+    home = os.path.realpath(session.environ.get("HOME") or os.path.expanduser("~"))
+    return root == own or (is_covered(root, (own,)) and not is_covered(home, (own,)))
+
+
 def _decided(session: "Session", reason: Reason) -> Decision:
     return Decision(reason.verdict, (reason,), sandboxed=True, policy=session.policy)
 
 
 def _judged_project(session: "Session", root: str) -> Decision:
-    listed = [os.path.realpath(os.path.expanduser(entry)) for entry in session.settings.projects]
     if is_covered(root, _writable(session)):
         reason = Reason("project", f"`{root}` is this session's to work in already", Verdict.ALLOW)
     elif inner := [each for each in session.roots if is_covered(each, (root,))]:
         said = f"`{inner[0]}` lies in `{root}`, and could be moved from there"
         reason = Reason("project", said, Verdict.DENY, remedy="open another session for it")
-    elif any(root == entry or root.startswith(entry.rstrip("/") + "/") for entry in listed):
-        reason = Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
     else:
-        said = f"the client wants to work in `{root}` too"
-        remedy = "add it to `projects` in your settings, or answer the question"
-        reason = Reason("project", said, Verdict.ASK, remedy=remedy)
+        reason = _listed(session, root) or _wanted(root, "work too")
     return _decided(session, reason)
 
 
-def ask_for_permission(
-    session: "Session",
-    *,
-    write: Sequence[str] = (),
-    read: Sequence[str] = (),
-    hosts: Sequence[str] = (),
-    git_writes: bool = False,
-    why: str = "",
-) -> Asked:
-    """Exactly these, beyond the policy in force; what it has already is not asked about."""
+def _listed(session: "Session", root: str) -> Reason | None:
+    listed = [os.path.realpath(os.path.expanduser(entry)) for entry in session.settings.projects]
+    if not any(root == entry or root.startswith(entry.rstrip("/") + "/") for entry in listed):
+        return None
+    return Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
+
+
+def _wanted(root: str, what: str) -> Reason:
+    remedy = "add it to `projects` in your settings, or answer the question"
+    return Reason("project", f"the client wants to {what} in `{root}`", Verdict.ASK, remedy=remedy)
+
+
+class Wish(Struct, frozen=True):
+    """What is asked for, beyond the policy in force."""
+
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    git_writes: bool = False
+    projects: tuple[str, ...] = ()
+    why: str = ""
+
+
+def ask_for_permission(session: "Session", params: object) -> Asked:
+    """Exactly what a call's parameters wish for; what is there already is not asked about."""
+    wish = convert(params, Wish, from_attributes=True)
+    given: list[str] = []
+    for project in wish.projects:
+        asked = ask_for_project(session, project)
+        if not asked.is_granted:
+            return Asked(asked.decision, asked.settlement, given)
+        given += [f"project: {root}" for root in asked.given]
+    if wish.projects and not (wish.write or wish.read or wish.hosts or wish.git_writes):
+        return Asked(asked.decision, asked.settlement, given)
+    asked = _asked_beyond(session, wish)
+    return Asked(asked.decision, asked.settlement, (*given, *asked.given))
+
+
+def _asked_beyond(session: "Session", wish: Wish) -> Asked:
     writable = _writable(session)
     wanted = SandboxPolicy(
         additional_readwrite_paths=tuple(
-            path for path in _absolute(session, write) if not is_covered(path, writable)
+            path for path in _absolute(session, wish.write) if not is_covered(path, writable)
         ),
-        additional_readonly_paths=_absolute(session, read),
-        network=NetworkRules(allow=tuple(hosts) if hosts else None),
-        block_git_writes=False if git_writes else None,
+        additional_readonly_paths=_absolute(session, wish.read),
+        network=NetworkRules(allow=wish.hosts or None),
+        block_git_writes=False if wish.git_writes else None,
     )
-    decision = session.check(RunCommand(":", policy=wanted, description=why))
-    names = [_named(wish) for wish in decision.widening]
+    decision = session.check(RunCommand(":", policy=wanted, description=wish.why))
+    names = [_named(each) for each in decision.widening]
     reason = None
     if swappable := [path for path in wanted.additional_readonly_paths if is_covered(path, writable)]:
         said = f"`{swappable[0]}` lies where commands can write, so it could become something else"
@@ -120,7 +168,7 @@ def ask_for_permission(
         reason = Reason("widening", "the policy in force has all of that already", Verdict.ALLOW)
     if reason:
         decision = Decision(reason.verdict, (reason,), decision.sandboxed, decision.policy)
-    asked = _asked(session, "request_permission", ", ".join(names), decision, "request_permission", why)
+    asked = _asked(session, "request_permission", ", ".join(names), decision, "request_permission", wish.why)
     if asked.is_granted and names:
         _grant(session, decision)
         return Asked(asked.decision, asked.settlement, names)

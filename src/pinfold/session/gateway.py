@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING
 from pinfold.model.approval import Control
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
+from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.policy.reach import leads_out, lent_ports
+from pinfold.policy.reach import LOOPBACK, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
+from pinfold.session.state import page_file, page_port
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
@@ -255,13 +257,21 @@ class Gateway:
     def _decide(self, host: str, port: int | None, tag: str) -> "Ruling":
         if not tag:
             return self._of_any_pen(host, port)
+        if port is not None and self._is_our_page(host, port):
+            return _our_page(host, port)
         policy, judge = self._pens[tag.partition(".")[0]], self._judge()
         decision = judge.check_host(host, port, policy)
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
             known = self._desk().known(self._question(host, port, tag, decision))
             return _answered(host, port, ruling, known) if known else ruling
-        return ruling._replace(files=judge.files) if ruling.verdict is Verdict.ALLOW else ruling
+        # The page may be opened later, at a port that is let through now.
+        files = (*judge.files, page_file(self._environ))
+        return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
+
+    def _is_our_page(self, host: str, port: int) -> bool:
+        """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
+        return is_same(host, LOOPBACK) and port == page_port(self._environ)
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
@@ -271,6 +281,8 @@ class Gateway:
 
     def _ask(self, host: str, port: int, tag: str, ruling: "Ruling", withdrawn: threading.Event) -> "Ruling":
         decision = self._judge().check_host(host, port, self._pens[tag.partition(".")[0]])
+        if self._is_our_page(host, port):
+            return _our_page(host, port)
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
@@ -330,6 +342,13 @@ def _ruling(decision: Decision) -> "Ruling":
     reason = decision.reasons[0]
     said = f"{reason.message}; {reason.remedy}" if reason.remedy else reason.message
     return Ruling(reason.verdict, said, reason.rule if reason.step in LISTED else "")
+
+
+def _our_page(host: str, port: int) -> "Ruling":
+    from pinfold.network.ruling import Ruling
+
+    said = f"{host}:{port} is pinfold's own page, which nothing that runs inside may reach"
+    return Ruling(Verdict.DENY, said, f"{host}:{port}")
 
 
 def _answered(host: str, port: int, ruling: "Ruling", settlement: Settlement) -> "Ruling":

@@ -180,7 +180,7 @@ TABLE: tuple[Key, ...] = (
     Key("hooks.timeout", Kind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), Who.TRUSTED),
 
     Key("approvals.keep", Kind.DURATION, _SMALLER, "30d", "How long an answer of `always` holds, and one of `session` can be taken up again; empty for good."),
-    Key("approvals.wait", Kind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal before it is answered with no; never longer than 10 minutes."),
+    Key("approvals.wait", Kind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal or the page before it is answered with no; never longer than 10 minutes."),
 
     _list("violations.ignore", Kind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
 )

@@ -107,6 +107,19 @@ def without_anybody_to_ask_there_is_no_ticket() -> None:
         assert (run.returncode, run.stdout) == (126, ""), run
 
 
+def a_ticket_whose_answer_was_no_is_gone_with_the_next_turn() -> None:
+    prepared()
+    tickets = Path.home() / ".local/state/pinfold/tickets"
+    turn = {"session_id": "a", "prompt_id": "1"}
+    _, line = asked("ship it", **turn)
+    asked("echo beside it", **turn)  # of the same turn: the person may not have answered yet
+    asked("echo elsewhere", session_id="b", prompt_id="2")
+    assert len(os.listdir(tickets)) == 1
+    asked("echo on", session_id="a", prompt_id="2")
+    assert os.listdir(tickets) == []
+    assert shell(line).returncode == 126
+
+
 def an_old_ticket_is_none() -> None:
     prepared()
     _, line = asked("ship it")

@@ -1,13 +1,21 @@
 """Cursor.
 
-Facts (its hooks page): preToolUse may change a command (`updated_input`) and may not ask;
-beforeShellExecution may ask and not change. So the one puts the line behind the fence, and the other, which
-sees the line that will be run, asks where there is a question. A line that reaches the second without the
-first is not fenced, and is judged so. beforeReadFile knows allow and deny alone. Keys are in snake case;
-others have the answer refused.
+Facts (cursor.com/docs/hooks, of 3.23): preToolUse may change a command (`updated_input`); it knows allow and
+deny, and takes an `ask` without asking. beforeShellExecution knows allow, deny and ask, and cannot change
+anything. beforeReadFile knows allow and deny alone. Keys are in snake case; others have the answer refused.
+Several hooks of one event run side by side, and the strictest answer counts.
 
-Facts about MCP: the payload names the server by its `url` or `command`, not by the name it has in the
-settings.
+What no page says, and is seen in use: for a command preToolUse comes first, and what it made of the line is
+what runs (hooks that rewrite `git status` work so: fitchmultz/pi-cursor-sdk#173, where a host that skips
+preToolUse runs the line as it was). Which of two lines beforeShellExecution is told is written nowhere.
+
+What this means for us: the one puts the line behind the fence, the other asks where there is a question. What
+the second is told counts as fenced only if it is a line that we made. Any other (the first was skipped,
+another hook won, Cursor tells the old line) is judged as one without a fence: asked about or denied more,
+never less.
+
+Facts about MCP: the payload names the server by its `url` or `command`. Newer ones also have the name that it
+has in the settings (`mcp_server_name`), which a project may choose: it is not gone by.
 """
 
 from collections.abc import Mapping

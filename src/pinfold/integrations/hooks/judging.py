@@ -16,6 +16,7 @@ from pinfold.integrations.hooks.wrapping import PLAN_POLICY, leaves_fence, unwra
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.request import CallTool, Request, RunCommand
 from pinfold.session.judge import Judge, Talk
+from pinfold.session.state import state_directory
 from pinfold.settings.sources import find_project
 
 BARE = "this hook cannot put the command behind the fence"
@@ -25,6 +26,10 @@ ORDER = tuple(Opinion)
 
 def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
     """What is to be done about a call. Raises `PolicyError` where the settings cannot be read."""
+    if os.path.isdir(os.path.join(state_directory(environ), "tickets")):
+        from pinfold.integrations.hooks.tickets import forget_answered
+
+        forget_answered(call, environ)
     if call.trouble:
         return _asked(call, Outcome(Opinion.ASK, f"it could not be judged: {call.trouble}"))
     cwd = os.path.realpath(call.cwd)
@@ -104,7 +109,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks for itself; what nobody answers is not run.
         return Outcome(Opinion.ALLOW if line or inner else Opinion.DENY, told(decision), line)
-    leave(agent, wanted.command, start, decision, environ)
+    leave(call, agent, wanted.command, start, decision, environ)
     return Outcome(Opinion.ASK, told(decision), line)
 
 

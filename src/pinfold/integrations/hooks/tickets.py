@@ -3,29 +3,34 @@
 A hook that answers "ask" leaves a ticket: what is asked for, to the letter. The agent runs the line only
 once its person said yes, and the run, which asks for itself, finds the ticket and takes it with it. A
 ticket is good once, for an hour, and for the very same line, place and policy. Nothing inside a pen sees
-them. Nothing tells that the person said no, so a ticket may be left over: where the same line comes again and
-nobody is asked about it, it is taken back.
+them. Nothing tells that the person said no. But a run takes its ticket as soon as they said yes: what is
+still there when the same conversation has come to its person's next words was answered with no, and is taken
+back then. So it is where the same line comes again and nobody is asked about it.
 """
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from time import time
 
 from msgspec import json
 
+from pinfold.integrations.hooks.call import Call
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
 from pinfold.session.state import state_directory
 
+Environ = Mapping[str, str]
 HOUR = 3600.0
 ANSWERED = (Capability.RUN, Capability.WIDEN, Capability.BYPASS)
 
 
-def leave(agent: str, command: str, cwd: str, decision: Decision, environ: Mapping[str, str]) -> None:
+def leave(call: Call, agent: str, command: str, cwd: str, decision: Decision, environ: Environ) -> None:
     directory = _directory(environ)
-    path = os.path.join(directory, f"{_key(agent, command, cwd, decision)}.{os.urandom(8).hex()}")
+    key = _key(agent, command, cwd, decision)
+    path = os.path.join(directory, f"{key}.{os.urandom(8).hex()}{'.'.join(_turn(call))}")
     try:
         for each in (os.path.dirname(directory), directory):
             os.makedirs(each, mode=0o700, exist_ok=True)
@@ -35,7 +40,27 @@ def leave(agent: str, command: str, cwd: str, decision: Decision, environ: Mappi
         raise ConfinementError(f"no question can be put: {directory}: {error.strerror}") from None
 
 
-def withdraw(agent: str, command: str, cwd: str, decision: Decision, environ: Mapping[str, str]) -> None:
+def forget_answered(call: Call, environ: Environ) -> None:
+    """Takes back what was left in earlier turns of a conversation."""
+    directory = _directory(environ)
+    names = _names(directory)  # most often there are none
+    if not names or not (call.conversation and call.generation):
+        return
+    _, conversation, generation = _turn(call)
+    for name in names:
+        parts = name.split(".")
+        if parts[2:3] == [conversation] and parts[3:] != [generation]:
+            with suppress(OSError):
+                os.unlink(os.path.join(directory, name))
+
+
+def _turn(call: Call) -> tuple[str, str, str]:
+    """What is added to a ticket's name to know its conversation and turn by."""
+    conversation = sha256(f"{call.agent} {call.conversation}".encode()).hexdigest()[:16]
+    return "", conversation, sha256(call.generation.encode()).hexdigest()[:16]
+
+
+def withdraw(agent: str, command: str, cwd: str, decision: Decision, environ: Environ) -> None:
     """Takes back what was left for it: whoever was asked said no, or has not said yes."""
     key = _key(agent, command, cwd, decision)
     while _take(_directory(environ), key):

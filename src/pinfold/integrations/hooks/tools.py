@@ -5,6 +5,9 @@ Facts about names: the agents call the same things `Bash`, `Shell`, `run_shell_c
 of others. So there is one table for all, of names without case and underscores. A tool that is not in it is
 not judged here: the agent's own rules are all there is for it.
 
+Facts about searches: `Grep` reads every file below its path, and `Glob` lists what a pattern finds, which may
+begin with `/`, `~` or `..` and so lead anywhere; the part of it before the first wildcard is a directory.
+
 Facts about addresses (WHATWG URL, 4.4): a browser reads `https:x`, `https:/x` and `https:///x` as `https://x`,
 and a URL of its own may say so while others beside it are plain. One that cannot be read is a question.
 
@@ -57,6 +60,10 @@ READS = frozenset(
         "viewimage",
     ]
 )
+SEARCHES = frozenset(["grep", "grepsearch", "searchfilecontent", "readmanyfiles"])
+"""Of those, the ones that read what lies below a directory."""
+GLOBS = frozenset(["glob", "filesearch", "readmanyfiles"])
+"""Of those, the ones that take patterns of paths."""
 FETCHES = frozenset(["webfetch", "fetchwebpage", "fetch", "openbrowser", "opensimplebrowser"])
 PATCHES = frozenset(["applypatch"])
 UNREAD = frozenset(["powershell"])
@@ -78,6 +85,7 @@ PATHS = frozenset(
     ]
 )
 """The arguments that name files, without case and underscores."""
+PATTERNS = ("pattern", "glob", "query", "include", "paths")
 PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 MOST_READINGS = 16
 MISREAD = frozenset(["\\", "\x7f", *map(chr, range(33))])
@@ -109,8 +117,28 @@ def requests_of(tool: str, given: Mapping[str, object], cwd: str, server: str = 
             raise UnjudgedError(f"`{tool}` names no file that it would change")
         return tuple(WriteFile(place, name in DELETES) for path in paths for place in _places(path, cwd))
     if name in READS:
-        return tuple(ReadFile(place) for path in [*_paths(given)] or [cwd] for place in _places(path, cwd))
+        return tuple(_reads(name, given, cwd))
     return mcp_calls(tool, server)
+
+
+def _reads(name: str, given: Mapping[str, object], cwd: str) -> Iterator[ReadFile]:
+    paths = [*_paths(given)] or [cwd]
+    for path in paths:
+        yield from (ReadFile(place, below=name in SEARCHES) for place in _places(path, cwd))
+    patterns = [text for key in PATTERNS for text in _texts(given.get(key))] if name in GLOBS else ()
+    for pattern in patterns:
+        start = _before_wildcards(pattern)
+        if start.startswith(("/", "~")) or ".." in start.split("/"):
+            for path in paths:
+                places = (place for base in _places(path, cwd) for place in _places(start, base))
+                yield from (ReadFile(place, below=True) for place in places)
+
+
+def _before_wildcards(pattern: str) -> str:
+    """The directory that all that a pattern finds lies in."""
+    parts = pattern.split("/")
+    known = next((index for index, part in enumerate(parts) if set(part) & set("*?[{")), len(parts))
+    return "/".join(parts[:known]) or ("/" if pattern.startswith("/") else "")
 
 
 def plain(name: str) -> str:

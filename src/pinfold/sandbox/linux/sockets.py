@@ -127,7 +127,7 @@ class Sockets:
     def _look(self, caller: Caller, port: int, socket: int, error: int) -> None:
         """Somebody may have meant the machine's own loopback."""
         is_refused = error == errno.ECONNREFUSED or (error == errno.EINPROGRESS and has_failed(socket))
-        if is_refused and is_stream(socket) and self.records.has_room(caller.tag()):
+        if is_refused and is_stream(socket) and self.records.has_room(caller.who()[0]):
             self._record(caller, "connect", f"localhost:{port}", "", UNHEARD, True)
 
     def _connect_for_names(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
@@ -138,7 +138,7 @@ class Sockets:
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         error = connect(socket, address) if caller.is_waiting() else errno.ESRCH
         if self.carrying and not error:
-            self.carrying.ask_names(caller.tag(), socket)
+            self.carrying.ask_names(caller.who()[0], socket)
         os.close(socket)
         return caller.refuse(error)
 

@@ -1,0 +1,62 @@
+"""`pinfold web`: a page in your browser for the questions of all your sessions."""
+
+import gc
+import os
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import NoReturn
+
+from pinfold.cli.common import print_json
+from pinfold.model.errors import PolicyError
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="a port of loopback; else a free one"
+    )
+    parser.add_argument("--open", action="store_true", help="show it in your browser")
+    parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def run(args: Namespace) -> int:
+    gc.enable()  # unlike other verbs, it stays
+    from pinfold.web.place import Page
+
+    if not 0 <= args.port < 65536:
+        raise PolicyError(f"--port {args.port} is no port", help="use 1 to 65535")
+    page = Page(os.environ, args.port)
+    place = page.running or page.place
+    if args.json:
+        print_json({"address": place.address, "port": place.port})
+    else:
+        print(place.address)
+    sys.stdout.flush()
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        page.serve()
+        if args.open:
+            _open(place.address)
+        while page.running is None:
+            signal.pause()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        page.close()
+    return 0
+
+
+def _open(address: str) -> None:
+    """By a file that is only the user's: other users see the arguments that a browser is started with."""
+    import webbrowser
+
+    from pinfold.session.state import page_directory
+
+    path = os.path.join(page_directory(os.environ), "open.html")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">\n')
+    webbrowser.open(f"file://{path}")
+
+
+def _leave(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

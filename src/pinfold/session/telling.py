@@ -1,0 +1,148 @@
+"""A question in words: what is wanted, why, and what each answer would do; the same on every screen.
+
+INVARIANT: whatever comes from elsewhere is told in visible characters (`model.visible`). How it is drawn is
+not known here.
+"""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pinfold.model.decision import Reason, Verdict
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.text import Span
+from pinfold.model.visible import visible
+
+Short = Callable[[str], str]
+"""A path as short as it can be said where it is shown."""
+RUNNING = (Capability.CONNECT, Capability.WRITE)
+"""What a command wants that runs already."""
+WIDER, EXPLAIN = "w", "e"
+
+
+class Offer(NamedTuple):
+    """One answer that may be given."""
+
+    answer: Answer
+    key: str
+    effect: str
+    """What it would do."""
+
+
+def headline(question: PermissionNeeded, short: Short) -> str:
+    match question.capability:
+        case Capability.CONNECT:
+            return f"connect to {visible(question.host)}:{question.port}"
+        case Capability.WRITE:
+            return f"{_deed(question)} {visible(short(question.path))}"
+        case Capability.BYPASS:
+            return "run this without the fence: it may read, change and send whatever you can"
+        case Capability.WIDEN:
+            return "run this with more than your own policy gives"
+    return "run this inside the fence" if question.decision.sandboxed else "run this outside of the fence"
+
+
+def _deed(question: PermissionNeeded) -> str:
+    from pinfold.session.elevation import DONE
+
+    return "write in" if _is_git(question) else DONE.get(question.operation, visible(question.operation))
+
+
+def _is_git(question: PermissionNeeded) -> bool:
+    """Of git it is asked for the whole repository, whichever file comes first."""
+    from pinfold.session.elevation import GIT_STEP
+
+    return any(reason.step == GIT_STEP for reason in question.decision.reasons)
+
+
+def marks(question: PermissionNeeded) -> list[Span]:
+    """The parts of the command that the reasons are about; else all that it would start."""
+    decision = question.decision
+    spans = [reason.span for reason in decision.reasons if reason.span]
+    return spans or [command.span for command in decision.commands]
+
+
+def reasons(question: PermissionNeeded) -> list[Reason]:
+    """Why it is asked."""
+    return [reason for reason in question.decision.reasons if reason.verdict is not Verdict.ALLOW]
+
+
+def circumstances(question: PermissionNeeded, short: Short) -> list[tuple[str, str]]:
+    """Who wants it, and where."""
+    told = []
+    if question.capability in RUNNING:
+        told.append(("wanted by", visible(question.command)))
+        if question.program:
+            told.append(("program", visible(question.program)))
+    if question.cwd:
+        told.append(("in", visible(short(question.cwd))))
+    return told
+
+
+def offers(question: PermissionNeeded, reach: Reach, short: Short) -> list[Offer]:
+    """The answers that may be given, the refusing one last."""
+    what = _what(question, reach, short)
+    rules = ", ".join(f"`{visible(rule)}`" for rule in question.rules)
+    every = (
+        Offer(Answer.ONCE, "y", _this_time(question)),
+        Offer(Answer.SESSION, "s", f"{what}, while this session lasts"),
+        Offer(Answer.ALWAYS, "a", f"{what}, in later sessions too"),
+        Offer(Answer.RULE, "r", f"edit and add {rules} to `{question.rule_key}`: not asked again"),
+        Offer(Answer.NO, "n", "not this time"),
+    )
+    return [offer for offer in every if offer.answer in question.choices]
+
+
+def can_widen(question: PermissionNeeded) -> bool:
+    return len(question.reaches) > 1 and Answer.SESSION in question.choices
+
+
+def next_reach(question: PermissionNeeded, reach: Reach) -> Reach:
+    reaches = question.reaches
+    return reaches[(reaches.index(reach) + 1) % len(reaches)]
+
+
+def widening(question: PermissionNeeded, reach: Reach, short: Short) -> str:
+    """What lasting answers would count for, one step wider than `reach`."""
+    wider = next_reach(question, reach)
+    if wider is Reach.DIRECTORY:
+        return f"what is in {visible(short(os.path.dirname(question.path)))}"
+    return {Reach.TARGET: "any command", Reach.COMMAND: "this very command again"}[wider]
+
+
+def rule_trouble(question: PermissionNeeded, text: str) -> str:
+    """Why a text cannot be a rule; empty if it can."""
+    if question.capability is Capability.CONNECT:
+        from pinfold.policy.hosts import require_pattern as check
+    else:
+        from pinfold.shell.shape import shape as check  # type: ignore[assignment]
+    try:
+        check(text.strip())
+    except ValueError as error:
+        return f"that is no rule: {error}"
+    return ""
+
+
+def _this_time(question: PermissionNeeded) -> str:
+    if question.capability is Capability.CONNECT:
+        return "this run of the command may connect to it"
+    return "this run of the command may do it" if question.capability is Capability.WRITE else "run it now"
+
+
+def _what(question: PermissionNeeded, reach: Reach, short: Short) -> str:
+    may = _may(question)
+    if reach is Reach.DIRECTORY:
+        return f"any command may change what is in {visible(short(os.path.dirname(question.path)))}"
+    if reach is Reach.TARGET:
+        return f"any command may {may}"
+    is_running = question.capability in RUNNING
+    return f"this very command may {may}" if is_running else "this very command, here"
+
+
+def _may(question: PermissionNeeded) -> str:
+    """What a lasting answer would let be done: of a change that is not a write, just that."""
+    if question.capability is Capability.CONNECT:
+        return "connect to it"
+    from pinfold.policy.elevation import is_write
+
+    return "change it" if _is_git(question) or is_write(question.operation) else "do just this"

@@ -1,0 +1,14 @@
+"""The approval page: questions of all the user's sessions, on one page that only their own browser sees.
+
+`pinfold web` is a process of its own. Sessions, whichever process has them, hand it their questions by a unix
+socket in the state directory (`approver` -> `intake` -> `board`), and a browser shows them and answers
+(`board` -> `server` -> `page/`).
+
+INVARIANT: an answer comes from the page alone. The socket takes questions and gives answers; nothing that is
+sent to it is one. Neither it nor the page can be reached from inside a pen: the socket's directory is hidden,
+loopback inside is the session's own, and the gate dials the page's port for nobody.
+"""
+
+from pinfold.web.approver import WebApprover
+
+__all__ = ["WebApprover"]

@@ -1,0 +1,67 @@
+"""The questions that stand on the page now, and whoever waits to see others."""
+
+import secrets
+from collections.abc import Callable
+from threading import Condition
+from time import monotonic
+from typing import NamedTuple
+
+from pinfold.web.sheet import Given, Heard, Sheet
+
+MOST = 200
+"""Questions that stand at once; more are not taken."""
+
+Give = Callable[[Given], Heard | None]
+"""Tells whoever asked; None if they wait no more."""
+
+
+class Standing(NamedTuple):
+    id: str
+    sheet: Sheet
+    deadline: float
+    give: Give
+
+
+class Board:
+    """May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._version = 0
+        self._standing: dict[str, Standing] = {}
+
+    def put(self, sheet: Sheet, give: Give) -> Standing | None:
+        """None if there is no room."""
+        standing = Standing(secrets.token_hex(16), sheet, monotonic() + sheet.seconds, give)
+        with self._changed:
+            if len(self._standing) >= MOST:
+                return None
+            self._standing[standing.id] = standing
+            self._change()
+        return standing
+
+    def remove(self, standing: Standing) -> None:
+        with self._changed:
+            if self._standing.pop(standing.id, None):
+                self._change()
+
+    def _change(self) -> None:
+        self._version += 1
+        self._changed.notify_all()
+
+    def wait_for_news(self, seen: int, seconds: float) -> tuple[int, list[Standing]]:
+        """What stands, the oldest first, as soon as that is something else than was seen."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version != seen, seconds)
+            return self._version, list(self._standing.values())
+
+    def answer(self, id: str, given: Given) -> Heard | None:
+        """None if it does not stand any more."""
+        with self._changed:
+            standing = self._standing.get(id)
+        if standing is None:
+            return None
+        offered = [each for each in standing.sheet.offered if each.reach is given.reach]
+        if not offered or given.answer not in [choice.answer for choice in offered[0].choices]:
+            return Heard("that was not offered")
+        return standing.give(given)

@@ -1,0 +1,67 @@
+"""Who may speak to the page. Pure.
+
+Facts that shape it:
+- A page of any site may send requests to 127.0.0.1, and a name of any site may be made to lead there (DNS
+  rebinding). The browser then says that name in `Host`, and the page's own origin in `Origin`.
+- Cookies know no ports: one of ours would be sent to every server on 127.0.0.1, such as one that an agent
+  runs and a person looks at (`network.publish`). `SameSite` does not help: ports are no part of a site.
+- A header that a form cannot send makes a browser ask first (CORS preflight), and we never answer that.
+- What follows `#` in an address is not sent to anybody.
+
+What this means for us: no cookies. The token comes in the fragment, is kept for the one tab, and is sent in
+`Authorization`. Host, Origin and Sec-Fetch-Site must be our own, where the browser says them.
+"""
+
+import hmac
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+API = "/api/"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Objection(NamedTuple):
+    status: int
+    why: str
+
+
+class Headers(Protocol):
+    def get_all(self, name: str) -> Sequence[str] | None: ...
+
+
+def objection(method: str, path: str, headers: Headers, port: int, token: str) -> Objection | None:
+    """Why a request is not answered; None if it is."""
+    hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
+    host = _only(headers, "Host")
+    if host not in hosts:
+        return Objection(421, "this is not the host that you asked for")
+    origin = _only(headers, "Origin", f"http://{host}")
+    if origin != f"http://{host}" or (method == "POST" and not headers.get_all("Origin")):
+        return Objection(403, "another page's request")
+    if not path.startswith(API):
+        return None
+    if _only(headers, "Sec-Fetch-Site", "same-origin") != "same-origin":
+        return Objection(403, "another page's request")
+    said = _only(headers, "Authorization")
+    if not hmac.compare_digest(said.encode("utf-8", "replace"), f"Bearer {token}".encode()):
+        return Objection(401, "the token is not ours: open the address that `pinfold web` prints")
+    if method == "POST" and _only(headers, "Content-Type") != "application/json":
+        return Objection(415, "an answer is JSON")
+    return None
+
+
+def _only(headers: Headers, name: str, default: str = "") -> str:
+    """The one value; of several, none is believed."""
+    values = headers.get_all(name) or ()
+    return default if not values else values[0] if len(values) == 1 else ""

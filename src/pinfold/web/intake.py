@@ -1,0 +1,87 @@
+"""Takes questions of sessions on a unix socket, each on a connection of its own, and brings back the answers.
+
+Facts (unix(7)): SO_PEERCRED is who connected, and the kernel says it. A question is withdrawn by hanging up,
+which a process that dies does too.
+"""
+
+import os
+import queue
+import socket
+import socketserver
+import struct
+from contextlib import suppress
+from threading import BoundedSemaphore
+
+import msgspec
+
+from pinfold.web.approver import SOCKET
+from pinfold.web.board import Board
+from pinfold.web.sheet import LONGEST, Given, Heard, Sheet, line_of
+
+MOST_CLIENTS = 256
+SOON = 5.0
+"""Seconds that whoever connects has to ask, and whoever asked to hear an answer."""
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Intake(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, directory: str, board: Board) -> None:
+        """Preconditions: nobody else serves this directory (`place`)."""
+        self.board = board
+        self._room = BoundedSemaphore(MOST_CLIENTS)
+        held = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(SOCKET, dir_fd=held)
+            super().__init__(f"/proc/self/fd/{held}/{SOCKET}", _Asker)
+            os.chmod(f"/proc/self/fd/{held}/{SOCKET}", 0o600)
+        finally:
+            os.close(held)
+
+    def verify_request(self, request: object, _: object) -> bool:
+        assert isinstance(request, socket.socket)  # noqa: S101  (for mypy)
+        data = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return bool(_CREDENTIALS.unpack(data)[1] == os.geteuid()) and self._room.acquire(blocking=False)
+
+    def process_request_thread(self, request: object, client_address: object) -> None:
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever asked has gone in the midst of it: nothing of theirs stands any more."""
+
+
+class _Asker(socketserver.StreamRequestHandler):
+    server: Intake
+
+    def handle(self) -> None:
+        self.connection.settimeout(SOON)
+        try:
+            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=Sheet)
+        except (OSError, msgspec.DecodeError):
+            return
+        heard: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
+        standing = self.server.board.put(sheet, lambda given: self._give(given, heard))
+        if standing is None:
+            return
+        try:
+            self.connection.settimeout(sheet.seconds)
+            while line := self.rfile.readline(LONGEST):
+                heard.put(msgspec.json.decode(line, type=Heard))
+        except (OSError, msgspec.DecodeError):
+            pass  # nobody answered in time, or what came makes no sense: it stands no more
+        finally:
+            self.server.board.remove(standing)
+            heard.put(None)
+
+    def _give(self, given: Given, heard: "queue.SimpleQueue[Heard | None]") -> Heard | None:
+        try:
+            self.connection.sendall(line_of(given))
+            return heard.get(timeout=SOON)
+        except (OSError, queue.Empty):
+            return None

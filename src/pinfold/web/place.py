@@ -1,0 +1,87 @@
+"""Where the page is: one for each user, held by a lock, told by a file that no pen can see."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Thread
+
+import msgspec
+from msgspec import Struct
+
+from pinfold.model.errors import PinfoldError
+from pinfold.session.state import page_directory, page_file, write_private
+from pinfold.web.approver import SOCKET
+from pinfold.web.board import Board
+from pinfold.web.intake import Intake
+from pinfold.web.server import LOOPBACK, Server
+
+
+class Place(Struct, frozen=True):
+    port: int
+    token: str
+
+    @property
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/#{self.token}"
+
+
+class Page:
+    """The page, served from now on until `close`; `running` says where another process has it already."""
+
+    def __init__(self, environ: Mapping[str, str], port: int = 0) -> None:
+        directory = page_directory(environ)
+        self._file = page_file(environ)
+        os.makedirs(directory, 0o700, exist_ok=True)
+        self._lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._servers: list[Server | Intake] = []
+        self._is_serving = False
+        self.running: Place | None = None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            self.running = running(environ)
+            if self.running is None:
+                raise PinfoldError("another `pinfold web` starts at this moment; try again") from None
+            return
+        try:
+            self._begin(directory, port)
+        except OSError as error:
+            self.close()
+            raise PinfoldError(f"{LOOPBACK}:{port}: {error.strerror or error}") from None
+
+    def _begin(self, directory: str, port: int) -> None:
+        board = Board()
+        server = Server(port, board, secrets.token_urlsafe(32))
+        self._servers.append(server)
+        self.place = Place(server.port, server.token)
+        # Told before anybody is let in: from here on the gate knows which port is not for pens.
+        write_private(self._file, msgspec.json.encode(self.place))
+        self._servers.append(Intake(directory, board))
+
+    def serve(self) -> None:
+        self._is_serving = True
+        for server in self._servers:
+            Thread(target=server.serve_forever, name="pinfold-web", daemon=True).start()
+
+    def close(self) -> None:
+        if self.running is not None:
+            return
+        for server in self._servers:
+            if self._is_serving:
+                server.shutdown()  # who waits at it would keep it open
+            server.server_close()
+        for path in (self._file, os.path.join(os.path.dirname(self._file), SOCKET)):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        os.close(self._lock)
+
+
+def running(environ: Mapping[str, str]) -> Place | None:
+    try:
+        with open(page_file(environ), "rb") as file:
+            return msgspec.json.decode(file.read(1 << 16), type=Place)
+    except (OSError, msgspec.DecodeError):
+        return None

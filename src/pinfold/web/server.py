@@ -1,0 +1,147 @@
+"""The page over HTTP, on 127.0.0.1 alone.
+
+`GET /api/questions?after=N` waits until there is something else to see than version N; `POST /api/answer`
+says what the person said. The rest are the page's own files.
+"""
+
+import os
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import BoundedSemaphore
+from time import monotonic
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from pinfold.web.board import Board
+from pinfold.web.guard import HEADERS, objection
+from pinfold.web.sheet import Given
+
+LOOPBACK = "127.0.0.1"
+MOST_CLIENTS = 64
+PATIENCE = 25.0
+"""Seconds that a browser waits for news before it is told that there are none."""
+LONGEST_BODY = 1 << 16
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+PAGE = os.path.join(os.path.dirname(__file__), "page")
+
+
+class Said(Struct, forbid_unknown_fields=True):
+    id: str
+    given: Given
+
+
+def files() -> Mapping[str, tuple[str, bytes]]:
+    """What the page is made of: path -> type and content."""
+    found = {}
+    for name in os.listdir(PAGE):
+        with open(os.path.join(PAGE, name), "rb") as file:
+            found[f"/{name}"] = TYPES[os.path.splitext(name)[1]], file.read()
+    found["/"] = found["/index.html"]
+    return found
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, port: int, board: Board, token: str) -> None:
+        self.board, self.token = board, token
+        self.files = files()
+        self._room = BoundedSemaphore(MOST_CLIENTS)
+        super().__init__((LOOPBACK, port), _Handler)
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002
+        return self._room.acquire(blocking=False)
+
+    def process_request_thread(self, request: object, client_address: object) -> None:
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that has gone in the midst of it: there is nobody to tell."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    timeout = PATIENCE + 5
+    server_version, sys_version = "pinfold", ""
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        if self._is_refused(url.path):
+            return
+        if url.path == "/api/questions":
+            self._tell_questions(parse_qs(url.query).get("after", ["-1"])[0])
+        elif found := self.server.files.get(url.path):
+            self._send(200, found[1], f"{found[0]}; charset=utf-8")
+        else:
+            self._fail(404, "there is nothing here")
+
+    def do_POST(self) -> None:
+        url = urlsplit(self.path)
+        if self._is_refused(url.path):
+            return
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal()) or int(length[:9]) > LONGEST_BODY:
+            self._fail(413, f"an answer has a length, and at most {LONGEST_BODY} bytes")
+        elif url.path != "/api/answer":
+            self._fail(404, "there is nothing here")
+        else:
+            self._take_answer(self.rfile.read(int(length)))
+
+    def _is_refused(self, path: str) -> bool:
+        found = objection(self.command, path, self.headers, self.server.port, self.server.token)
+        if found:
+            self._fail(found.status, found.why)
+        return found is not None
+
+    def _tell_questions(self, after: str) -> None:
+        seen = int(after) if after.isascii() and after.isdecimal() and len(after) < 16 else -1
+        version, standing = self.server.board.wait_for_news(seen, PATIENCE)
+        now = monotonic()
+        told = [
+            {"id": each.id, "left": max(0.0, each.deadline - now), "sheet": each.sheet} for each in standing
+        ]
+        self._say(200, {"version": version, "questions": told})
+
+    def _take_answer(self, body: bytes) -> None:
+        try:
+            said = msgspec.json.decode(body, type=Said)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            self._fail(400, f"not an answer: {error}")
+            return
+        heard = self.server.board.answer(said.id, said.given)
+        if heard is None:
+            self._fail(409, "it is not asked any more")
+        elif heard.trouble:
+            self._fail(422, heard.trouble)
+        else:
+            self._say(200, {})
+
+    def _fail(self, status: int, why: str) -> None:
+        self.close_connection = True
+        self._say(status, {"error": why})
+
+    def _say(self, status: int, value: object) -> None:
+        self._send(status, msgspec.json.encode(value), "application/json")
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing is worth a line on the terminal; addresses have no secrets, and still nobody wants them."""

@@ -1,0 +1,25 @@
+"""Real agents behind their hooks, with a stand-in for the model. `turns` says what holds."""
+
+import os
+import sys
+
+import pytest
+
+from tests.agents.turns import EVERYWHERE, OF_CLAUDE, PROGRAMS, program_of
+from tests.sandbox.people import house, run_as
+
+ROWS = [
+    (name, agent)
+    for agent in PROGRAMS
+    for name in (*EVERYWHERE, *(OF_CLAUDE if agent == "claude-code" else ()))
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a network of its own needs root")
+@pytest.mark.parametrize(("name", "agent"), ROWS)
+def test_turn(name: str, agent: str) -> None:
+    program = program_of(agent)
+    if not program:
+        pytest.skip(f"there is no {PROGRAMS[agent]} here; `make agents` brings it, PINFOLD_AGENTS says where")
+    with house("root") as where:
+        run_as("root", f"{name}:{agent}:{program}", where, "tests.agents.turns")

@@ -1,0 +1,119 @@
+"""A browser for tests: Chromium by its debugging pipe.
+
+Facts (chromedevtools.github.io): with --remote-debugging-pipe it reads JSON messages from descriptor 3 and
+writes them to 4, each ended by a zero byte. No port is opened, and only the standard library is needed.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 30.0
+
+
+def found() -> str:
+    return next(filter(None, map(shutil.which, PROGRAMS)), "")
+
+
+class Browser:
+    def __init__(self, profile: Path, *, dark: bool = False, width: int = 1000, height: int = 900) -> None:
+        here, theirs = os.pipe(), os.pipe()
+        words = [
+            found(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            f"--user-data-dir={profile}", "--remote-debugging-pipe",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        ]  # fmt: skip
+        script = f'exec "$@" 3<&{here[0]} 4>&{theirs[1]}'
+        self._process = subprocess.Popen(
+            ["bash", "-c", script, "chromium", *words],
+            pass_fds=(here[0], theirs[1]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": str(profile)},
+        )
+        os.close(here[0])
+        os.close(theirs[1])
+        self._out, self._in = here[1], theirs[0]
+        self._buffer = b""
+        self._number = 0
+        self.log: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = ""
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.call("Page.enable")
+        self.call("Runtime.enable")
+        self.call("Log.enable")
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if getattr(self, "_session", ""):
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            heard = self._hear()
+            if heard.get("method") == "Log.entryAdded":
+                self.log.append(heard["params"]["entry"]["text"])
+            if heard.get("method") == "Runtime.exceptionThrown":
+                self.log.append(json.dumps(heard["params"]["exceptionDetails"]))
+            if heard.get("id") == self._number:
+                assert "error" not in heard, heard
+                result: dict[str, Any] = heard["result"]
+                return result
+        raise AssertionError(f"{method} was not answered")
+
+    def _hear(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            data = os.read(self._in, 1 << 16)
+            assert data, "the browser has ended"
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\0")
+        heard: dict[str, Any] = json.loads(line)
+        return heard
+
+    def open(self, address: str) -> None:
+        self.call("Page.navigate", url=address)
+        self.wait("document.readyState === 'complete'")
+
+    def run(self, script: str) -> Any:
+        answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def wait(self, condition: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not self.run(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
+            assert time.monotonic() < end, (
+                f"{condition} never came true: {self.run('document.body.innerText')}"
+            )
+            time.sleep(0.05)
+
+    def press(self, key: str) -> None:
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key if len(key) == 1 else "")
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def picture(self, path: str) -> None:
+        import base64
+
+        Path(path).write_bytes(
+            base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._out)
+        os.close(self._in)

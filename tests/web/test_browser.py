@@ -1,0 +1,93 @@
+"""The page in a real browser: what is shown, what a key does, and what a command's text cannot do."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.permission import Answer
+from tests.web.chromium import Browser, found
+from tests.web.world import Asking, page, question
+
+pytestmark = pytest.mark.skipif(not found(), reason="there is no chromium on this machine")
+
+EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>"
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    opened = Browser(tmp_path / "profile")
+    yield opened
+    opened.close()
+
+
+def armed(browser: Browser) -> None:
+    browser.wait("document.querySelector('.card button:enabled')")
+
+
+def test_a_key_answers_once_it_can_be_meant(browser: Browser, tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        browser.open(opened.place.address)
+        browser.wait("document.getElementById('state').textContent === 'connected'")
+        # The token is nowhere that it could be read from, or sent along, by accident.
+        assert opened.place.token not in browser.run("location.href + document.cookie + document.title")
+        first = Asking(environ, question("1", f"echo {EVIL}; git push", description=EVIL, why=EVIL))
+        browser.wait("document.querySelector('.card')")
+        assert browser.run("document.querySelectorAll('main img, main script').length") == 0
+        assert browser.run("document.querySelector('mark').textContent") == "git push"
+        assert EVIL in browser.run("document.querySelector('pre').textContent")
+        assert browser.run("document.title") == "(1) pinfold asks"
+        browser.press("y")  # typed at something else: it has only just come up
+        time.sleep(0.2)
+        assert first.reply is None
+        armed(browser)
+        second = Asking(environ, question("2", "second"))
+        browser.wait("document.querySelectorAll('.card').length === 2")
+        armed(browser)
+        browser.press("y")
+        reply = first.wait()
+        assert reply is not None and reply.answer is Answer.ONCE and second.reply is None
+        browser.press("y")  # the same finger, twice: the second question has just come up in its place
+        time.sleep(0.2)
+        assert second.reply is None
+        armed(browser)
+        browser.run("document.querySelector('.card button:last-of-type').click()")
+        reply = second.wait()
+        assert reply is not None and reply.answer is Answer.NO
+        browser.wait("!document.getElementById('calm').hidden")
+        assert browser.log == []
+
+
+def test_another_page_on_this_machine_gets_nowhere(browser: Browser, tmp_path: Path) -> None:
+    """As one would be that a person looks at and a pen serves (`network.publish`): same site, other port."""
+    with page(tmp_path) as (opened, environ), page(tmp_path / "other") as (theirs, _):
+        asking = Asking(environ, question())
+        browser.open(f"http://127.0.0.1:{theirs.place.port}/none")  # no policy of ours would hold it there
+        target = f"http://127.0.0.1:{opened.place.port}"
+        token = opened.place.token
+        headers = f"{{Authorization: 'Bearer {token}'}}"  # even if it had it
+        browser.call("Page.setBypassCSP", enabled=True)
+        browser.open(f"http://127.0.0.1:{theirs.place.port}/none?")
+        for options in (
+            f"{{headers: {headers}}}",
+            "{mode: 'no-cors'}",
+            f"{{method: 'POST', headers: {headers}}}",
+        ):
+            script = f"fetch('{target}/api/questions', {options}).then(r => r.text(), () => 'failed')"
+            assert browser.run(script) in ("failed", "")
+        browser.run(
+            f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{target}'}}))"
+        )
+        time.sleep(0.3)
+        assert browser.run("frames[0].length") == 0 and asking.reply is None
+
+
+def test_without_the_token_it_says_what_to_open(browser: Browser, tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, _):
+        address = opened.place.address.partition("#")[0]
+        browser.open(address)
+        browser.wait("document.getElementById('state').textContent.startsWith('open the address')")
+        browser.open(f"{address}#wrong")
+        browser.run("location.reload()")
+        browser.wait("document.getElementById('state').textContent.startsWith('open the address')")

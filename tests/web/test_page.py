@@ -1,0 +1,203 @@
+"""A session asks, a browser answers: over the real socket and real HTTP."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pinfold.approval import is_there, settle
+from pinfold.model.errors import PinfoldError
+from pinfold.model.permission import Answer, Capability, Reach
+from pinfold.session.state import page_directory, page_file, page_port
+from pinfold.web import WebApprover
+from pinfold.web.approver import connect
+from pinfold.web.place import Page, running
+from tests.web.world import EVERY, Asking, Tab, page, question
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is found by way of /proc")
+
+
+def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        tab = Tab(opened)
+        asking = Asking(environ, question(description="why <i>not</i>"))
+        (shown,) = tab.questions()
+        sheet = shown["sheet"]
+        assert sheet["headline"] == "run this inside the fence" and 50 < shown["left"] <= 60
+        assert sheet["command"] == [
+            [{"text": "npm publish && ", "marked": False}, {"text": "git push --force", "marked": True}]
+        ]
+        assert sheet["says"] == "why <i>not</i>" and ["in", "/home/me/site"] in sheet["facts"]
+        assert [each["answer"] for each in sheet["offered"][0]["choices"]] == [
+            "once",
+            "session",
+            "always",
+            "no",
+        ]
+        assert tab.answer(shown["id"], "session") == (200, {})
+        reply = asking.wait()
+        assert reply is not None and (reply.answer, reply.reach) == (Answer.SESSION, Reach.COMMAND)
+        tab.questions(count=0)
+        assert tab.answer(shown["id"], "once")[0] == 409
+
+
+def test_a_wider_answer_is_what_was_offered(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        tab = Tab(opened)
+        asking = Asking(environ, question(capability=Capability.CONNECT, host="a.test", port=443))
+        (shown,) = tab.questions()
+        assert [each["reach"] for each in shown["sheet"]["offered"]] == ["command", "target"]
+        for given in ({"answer": "rule"}, {"answer": "once", "reach": "directory"}):
+            assert tab.answer(shown["id"], **given) == (422, {"error": "that was not offered"})
+        assert tab.answer(shown["id"], "perhaps")[0] == 400
+        assert tab.answer(shown["id"], "always", reach="target")[0] == 200
+        reply = asking.wait()
+        assert reply is not None and reply.reach is Reach.TARGET
+
+
+def test_a_rule_is_worded_by_the_person(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        tab = Tab(opened)
+        asked = question(choices=(*EVERY, Answer.RULE), rules=("git push",))
+        asking = Asking(environ, asked)
+        (shown,) = tab.questions()
+        status, said = tab.answer(shown["id"], "rule", rules=["git push; rm"])
+        assert status == 422 and said["error"].startswith("that is no rule")
+        assert tab.answer(shown["id"], "rule", rules=[])[0] == 422
+        assert tab.answer(shown["id"], "rule", rules=["git push origin"])[0] == 200
+        reply = asking.wait()
+        assert reply is not None and reply.rules == ("git push origin",)
+
+
+def test_what_nobody_waits_for_is_taken_off(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        tab, asked, gone = Tab(opened), question(), threading.Event()
+        approver = WebApprover(environ)
+        thread = threading.Thread(
+            target=settle, args=(asked, [approver]), kwargs={"is_withdrawn": gone.is_set}
+        )
+        thread.start()
+        (shown,) = tab.questions()
+        gone.set()
+        tab.questions(count=0)
+        thread.join(10)
+        assert tab.answer(shown["id"], "once")[0] == 409
+
+
+def test_nobody_answers_in_time(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        asking = Asking(environ, question(), seconds=0.3)
+        Tab(opened).questions()
+        reply = asking.wait()
+        assert reply is not None and reply.answer is Answer.NO and "within 0.3 seconds" in reply.why
+
+
+def test_without_a_page_the_next_one_is_asked(tmp_path: Path) -> None:
+    approver = WebApprover({"HOME": str(tmp_path)})
+    assert not is_there(approver) and approver(question()) is None
+    with page(tmp_path) as (opened, environ):
+        assert is_there(approver)
+        Asking(environ, question())
+        Tab(opened).questions()
+    assert not is_there(approver) and page_port(environ) is None and running(environ) is None
+
+
+def test_nothing_that_is_sent_to_the_socket_is_an_answer(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        asking = Asking(environ, question())
+        (shown,) = Tab(opened).questions()
+        for text in (
+            f'{{"id": "{shown["id"]}", "given": {{"answer": "once"}}}}\n',
+            '{"answer": "once"}\n',
+            "\n",
+            "x" * 5000,
+        ):
+            sock = connect(environ)
+            assert sock is not None
+            with sock:
+                sock.settimeout(10)
+                sock.sendall(text.encode())
+                sock.shutdown(socket.SHUT_WR)
+                assert sock.recv(1) == b""
+        assert asking.reply is None and len(Tab(opened).questions()) == 1
+
+
+def test_it_is_the_users_alone(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        directory = Path(page_directory(environ))
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert stat.S_IMODE(Path(page_file(environ)).stat().st_mode) == 0o600
+        assert stat.S_IMODE((directory / "questions").stat().st_mode) == 0o600
+        assert page_port(environ) == opened.place.port
+        # On 127.0.0.1 alone.
+        with socket.socket() as other:
+            other.settimeout(2)
+            assert other.connect_ex(("127.0.0.2", opened.place.port)) != 0
+
+
+def test_there_is_one_for_each_user(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        again = Page(environ)
+        assert again.running == opened.place
+        again.close()
+        assert page_port(environ) == opened.place.port
+        with pytest.raises(PinfoldError, match="in use"):
+            Page({"HOME": str(tmp_path / "other")}, opened.place.port)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/", None, 200),
+        ("GET", "/page.js", None, 200),
+        ("GET", "/../page.js", None, 404),
+        ("GET", "/page/../../guard.py", None, 404),
+        ("GET", "/api/answer", None, 404),
+        ("POST", "/api/questions", b"{}", 404),
+        ("POST", "/api/answer", b"not json", 400),
+        ("POST", "/api/answer", b"[" * 30000, 400),
+        ("POST", "/api/answer", b" " * 70000, 413),
+        ("POST", "/api/answer", None, 413),
+        ("PUT", "/api/answer", b"{}", 501),
+        ("OPTIONS", "/api/answer", None, 501),
+    ],
+)
+def test_what_is_answered(tmp_path: Path, method: str, path: str, body: bytes | None, status: int) -> None:
+    with page(tmp_path) as (opened, _):
+        assert Tab(opened).send(method, path, body)[0] == status
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, _):
+        tab = Tab(opened)
+        for path in ("/", "/page.js", "/none", "/api/questions"):
+            headers = tab.send("GET", path)[2]
+            assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert headers["X-Frame-Options"] == "DENY" and headers["Cache-Control"] == "no-store"
+            assert "Access-Control-Allow-Origin" not in headers and "Set-Cookie" not in headers
+
+
+def test_the_verb_prints_the_address_and_leaves_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "pinfold", "web"]
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    environ.pop("XDG_STATE_HOME", None)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environ)
+    try:
+        assert process.stdout
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:") and "/#" in address
+        second = subprocess.run(words, capture_output=True, text=True, env=environ, timeout=30)
+        assert second.stdout.strip() == address
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+    process.stdout.close()
+    end = time.monotonic() + 5
+    while page_port(environ) is not None:
+        assert time.monotonic() < end

@@ -1,0 +1,26 @@
+"""What holds of the page against what runs inside, as root and as an ordinary user. `pens` says it."""
+
+import sys
+
+import pytest
+
+from tests.sandbox.people import USERS, house, run_as
+from tests.web.pens import PENS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+
+CLAIM = ("page_is_out_of_reach", "a_page_that_is_opened_later_is_out_of_reach_too")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", CLAIM)
+def test_page_is_out_of_reach(name: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, name, where, "tests.web.pens")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", [name for name in PENS if name not in CLAIM])
+def test_pen(name: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, name, where, "tests.web.pens")
