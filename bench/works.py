@@ -10,7 +10,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import NamedTuple
 
 from bench.contenders import Contender, Pinfold, Place, Runner, one_shot
@@ -19,6 +19,7 @@ from pinfold.sandbox.backend import Request
 from pinfold.sandbox.linux.session import LinuxSession
 
 FILES, MADE, CALLS, PENS, OUTPUT = 5_000, 10_000, 5_000, 200, 10_000_000
+REST = 0.1
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
 CALL = """
@@ -129,6 +130,8 @@ def new_policy(number: int) -> SandboxPolicy:
 
 
 def new_pen(turn: Turn) -> float:
+    """After a rest, as after a person's answer; `memory.crowd` tells how long many take in a row."""
+    sleep(REST)
     if not isinstance(turn.runner, Pinfold):
         return command("true")(turn)
     fence = pens_of(turn.runner)
@@ -203,5 +206,5 @@ WORKS = (
     ),
     Work("open", "one open of an existing file for writing, and close", partial(calls, "open"), fresh=True),
     Work("create", "one create of a file, and close", partial(calls, "create"), fresh=True),
-    Work("pen", "a new pen in a session (bare: `true`)", new_pen, among=("bare", "pinfold")),
+    Work("pen", "a new pen in a session, after a rest (bare: `true`)", new_pen, among=("bare", "pinfold")),
 )
