@@ -230,7 +230,7 @@ def test_colours_are_for_terminals(tmp_path: Path) -> None:
         (["--help"], 0, "usage: pinfold VERB"),
         (["--version"], 0, "pinfold 0."),
         (["chek"], 2, "did you mean `check`?"),
-        (["zzz"], 2, "there are: run, check"),
+        (["zzz"], 2, "there are: run, learn, check"),
         (["check", "--help"], 0, "usage: pinfold check"),
     ],
 )

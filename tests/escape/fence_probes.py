@@ -232,7 +232,8 @@ def a_hook_in_the_workspace_is_not_the_agents_to_write() -> None:
 
 
 def the_code_that_holds_the_fence_is_not_the_agents_to_write() -> None:
-    shutil.copytree(os.path.dirname(pinfold.__file__), "lib/pinfold")
+    leave = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(os.path.dirname(pinfold.__file__), "lib/pinfold", ignore=leave)
     before = read("lib/pinfold/__init__.py")
     program = (
         "import sys; sys.path.insert(0, 'lib')\nimport pinfold\n"

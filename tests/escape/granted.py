@@ -75,7 +75,9 @@ def who_may_change_a_mode_may_not_write() -> None:
         session.run(f"echo evil > {OUT}/new; echo evil > {OUT}/script; rm {OUT}/script")
         assert os.listdir(OUT) == ["script"] and read(f"{OUT}/script") == "old\n"
         before = len(person.asked)
-        assert session.run(f"chmod 700 {OUT}/script").exit_code == 0 and len(person.asked) == before
+        assert session.run(f"chmod 755 {OUT}/script").exit_code == 0 and len(person.asked) == before
+        # Another mode is another question.
+        assert session.run(f"chmod 777 {OUT}/script").exit_code != 0 and len(person.asked) == before + 1
 
 
 def who_may_delete_may_not_write() -> None:
