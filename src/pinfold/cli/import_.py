@@ -72,7 +72,9 @@ def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merge
     _list("has no equivalent", merged.left)
     if not changes:
         print("there is nothing to take over")
-    elif not args.write:
+    elif args.write:
+        print(f"changed {visible(short(path))}")
+    else:
         print(f"nothing is changed yet: `pinfold import {args.agent} --write` accepts this")
 
 

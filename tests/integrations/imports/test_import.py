@@ -250,6 +250,9 @@ def test_as_a_program(tmp_path: Path) -> None:
         "commands": {"deny": ["git push"]},
         "sandbox": {"auto_allow": False},
     }
+    ours.unlink()
+    written = pinfold("import", "claude", "--write", home=tmp_path)
+    assert written.stdout.endswith("changed .config/pinfold/settings.toml\n")
     again = pinfold("import", "claude", "--write", home=tmp_path)
     assert "there is nothing to take over" in again.stdout
     assert "no settings of yours" in pinfold("import", "codex", home=tmp_path).stdout
