@@ -70,6 +70,7 @@ def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merge
     _list("lets more through here than it did there, so it is left out (--wider takes it)", merged.wider)
     _list("lets less through here", [each for each in merged.taken if each.fit == "narrower"])
     _list("has no equivalent", merged.left)
+    _list("is so here without it", [each for each in merged.there if each.fit == "needless"])
     if not changes:
         print("there is nothing to take over")
     elif args.write:
