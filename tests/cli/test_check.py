@@ -232,9 +232,37 @@ def test_colours_are_for_terminals(tmp_path: Path) -> None:
         (["chek"], 2, "did you mean `check`?"),
         (["zzz"], 2, "there are: run, learn, check"),
         (["check", "--help"], 0, "usage: pinfold check"),
+        (["check", "--nope", "ls"], 2, "pinfold: unrecognized arguments: --nope"),
+        (["check", "--network", "nope", "ls"], 2, "help: see `pinfold check --help`"),
+        (["rules", "add", "deyn", "ls"], 2, "help: see `pinfold rules add --help`"),
     ],
 )
 def test_the_verbs(arguments: list[str], code: int, text: str) -> None:
     answer = subprocess.run([PINFOLD, *arguments], capture_output=True, text=True, check=False)
     assert answer.returncode == code
     assert text in answer.stdout + answer.stderr
+
+
+def test_wrong_arguments_are_told_in_json_too() -> None:
+    answer = subprocess.run(
+        [PINFOLD, "check", "--json", "--nope", "ls"], capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stderr) == (2, "")
+    assert "--nope" in json.loads(answer.stdout)["error"]["message"]
+
+
+def test_the_overview_fits_eighty_columns() -> None:
+    told = subprocess.run([PINFOLD, "--help"], capture_output=True, text=True, check=True).stdout
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_an_interrupt_while_a_verb_is_loaded_is_no_traceback() -> None:
+    early = (
+        "import sys, pinfold.cli as cli\n"
+        "def interrupted(*_): raise KeyboardInterrupt\n"
+        "cli.main = interrupted\n"
+        "sys.argv = ['pinfold', 'status']\n"
+        "cli.entry()"
+    )
+    answer = subprocess.run([sys.executable, "-c", early], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (130, "")

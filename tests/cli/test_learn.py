@@ -131,6 +131,12 @@ def test_without_a_terminal_it_is_told_and_nothing_is_changed(person: Person) ->
     assert not settings_of(person).exists() and not (person.where / "home/new").exists()
 
 
+def test_what_is_not_proposed_is_told_alone_where_nothing_is(person: Person) -> None:
+    done = learn(person, "-c", "echo x > /etc/pinfold-was-here")
+    assert "pinfold: it wanted this, which is not proposed:\n  open /etc/pinfold-was-here" in done.stderr
+    assert "+++" not in done.stderr and not os.path.exists("/etc/pinfold-was-here")
+
+
 def test_as_json_it_is_one_object(person: Person) -> None:
     done = learn(person, "--json", "-c", "echo out; mkdir ~/new; cat ~/.ssh/id; exit 3")
     answer = json.loads(done.stdout)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.session.doctor import _state
 from pinfold.session.sessions import register
 
 TOP = Path(__file__).parent.parent.parent
@@ -77,6 +78,15 @@ def test_doctor_names_a_state_directory_that_is_none(tmp_path: Path) -> None:
     assert row(said, "state directory")["state"] == "not"
     assert not said["well"]
     assert answer("doctor", home=tmp_path) and not (tmp_path / ".local").exists()
+
+
+def test_doctor_tells_how_a_state_directory_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    assert _state(str(tmp_path)).fix == f"chmod u+rwx {tmp_path}"
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(tmp_path).st_uid + 1)
+    assert _state(str(tmp_path)).fix == f"sudo chown $(id -u) {tmp_path}"
 
 
 def test_doctor_judges_the_policy_in_force(tmp_path: Path) -> None:

@@ -237,6 +237,17 @@ def test_the_command_has_a_terminal_of_its_own(person: Person) -> None:
     assert code == 0 and b"/dev/pts/0" in written and b"got:hello" in written
 
 
+def test_a_program_that_is_missing_leaves_the_terminal_in_order(person: Person) -> None:
+    code, written = person.on_terminal("--", "no-such-program", typed=[])
+    assert code == 127 and b"no-such-program: No such file or directory\r\n" in written
+
+
+def test_the_whole_file_system_is_refused_in_one_line(person: Person) -> None:
+    done = person.run("--project", "/", "--", "true")
+    assert done.returncode == 125 and b"work in a directory of it" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_keys_reach_the_command(person: Person) -> None:
     code, written = person.on_terminal(
         "-c",

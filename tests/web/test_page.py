@@ -1,6 +1,7 @@
 """A session asks, a browser answers: over the real socket and real HTTP."""
 
 import os
+import pty
 import socket
 import stat
 import subprocess
@@ -181,6 +182,21 @@ def test_every_answer_says_what_a_browser_may_do_with_it(tmp_path: Path) -> None
             assert headers["Content-Security-Policy"].startswith("default-src 'none'")
             assert headers["X-Frame-Options"] == "DENY" and headers["Cache-Control"] == "no-store"
             assert "Access-Control-Allow-Origin" not in headers and "Set-Cookie" not in headers
+
+
+def test_whoever_starts_it_at_a_terminal_is_told_how_it_ends(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    environ.pop("XDG_STATE_HOME", None)
+    words = [sys.executable, "-m", "pinfold", "web"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=environ)
+    try:
+        assert b"until you press Ctrl-C" in os.read(ours, 1000)
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_the_verb_prints_the_address_and_leaves_nothing(tmp_path: Path) -> None:

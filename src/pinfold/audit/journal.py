@@ -107,7 +107,7 @@ class Journal:
         self.close()
 
     def _trouble(self, error: Exception) -> JournalError:
-        return JournalError(self.path, error)
+        return JournalError(self.path, getattr(error, "strerror", None) or error)
 
 
 def _as_json(data: Mapping[str, object]) -> str:

@@ -14,7 +14,7 @@ from pinfold.model.errors import PinfoldError, PolicyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser
     from types import ModuleType
     from typing import NoReturn
 
@@ -36,13 +36,9 @@ RUN_EXITS = (
 
 VERBS = {
     "run": Verb("run", "run a command inside the fence, once it is decided that it may", RUN_EXITS),
-    "learn": Verb(
-        "learn", "run a command the same way, and propose the settings that it would have needed", RUN_EXITS
-    ),
+    "learn": Verb("learn", "run a command, and propose the settings that it would have needed", RUN_EXITS),
     "check": Verb("check", "say whether a command, path, host or tool is allowed", EXITS),
-    "explain": Verb(
-        "explain", "the same with its reasons, for a person: a command, path, host or tool", EXITS
-    ),
+    "explain": Verb("explain", "the same with its reasons, for a person", EXITS),
     "doctor": Verb(
         "doctor", "say what this machine enforces, and what would mend the rest", "exit: 0 all of it, 1 not"
     ),
@@ -58,8 +54,8 @@ VERBS = {
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
     "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
-    "acp": Verb("acp", "start an agent for an editor that speaks ACP, and fence what it runs and touches"),
-    "mcp": Verb("mcp", "tools for agents: an MCP server on stdio, all of them behind the fence"),
+    "acp": Verb("acp", "start an editor's agent that speaks ACP, and fence what it does"),
+    "mcp": Verb("mcp", "tools for agents, behind the fence: an MCP server on stdio"),
     "web": Verb("web", "a page in your browser for the questions of all your sessions"),
     "install": Verb("install", "put an agent behind the fence: edit its configuration"),
     "uninstall": Verb("uninstall", "undo that, byte for byte"),
@@ -71,17 +67,13 @@ VERBS = {
 def entry() -> "NoReturn":
     """The program `pinfold`."""
     gc.disable()
-    if sys.argv[1:2] in (["run"], ["learn"]):
-        from pinfold.session.early import prepare_fence
-
-        prepare_fence()
-    from pinfold.light import load_light
-
-    load_light()
     try:
+        _prepare()
         code = main()
         _flush()
         sys.stderr.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     except OSError as error:
         _complain(f"cannot write the answer: {error.strerror}")
         code = FAILED
@@ -92,6 +84,16 @@ def entry() -> "NoReturn":
         code = BLOCKED
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
+
+
+def _prepare() -> None:
+    if sys.argv[1:2] in (["run"], ["learn"]):
+        from pinfold.session.early import prepare_fence
+
+        prepare_fence()
+    from pinfold.light import load_light
+
+    load_light()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -116,11 +118,11 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
 
     from pinfold.cli.parser import parser_of
 
-    module = import_module(f"pinfold.cli.{verb.module}")
-    parser = parser_of(name, verb.help, verb.exits)
-    module.configure(parser)
     try:
-        code = _told(module, parser.parse_args(arguments), as_json="--json" in arguments)
+        module = import_module(f"pinfold.cli.{verb.module}")
+        parser = parser_of(name, verb.help, verb.exits)
+        module.configure(parser)
+        code = _told(module, parser, arguments)
         _flush()
         return code
     except KeyboardInterrupt:
@@ -133,13 +135,13 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
         return FAILED
 
 
-def _told(module: "ModuleType", args: "Namespace", *, as_json: bool) -> int:
+def _told(module: "ModuleType", parser: "ArgumentParser", arguments: list[str]) -> int:
     try:
-        return int(module.run(args))
+        return int(module.run(parser.parse_args(arguments)))
     except PolicyError as error:
         from pinfold.cli.common import print_error
 
-        return print_error(error, as_json=as_json)
+        return print_error(error, as_json="--json" in arguments)
     except PinfoldError as error:
         _complain(str(error))
         return FAILED
@@ -165,7 +167,7 @@ def _overview() -> str:
         [
             "usage: pinfold VERB ...",
             "",
-            "Lets AI coding agents run terminal commands inside a fence that the kernel holds.",
+            "Lets AI agents run terminal commands inside a fence that the kernel holds.",
             "",
             *lines,
             "",

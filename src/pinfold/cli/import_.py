@@ -70,9 +70,12 @@ def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merge
     _list("lets more through here than it did there, so it is left out (--wider takes it)", merged.wider)
     _list("lets less through here", [each for each in merged.taken if each.fit == "narrower"])
     _list("has no equivalent", merged.left)
+    _list("is so here without it", [each for each in merged.there if each.fit == "needless"])
     if not changes:
         print("there is nothing to take over")
-    elif not args.write:
+    elif args.write:
+        print(f"changed {visible(short(path))}")
+    else:
         print(f"nothing is changed yet: `pinfold import {args.agent} --write` accepts this")
 
 

@@ -122,7 +122,8 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
     if changes:
         lines += ["", *fold(ENOUGH), *(visible(line) for line in changes.splitlines())]
     if proposal.left:
-        lines += ["", *fold("pinfold: it wanted this too, which is not proposed:")]
+        too = " too" if changes else ""
+        lines += ["", *fold(f"pinfold: it wanted this{too}, which is not proposed:")]
         lines += (part for left in proposal.left[:MOST_TOLD] for part in fold(f"  {_line(left)}"))
     if len(proposal.left) > MOST_TOLD:
         lines.append(f"  and {len(proposal.left) - MOST_TOLD} more, which --json tells")

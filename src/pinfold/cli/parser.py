@@ -6,12 +6,21 @@ for only where help is drawn.
 
 import sys
 from argparse import ArgumentParser, HelpFormatter
+from typing import NoReturn
+
+from pinfold.model.errors import PolicyError
 
 
 def parser_of(name: str, about: str, exits: str) -> ArgumentParser:
-    return ArgumentParser(
+    return _Parser(
         prog=f"pinfold {name}", description=about, epilog=exits, allow_abbrev=False, formatter_class=_Help
     )
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Told like any other bad input; argparse would print the whole usage above it."""
+        raise PolicyError(message, help=f"see `{self.prog} --help`")
 
 
 class _Help(HelpFormatter):

@@ -163,7 +163,7 @@ def as_program(
         return SIGNALLED + SIGPIPE, ()
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
-        print(f"pinfold: ended after {limit:g} seconds, its time limit", file=sys.stderr)
+        print(f"pinfold: ended after {limit:g} s, its time limit", file=sys.stderr)
     return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
 
 

@@ -35,6 +35,8 @@ def run(args: Namespace) -> int:
     signal.signal(signal.SIGTERM, _leave)
     try:
         page.serve()
+        if not args.json and page.running is None and sys.stderr.isatty():
+            print("open it in your browser; the page is there until you press Ctrl-C", file=sys.stderr)
         if args.open:
             _open(place.address)
         while page.running is None:

@@ -101,7 +101,7 @@ def plan_pen(
     require_fence(policy)
     places = _unhidden(places)
     writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
-    require_possible(writable)
+    require_possible(place.path for place in writable)
     tmp = not policy.disable_tmp_write
     return Plan(
         (
@@ -143,15 +143,15 @@ def require_fence(policy: SandboxPolicy) -> None:
         raise ConfinementError(f"a policy of type {policy.type.name} describes no pen; nothing was run")
 
 
-def require_possible(writable: Iterable[Place]) -> None:
-    for place in writable:
-        if place.path == "/":
+def require_possible(writable: Iterable[str]) -> None:
+    for path in writable:
+        if path == "/":
             raise ConfinementError(
-                "the root of the file system cannot be writable in a pen; name a directory"
+                "the root of the file system cannot be writable in a pen; work in a directory of it"
             )
-        inside = place.path == SHARED_MEMORY or _within(place.path, (SHARED_MEMORY,))
-        if (place.path in OURS or _within(place.path, OURS)) and not inside:
-            raise ConfinementError(f"{place.path} cannot be writable: a pen has a {OURS} of its own")
+        inside = path == SHARED_MEMORY or _within(path, (SHARED_MEMORY,))
+        if (path in OURS or _within(path, OURS)) and not inside:
+            raise ConfinementError(f"{path} cannot be writable: a pen has {', '.join(OURS)} of its own")
 
 
 def _machine(places: Places, tmp: bool) -> Iterator[Operation]:

@@ -12,9 +12,10 @@ from pinfold.sandbox.enforcement import Enforcement
 
 
 class Unstarted:
-    def __init__(self, program: str, code: int, enforcement: Enforcement) -> None:
+    def __init__(self, program: str, code: int, enforcement: Enforcement, newline: str = "\n") -> None:
+        """`newline` is `\\r\\n` where a terminal was asked for, as one would have written it."""
         self.exit_code = 127 if code == errno.ENOENT else 126
-        self.message = os.fsencode(f"{program}: {os.strerror(code)}\n")
+        self.message = os.fsencode(f"{program}: {os.strerror(code)}{newline}")
         self.enforcement = enforcement
 
     def events(self) -> Iterator[Event]:

@@ -138,5 +138,10 @@ def _state(directory: str) -> Standing:
         there = os.path.dirname(there)
     if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
         return Standing("state directory", State.READY, directory)
-    fix = f"sudo chown $(id -u) {there}" if os.path.isdir(there) else f"mv {there} {there}.old"
+    if not os.path.isdir(there):
+        fix = f"mv {there} {there}.old"
+    elif os.stat(there).st_uid == os.getuid():
+        fix = f"chmod u+rwx {there}"
+    else:
+        fix = f"sudo chown $(id -u) {there}"
     return Standing("state directory", State.NOT, f"{there} cannot be written to", fix)

@@ -250,9 +250,15 @@ def test_as_a_program(tmp_path: Path) -> None:
         "commands": {"deny": ["git push"]},
         "sandbox": {"auto_allow": False},
     }
+    ours.unlink()
+    written = pinfold("import", "claude", "--write", home=tmp_path)
+    assert written.stdout.endswith("changed .config/pinfold/settings.toml\n")
     again = pinfold("import", "claude", "--write", home=tmp_path)
     assert "there is nothing to take over" in again.stdout
     assert "no settings of yours" in pinfold("import", "codex", home=tmp_path).stdout
+    theirs.write_text('{"permissions": {"allow": ["Read(//etc/**)"]}}')
+    needless = pinfold("import", "claude", home=tmp_path).stdout
+    assert "is so here without it:" in needless and "what is not hidden can be read" in needless
     theirs.write_text("{")
     broken = pinfold("import", "claude", home=tmp_path)
     assert broken.returncode == 2 and "settings.json:1: is not JSON" in broken.stderr

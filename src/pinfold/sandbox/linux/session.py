@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
-from pinfold.model.policy import SandboxPolicy
+from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
@@ -25,7 +25,7 @@ from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.replies import FIRST_TAG, LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.operations import as_data
-from pinfold.sandbox.plan import Plan, plan_pen
+from pinfold.sandbox.plan import Plan, plan_pen, require_possible
 
 if TYPE_CHECKING:
     from socket import socket
@@ -125,6 +125,8 @@ class LinuxSession:
             return pen
 
     def _make(self, policy: SandboxPolicy) -> Pen:
+        if policy.type is not PolicyType.WORKSPACE_READONLY:
+            require_possible(self.roots)  # before a survey of the whole machine
         found = self.survey(policy) if self.survey else Found()
         hidden = (*found.hidden, *found.closed)
         places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)

@@ -236,7 +236,8 @@ class Start:
             raise ConfinementError(f"the directory {self.request.cwd!r} cannot be entered in the pen: {why}")
         if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):
             raise ConfinementError(f"the session can start no more processes: {why}; nothing was run")
-        return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement)
+        newline = "\r\n" if self.request.terminal else "\n"
+        return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement, newline)
 
     def _pipe(self, reads: bool) -> int:
         """A pipe of which the command gets the other end; ours reads or writes."""

@@ -125,7 +125,7 @@ class Card {
       if (yes) row.className = "yes";
       return row;
     });
-    if (offered.wider) rows.push(this.row("w", "wider", `s and a then count for ${offered.wider}`, () => this.press("w")));
+    if (offered.wider) rows.push(this.row("w", "wider", `session and always then count for ${offered.wider}`, () => this.press("w")));
     this.answers.replaceChildren(...rows);
     for (const button of rows) button.disabled = performance.now() < armed || this.busy;
   }
