@@ -218,7 +218,7 @@ def test_a_commands_text_cannot_draw(screen: Screen) -> None:
 @pytest.mark.parametrize(
     ("keys", "said", "again"),
     [
-        (["n"], "the answer is no", True),
+        (["n"], "said no", True),
         (["y"], "nowhere.invalid is not known", True),
         (["s"], "nowhere.invalid is not known", True),
         (["a"], "nowhere.invalid is not known", False),
@@ -258,7 +258,7 @@ def test_time_is_up_for_a_host_too(screen: Screen) -> None:
     screen.settings('[approvals]\nwait = "2s"\n')
     screen.run("run", "-c", f"{CURL}; read word; echo got:$word")
     screen.wait_for("let it connect?")
-    screen.wait_for("the answer is no")
+    screen.wait_for("gave no answer within 2 seconds")
     screen.press("-l", "hello")
     screen.press("Enter")
     screen.wait_for("got:hello")
@@ -427,7 +427,7 @@ def test_agent_cannot_approve_itself(screen: Screen) -> None:
     assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
     screen.press("n")
     after = screen.wait_for("exit:0")
-    assert "the answer is no" in after and "tried everything" in after.partition("let it connect? no")[2]
+    assert "said no" in after and "tried everything" in after.partition("let it connect? no")[2]
     assert path.read_text() == '[network]\naccess = "ask"\n'
     screen.run("approvals", "list")
     assert "no answers are remembered" in screen.wait_for("exit:0")

@@ -210,7 +210,7 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [(b"n\n", b"the answer is no"), (b"y\n", b"name nowhere.invalid is not known")]
+    ("answer", "said"), [(b"n\n", b"said no"), (b"y\n", b"name nowhere.invalid is not known")]
 )
 def test_a_person_is_asked_about_a_host_while_the_command_waits(
     person: Person, answer: bytes, said: bytes

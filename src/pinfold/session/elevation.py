@@ -117,7 +117,7 @@ class Elevations:
         if allowed:
             return Ruling(True)
         if settlement.answer is Answer.NO:
-            return Ruling(False, f"it was asked for, and the answer is no ({settlement.by})")
+            return Ruling(False, f"it was asked for, but {settlement.by}")
         return late or Ruling(False)
 
     def may_follow(

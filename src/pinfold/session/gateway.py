@@ -353,7 +353,7 @@ def _our_page(host: str, port: int) -> "Ruling":
 
 def _answered(host: str, port: int, ruling: "Ruling", settlement: Settlement) -> "Ruling":
     if settlement.answer is Answer.NO:
-        said = f"{host}:{port} was asked for, and the answer is no ({settlement.by}); {ruling.message}"
+        said = f"{host}:{port} was asked for, but {settlement.by}; {ruling.message}"
         return ruling._replace(verdict=Verdict.DENY, message=said)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)
