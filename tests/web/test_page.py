@@ -175,6 +175,11 @@ def test_what_is_answered(tmp_path: Path, method: str, path: str, body: bytes | 
         assert Tab(opened).send(method, path, body)[0] == status
 
 
+def test_a_length_is_what_it_says(tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, _):
+        assert Tab(opened).send("POST", "/api/answer", Content_Length=f"{70000:019}")[0] == 413
+
+
 def test_every_answer_says_what_a_browser_may_do_with_it(tmp_path: Path) -> None:
     with page(tmp_path) as (opened, _):
         tab = Tab(opened)

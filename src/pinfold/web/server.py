@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self._is_refused(url.path):
             return
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdecimal()) or int(length[:9]) > LONGEST_BODY:
+        if not (length.isascii() and length.isdecimal()) or len(length) > 9 or int(length) > LONGEST_BODY:
             self._fail(413, f"an answer has a length, and at most {LONGEST_BODY} bytes")
         elif url.path != "/api/answer":
             self._fail(404, "there is nothing here")
