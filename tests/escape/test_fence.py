@@ -5,6 +5,7 @@ import sys
 import pytest
 from tests.escape.fence_probes import PROBES
 from tests.escape.root_probes import PROBES as ROOT_PROBES
+from tests.escape.spawner_probes import PROBES as SPAWNER_PROBES
 from tests.sandbox.people import USERS, house, run_as
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
@@ -22,3 +23,10 @@ def test_fence(probe: str, user: str) -> None:
 def test_roots(probe: str, user: str) -> None:
     with house(user) as where:
         run_as(user, probe, where, "tests.escape.root_probes")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("probe", SPAWNER_PROBES)
+def test_spawners(probe: str, user: str) -> None:
+    with house(user) as where:
+        run_as(user, probe, where, "tests.escape.spawner_probes")

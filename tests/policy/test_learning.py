@@ -101,6 +101,12 @@ def test_other_things(record: Record, entry: Entry) -> None:
         (write("mkdir", f"{HOME}/other/.pinfold"), "nobody can grant that"),
         (write("open", f"{HOME}/.bashrc"), "it is protected"),
         (write("open", f"{HOME}/.local/bin/tool"), "it is protected"),
+        (write("open", f"{HOME}/.local/share/systemd/user/a.service"), "it is protected"),
+        (write("open", f"{HOME}/.config/environment.d/a.conf"), "it is protected"),
+        (write("open", f"{HOME}/.config/direnv/direnvrc"), "it is protected"),
+        (write("open", f"{HOME}/.config/nvim/init.lua"), "it is protected"),
+        (write("open", f"{HOME}/.emacs.d/init.el"), "it is protected"),
+        (write("open", f"{HOME}/.config/Code/User/tasks.json"), "it is protected"),
         (write("open", f"{HOME}/kept/this"), "it is protected"),
         (Record("mkdir", (f"{ROOT}/.vscode",), ".vscode", "editors obey it"), "it is protected: editors"),
         # what would take more than was wanted

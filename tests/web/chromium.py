@@ -27,7 +27,7 @@ class Browser:
             found(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             "--no-first-run", "--disable-background-networking", "--disable-component-update",
             f"--user-data-dir={profile}", "--remote-debugging-pipe",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*",
         ]  # fmt: skip
         script = f'exec "$@" 3<&{here[0]} 4>&{theirs[1]}'
         self._process = subprocess.Popen(

@@ -13,7 +13,7 @@ from tests.web.world import Asking, Tab, page, question
 
 TRY = """python3 - <<'END'
 import socket
-for host in ("127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "own.localhost"):
+for host in ("OWN", "127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "own.localhost"):
     try:
         with socket.create_connection((host, PORT), 5) as sock:
             sock.settimeout(5)
@@ -22,18 +22,26 @@ for host in ("127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "own.local
     except OSError as error:
         print(type(error).__name__)
 END"""
-BY_PROXY = 'curl -s -m 5 -x "$http_proxy" http://127.0.0.1:PORT/; curl -s -m 5 -p -x "$http_proxy" http://localhost:PORT/'
+BY_PROXY = """for name in OWN 127.0.0.1 localhost; do
+curl -s -m 5 -x "$http_proxy" http://$name:PORT/; curl -s -m 5 -p -x "$http_proxy" http://$name:PORT/
+done"""
 
 
 def page_is_out_of_reach() -> None:
     """Whatever the rules lend, whoever says yes, and whenever it was opened."""
     home = Path.home()
     with page(home) as (opened, environ):
-        port = opened.place.port
+        port, own = opened.place.port, opened.place.host
         for network in (
             {
                 "access": "all",
-                "allow": [f"localhost:{port}", f"127.0.0.1:{port}", f"0.0.0.0:{port}", "127.0.0.0/8"],
+                "allow": [
+                    f"{own}:{port}",
+                    f"localhost:{port}",
+                    f"127.0.0.1:{port}",
+                    f"0.0.0.0:{port}",
+                    "127.0.0.0/8",
+                ],
             },
             {"access": "ask"},
         ):
@@ -42,7 +50,7 @@ def page_is_out_of_reach() -> None:
                 [os.getcwd()], settings={"network": network}, environ=given, approvers=[Person()]
             ) as session:
                 for line in (TRY, BY_PROXY):
-                    result = session.run(line.replace("PORT", str(port)))
+                    result = session.run(line.replace("PORT", str(port)).replace("OWN", own))
                     assert "HEARD" not in result.stdout and "<title>" not in result.stdout, result.stdout
                 seen = session.run(f"cat '{page_directory(environ)}'/*; ls -A '{page_directory(environ)}'")
                 assert opened.place.token not in seen.stdout and "questions" not in seen.stdout, seen.stdout
@@ -63,7 +71,7 @@ def a_page_that_is_opened_later_is_out_of_reach_too() -> None:
         server.close()
         with page(home, port) as (opened, _):
             assert opened.place.port == port
-            told = session.run(line).stdout
+            told = session.run(line + "\n" + line.replace("OWN", opened.place.host)).stdout
             assert "HEARD" not in told, told
 
 

@@ -1,7 +1,9 @@
 """The page in a real browser: what is shown, what a key does, and what a command's text cannot do."""
 
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -63,12 +65,14 @@ def test_another_page_on_this_machine_gets_nowhere(browser: Browser, tmp_path: P
     """As one would be that a person looks at and a pen serves (`network.publish`): same site, other port."""
     with page(tmp_path) as (opened, environ), page(tmp_path / "other") as (theirs, _):
         asking = Asking(environ, question())
-        browser.open(f"http://127.0.0.1:{theirs.place.port}/none")  # no policy of ours would hold it there
-        target = f"http://127.0.0.1:{opened.place.port}"
+        browser.open(
+            f"http://{theirs.place.host}:{theirs.place.port}/none"
+        )  # no policy of ours would hold it there
+        target = f"http://{opened.place.host}:{opened.place.port}"
         token = opened.place.token
         headers = f"{{Authorization: 'Bearer {token}'}}"  # even if it had it
         browser.call("Page.setBypassCSP", enabled=True)
-        browser.open(f"http://127.0.0.1:{theirs.place.port}/none?")
+        browser.open(f"http://{theirs.place.host}:{theirs.place.port}/none?")
         for options in (
             f"{{headers: {headers}}}",
             "{mode: 'no-cors'}",
@@ -91,3 +95,44 @@ def test_without_the_token_it_says_what_to_open(browser: Browser, tmp_path: Path
         browser.open(f"{address}#wrong")
         browser.run("location.reload()")
         browser.wait("document.getElementById('state').textContent.startsWith('open the address')")
+
+
+WORKER = """
+addEventListener('install', () => skipWaiting());
+addEventListener('activate', (event) => event.waitUntil(clients.claim()));
+const taken = '<script>document.title = `took ${location.hash}`</script>';
+const headers = {'Content-Type': 'text/html'};
+addEventListener('fetch', (event) => event.respondWith(new Response(taken, {headers})));
+"""
+AGENTS = {
+    "/": ("text/html", "<script>navigator.serviceWorker.register('/left.js')</script>"),
+    "/left.js": ("text/javascript", WORKER),
+}
+
+
+class Left(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        kind, text = AGENTS.get(self.path, ("text/plain", ""))
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+def test_what_another_server_left_in_the_browser_is_not_the_page(browser: Browser, tmp_path: Path) -> None:
+    """A service worker outlives the server that it came from, and answers for whoever has its address next:
+    such as an agent's server on a published port, and then `pinfold web --port` with the same."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Left) as server:
+        port = server.server_address[1]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.open(f"http://127.0.0.1:{port}/")
+        browser.wait("navigator.serviceWorker.controller")
+        server.shutdown()
+    browser.open("about:blank")
+    with page(tmp_path, port) as (opened, _):
+        browser.open(opened.place.address)
+        browser.wait("document.title")
+        assert browser.run("document.title") == "pinfold"

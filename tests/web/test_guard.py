@@ -19,7 +19,7 @@ def refused(method: str, path: str, headers: list[tuple[str, str]]) -> int:
     said = Message()
     for name, value in headers:
         said[name] = value
-    found = objection(method, path, said, 1234, "t")
+    found = objection(method, path, said, "127.1.2.3", 1234, "t")
     return found.status if found else 0
 
 

@@ -67,7 +67,8 @@ class Tab:
 
     def __init__(self, opened: Page) -> None:
         self.port, self.token = opened.place.port, opened.place.token
-        self.host = f"127.0.0.1:{self.port}"
+        self.address = opened.place.host
+        self.host = f"{self.address}:{self.port}"
 
     def send(self, method: str, path: str, body: Any = None, **headers: str | None) -> tuple[int, Any, Any]:
         """Headers by keyword, `_` for `-`; None leaves one out."""
@@ -75,7 +76,7 @@ class Tab:
         if method == "POST":
             usual |= {"Origin": f"http://{self.host}", "Content-Type": "application/json"}
         usual |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=30)
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in usual.items():

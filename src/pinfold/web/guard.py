@@ -7,9 +7,12 @@ Facts that shape it:
   runs and a person looks at (`network.publish`). `SameSite` does not help: ports are no part of a site.
 - A header that a form cannot send makes a browser ask first (CORS preflight), and we never answer that.
 - What follows `#` in an address is not sent to anybody.
+- What a server has left in the browser (service workers, cached files) answers for whoever has its host and
+  port next, and reads what follows `#` there.
 
 What this means for us: no cookies. The token comes in the fragment, is kept for the one tab, and is sent in
-`Authorization`. Host, Origin and Sec-Fetch-Site must be our own, where the browser says them.
+`Authorization`. Host, Origin and Sec-Fetch-Site must be our own, where the browser says them. And we are at
+another of loopback's addresses each time: nobody has been there before.
 """
 
 import hmac
@@ -17,6 +20,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 API = "/api/"
+LOOPBACK = "127.0.0.1"
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -40,9 +44,12 @@ class Headers(Protocol):
     def get_all(self, name: str) -> Sequence[str] | None: ...
 
 
-def objection(method: str, path: str, headers: Headers, port: int, token: str) -> Objection | None:
-    """Why a request is not answered; None if it is."""
-    hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
+def objection(method: str, path: str, headers: Headers, own: str, port: int, token: str) -> Objection | None:
+    """Why a request is not answered; None if it is.
+
+    `own` is where we listen; whoever has forwarded the port comes by one of the usual names.
+    """
+    hosts = [f"{name}:{port}" for name in (own, LOOPBACK, "localhost")]
     host = _only(headers, "Host")
     if host not in hosts:
         return Objection(421, "this is not the host that you asked for")

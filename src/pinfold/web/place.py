@@ -1,5 +1,6 @@
 """Where the page is: one for each user, held by a lock, told by a file that no pen can see."""
 
+import errno
 import fcntl
 import os
 import secrets
@@ -14,17 +15,19 @@ from pinfold.model.errors import PinfoldError
 from pinfold.session.state import page_directory, page_file, write_private
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
+from pinfold.web.guard import LOOPBACK
 from pinfold.web.intake import Intake
-from pinfold.web.server import LOOPBACK, Server
+from pinfold.web.server import Server
 
 
 class Place(Struct, frozen=True):
     port: int
     token: str
+    host: str = LOOPBACK
 
     @property
     def address(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}/#{self.token}"
+        return f"http://{self.host}:{self.port}/#{self.token}"
 
 
 class Page:
@@ -54,9 +57,9 @@ class Page:
 
     def _begin(self, directory: str, port: int) -> None:
         board = Board()
-        server = Server(port, board, secrets.token_urlsafe(32))
+        server = _server(port, board)
         self._servers.append(server)
-        self.place = Place(server.port, server.token)
+        self.place = Place(server.port, server.token, server.host)
         # Told before anybody is let in: from here on the gate knows which port is not for pens.
         write_private(self._file, msgspec.json.encode(self.place))
         self._servers.append(Intake(directory, board))
@@ -77,6 +80,18 @@ class Page:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         os.close(self._lock)
+
+
+def _server(port: int, board: Board) -> Server:
+    """At an address of loopback where nobody has been before; Linux has 16 million, others may have one."""
+    token = secrets.token_urlsafe(32)
+    fresh = ".".join(("127", *(str(1 + secrets.randbelow(254)) for _ in range(3))))
+    try:
+        return Server(fresh, port, board, token)
+    except OSError as error:
+        if error.errno != errno.EADDRNOTAVAIL:
+            raise
+    return Server(LOOPBACK, port, board, token)
 
 
 def running(environ: Mapping[str, str]) -> Place | None:

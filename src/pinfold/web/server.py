@@ -1,4 +1,4 @@
-"""The page over HTTP, on 127.0.0.1 alone.
+"""The page over HTTP, on loopback alone.
 
 `GET /api/questions?after=N` waits until there is something else to see than version N; `POST /api/answer`
 says what the person said. The rest are the page's own files.
@@ -18,7 +18,6 @@ from pinfold.web.board import Board
 from pinfold.web.guard import HEADERS, objection
 from pinfold.web.sheet import Given
 
-LOOPBACK = "127.0.0.1"
 MOST_CLIENTS = 64
 PATIENCE = 25.0
 """Seconds that a browser waits for news before it is told that there are none."""
@@ -46,11 +45,15 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, port: int, board: Board, token: str) -> None:
+    def __init__(self, host: str, port: int, board: Board, token: str) -> None:
         self.board, self.token = board, token
         self.files = files()
         self._room = BoundedSemaphore(MOST_CLIENTS)
-        super().__init__((LOOPBACK, port), _Handler)
+        super().__init__((host, port), _Handler)
+
+    @property
+    def host(self) -> str:
+        return str(self.server_address[0])
 
     @property
     def port(self) -> int:
@@ -91,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self._is_refused(url.path):
             return
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdecimal()) or int(length[:9]) > LONGEST_BODY:
+        if not (length.isascii() and length.isdecimal()) or len(length) > 9 or int(length) > LONGEST_BODY:
             self._fail(413, f"an answer has a length, and at most {LONGEST_BODY} bytes")
         elif url.path != "/api/answer":
             self._fail(404, "there is nothing here")
@@ -99,7 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._take_answer(self.rfile.read(int(length)))
 
     def _is_refused(self, path: str) -> bool:
-        found = objection(self.command, path, self.headers, self.server.port, self.server.token)
+        found = objection(
+            self.command, path, self.headers, self.server.host, self.server.port, self.server.token
+        )
         if found:
             self._fail(found.status, found.why)
         return found is not None

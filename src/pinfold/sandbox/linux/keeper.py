@@ -35,6 +35,7 @@ from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.filters import compile_ahead, filters_of
 from pinfold.sandbox.linux.groups import KEEPER, Groups
+from pinfold.sandbox.linux.stopped import BUILDER, continue_stopped
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -50,6 +51,10 @@ Names = tuple[tuple[object, ...], ...]
 Reply = tuple[tuple[object, ...], tuple[int, ...]]
 """A message, and the descriptors that go with it."""
 PATIENCE = 30.0
+"""Seconds that helpers have for what they build, and what was killed to end."""
+PEN_PATIENCE = 4.0
+"""The same for a pen, which takes a hundredth of that, while commands of other pens may stop its spawner."""
+STEP = 0.25
 IDLE = 0.05
 """Seconds without a request after which the next pen's builder is started: not while a command begins."""
 
@@ -194,7 +199,7 @@ class Keeper:
         way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
         for _, theirs in pairs:
             theirs.close()
-        pid, ours, _ = finish(way)
+        pid, ours, _ = finish(way, PEN_PATIENCE)
         self.last += 1
         self.pens[self.last] = pidfd_open(pid)
         self.latest, self.known, self.known_names = session, operations, names
@@ -283,7 +288,7 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
 
     Whoever waits has time: it rehearses by a plan that is `known`.
     """
-    set_name("pinfold-builder")
+    set_name(BUILDER)
     # Whatever else of the keeper's it held would keep others from seeing its end.
     kept = {0, 1, 2, theirs.fileno(), *held}
     close_all_but(kept)
@@ -316,16 +321,25 @@ def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
     return pid, ours
 
 
-def finish(ours: socket.socket) -> tuple[int, int, list[int]]:
+def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, list[int]]:
     """The process that a helper has left in other namespaces, once it is ready: its pid, our end of the way
     to it, what it sent."""
-    ours.settimeout(PATIENCE)
     try:
-        message, held, pid = channel.receive_from(ours)
-    except (channel.Closed, TimeoutError):
+        message, held, pid = first_word(ours, patience)
+    except channel.Closed:
         raise Failed("the process that builds the pen ended without a word") from None
     if message != ("ready",) or not pid:
         raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
     channel.name_senders(ours, False)
     ours.settimeout(None)
     return pid, ours.detach(), held
+
+
+def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], int]:
+    """What a helper says, and who says it. Whoever was stopped meanwhile is continued."""
+    ours.settimeout(STEP)
+    for _ in range(int(patience / STEP)):
+        with contextlib.suppress(TimeoutError):
+            return channel.receive_from(ours)
+        continue_stopped()
+    raise Failed(f"the process that builds it said nothing for {patience:g} seconds")

@@ -29,6 +29,7 @@ from pinfold.sandbox.linux.confine import confine
 from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.replies import EXITED, FAILED, NO_DIRECTORY, SIGNALLED, STARTED, STATUS
+from pinfold.sandbox.linux.stopped import SPAWNER
 
 READY = b"ready"
 """What the warden says once it answers."""
@@ -41,7 +42,7 @@ def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> No
 
     Who builds it says so by the rest of the plan and the pen's root, and becomes the warden.
     """
-    set_name("pinfold-spawner")
+    set_name(SPAWNER)
     close_all_but({control.fileno(), warden.fileno()})
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     operations, (root,) = channel.receive(warden)

@@ -36,7 +36,7 @@ from pinfold.sandbox.unstarted import Unstarted
 if TYPE_CHECKING:
     import socket
 
-PATIENCE = 10.0
+PATIENCE = 5.0
 STEP = 0.25
 
 

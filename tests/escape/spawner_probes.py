@@ -1,0 +1,111 @@
+"""Commands of one pen against the spawner of the session's next one, while that is built: each function runs
+in a child of the tests, as root and as an ordinary user, in a workspace of its own. Its name says what must
+hold."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.sandbox.probing import probes_of, run
+from tests.session.runs import opened, wait_until
+
+import pinfold
+
+ROUNDS = 8
+LONGEST = 10.0
+"""Seconds that a command may be kept waiting."""
+HUNT = """
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None)
+def seen():
+    for pid in range(2, 400):
+        try:
+            with open(f"/proc/{pid}/comm") as file: name = file.read().strip()
+        except OSError: continue
+        if name in ("pinfold-builder", "pinfold-spawner") and pid != os.getppid(): yield pid
+def got(pid):
+    for name in ("root", "cwd", "exe", "ns/mnt", "ns/user", "ns/pid", "fd/0", "fd/1"):
+        try: yield name, os.readlink(f"/proc/{pid}/{name}")
+        except OSError: pass
+    for name in ("environ", "mem", "maps", "syscall", "auxv"):
+        try:
+            with open(f"/proc/{pid}/{name}", "rb") as file:
+                if found := file.read(8): yield name, found
+        except OSError: pass
+    try: handle = os.pidfd_open(pid)
+    except OSError: return
+    for number in range(32):
+        if libc.syscall(438, handle, number, 0) >= 0: yield "pidfd_getfd", number
+    for kind in (0x20000, 0x10000000, 0x20000000, 0x40000000):
+        if libc.setns(handle, kind) == 0: yield "setns", kind
+    os.close(handle)
+    if libc.ptrace(0x4206, pid, 0, 0) == 0: yield "ptrace", pid
+open("hunting", "w").close()
+hunted = set()
+while not os.path.exists("enough"):
+    for pid in seen():
+        hunted.add(pid)
+        try:
+            if sys.argv[1] == "look":
+                for found in got(pid): print("GOT", *found, flush=True)
+            else: os.kill(pid, getattr(signal, sys.argv[1]))
+        except OSError: pass
+print("hunted", len(hunted))
+"""
+FENCED = "grep -cE 'CapEff:.0+$|NoNewPrivs:.1|Seccomp:.2' /proc/self/status; echo x > ../home/out; ls ../home"
+
+
+@contextmanager
+def hunted(how: str) -> Iterator[pinfold.Session]:
+    """A session in which somebody hunts spawners; it fails if they got anything."""
+    with opened() as session:
+        hunter = session.start(["/usr/bin/python3", "-I", "-c", HUNT, how], timeout=80)
+        wait_until(lambda: os.path.exists("hunting"))
+        yield session
+        with open("enough", "w"):
+            pass
+        told = hunter.wait().stdout
+        assert "GOT" not in told, told
+        assert "hunted 0" not in told, told
+
+
+def in_new_pens(session: pinfold.Session, rounds: int = ROUNDS) -> int:
+    """How many commands ran, each in a pen of its own: inside the fence, or not at all, and soon."""
+    ran = 0
+    for number in range(rounds):
+        policy = pinfold.SandboxPolicy(protected=(f"{os.getcwd()}/never-{number}",))
+        began = time.monotonic()
+        try:
+            result = session.run(pinfold.RunCommand(FENCED, policy=policy, timeout=30))
+        except pinfold.ConfinementError as error:
+            told = str(error)
+            assert "nothing was run" in told or "how far it came" in told, told
+        else:
+            assert result.ran and result.stdout == "3\n", result
+            told = "it ran"
+            ran += 1
+        took = time.monotonic() - began
+        assert took < LONGEST, f"it took {took:.1f} s: {told}"
+    return ran
+
+
+def nobody_looks_into_a_spawner_that_begins() -> None:
+    with hunted("look") as session:
+        assert in_new_pens(session, 2 * ROUNDS) == 2 * ROUNDS
+
+
+def a_spawner_that_is_stopped_keeps_nobody_waiting() -> None:
+    with hunted("SIGSTOP") as session:
+        in_new_pens(session, 3)
+
+
+def a_spawner_that_is_killed_leaves_no_open_pen() -> None:
+    with hunted("SIGKILL") as session:
+        in_new_pens(session)
+
+
+PROBES = probes_of(globals(), "hunted", "in_new_pens")
+
+if __name__ == "__main__":
+    run(globals())
