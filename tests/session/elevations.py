@@ -693,6 +693,21 @@ def run_again_once_and_fenced() -> None:
         assert session.counts["unfenced"] == 0 and session.counts["fenced"] == 4
 
 
+def it_is_run_again_where_it_was_or_not_at_all() -> None:
+    os.makedirs(f"{OUT}/d")
+    os.mkdir("sub")
+
+    def swap(_: str) -> None:
+        os.rename("sub", "away")
+        os.symlink(OUT, "sub")
+
+    person = Person(ONCE, swap)
+    with opened(person) as session:
+        result = session.run(python(MOVED, OUT), cwd="sub")
+        assert result.exit_code and len(person.asked) == 1, result
+        assert os.path.isdir(f"{OUT}/d") and session.counts["fenced"] == 1
+
+
 def nobody_is_asked_afterwards_where_settings_say_no() -> None:
     os.makedirs(f"{OUT}/d")
     person = Person()

@@ -45,7 +45,7 @@ class Retries:
         """`widened` decides about a command that asks for more, if a person is to be asked for that."""
         self._widened, self._question, self._put, self._started = widened, question, put, started
         self._lock = allocate_lock()
-        self._kept: OrderedDict[str, tuple[RunCommand, Decision, Given]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[RunCommand, Given]] = OrderedDict()
         """By the questions that they left."""
 
     def need(
@@ -68,9 +68,9 @@ class Retries:
         decision = told(decision, violations)
         question = self._question(wider, decision)
         if anybody:
-            return Need(question, lambda gone: self._again(wider, decision, self._put(question, gone), given))
+            return Need(question, lambda gone: self._again(wider, question, self._put(question, gone), given))
         with self._lock:
-            self._kept[question.request_id] = wider, decision, given
+            self._kept[question.request_id] = wider, given
             if len(self._kept) > MOST:
                 self._kept.popitem(last=False)
         return Need(question, None)
@@ -81,17 +81,19 @@ class Retries:
             found = self._kept.pop(question.request_id, None)
         if found is None:
             raise PolicyError("there is nothing to run again", help="run the command itself")
-        command, decision, given = found
+        command, given = found
         said = answer if answer in question.choices else Answer.NO
-        return self._again(command, decision, Settlement(said, "who opened the session"), given)
+        return self._again(command, question, Settlement(said, "who opened the session"), given)
 
     def _again(
-        self, command: RunCommand, decision: Decision, settlement: Settlement, given: Given
+        self, command: RunCommand, question: PermissionNeeded, settlement: Settlement, given: Given
     ) -> Execution:
         """A person takes their time: nothing else was granted than what would be asked for now."""
-        now = self._widened(command)
-        if settlement.answer is not Answer.NO and (now is None or now.widening != decision.widening):
-            settlement = CHANGED
+        decision, now = question.decision, self._widened(command)
+        if settlement.answer is not Answer.NO:
+            same = now is not None and now.widening == decision.widening
+            if not same or self._question(command, decision).cwd != question.cwd:
+                settlement = CHANGED
         return self._started(command, decision, settlement, given, False)
 
 
