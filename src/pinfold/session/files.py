@@ -101,4 +101,4 @@ class SessionFiles:
 
 def _refused(path: str, decision: Decision, settlement: Settlement | None) -> FileRefused:
     reason = decision.reasons[0]
-    return FileRefused(reason.step, path, refusal_of(decision, settlement), "", decision)
+    return FileRefused(reason.step, path, refusal_of(decision, settlement), "", decision, settlement)
