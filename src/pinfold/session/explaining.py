@@ -14,7 +14,7 @@ MOST_REFUSED = 64
 """Of how many lines it is remembered what they were refused."""
 
 
-class Refusals:
+class Explanations:
     """A session's. May be used from any thread."""
 
     def __init__(self) -> None:

@@ -65,10 +65,10 @@ class Parts:
         with self._lock:
             if self._desk is None:
                 from pinfold.approval import Desk, Store
-                from pinfold.session.approvals import Ground
+                from pinfold.session.approvals import Footing
 
-                ground = Ground(self._judge, self._user, self._environ)
-                self._desk = Desk(self._approvers, ground, Store(approvals_file(self._environ)))
+                footing = Footing(self._judge, self._user, self._environ)
+                self._desk = Desk(self._approvers, footing, Store(approvals_file(self._environ)))
             return self._desk
 
     def has_anybody(self) -> bool:

@@ -28,7 +28,7 @@ from pinfold.session.execution import Execution, Need
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
 from pinfold.session.requests import CHANGED, Given
-from pinfold.session.settling import Questions
+from pinfold.session.settling import Settlements
 
 STEP = "again"
 MOST = 64
@@ -40,7 +40,7 @@ class Retries:
 
     def __init__(
         self,
-        questions: Questions,
+        questions: Settlements,
         parts: Parts,
         judge: Callable[[], Judge],
         started: Callable[[RunCommand, Decision, Settlement | None, Given, bool], Execution],

@@ -19,7 +19,7 @@ from pinfold.model.permission import Answer, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.session.explaining import Refusals
+from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk, directory, start_in
 from pinfold.session.parts import Parts
 from pinfold.session.probe import fence_trouble
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
     from pinfold.session.retrying import Retries
-    from pinfold.session.settling import Questions
+    from pinfold.session.settling import Settlements
 
 
 class Session:
@@ -84,8 +84,8 @@ class Session:
         self._overrides: Mapping[str, object] = overrides or {}
         self._talk = Talk(conversation, generation, model)
         self._lock = allocate_lock()
-        self._refusals = Refusals()
-        self._questions: Questions | None = None
+        self._refusals = Explanations()
+        self._questions: Settlements | None = None
         self._retries: Retries | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
         self._parts = Parts(
@@ -138,9 +138,9 @@ class Session:
     @property
     def fingerprint(self) -> str:
         """What answers to its questions stand on now: one given under another holds no more."""
-        from pinfold.session.approvals import Ground
+        from pinfold.session.approvals import Footing
 
-        return Ground(lambda: self._judge, self._user, self.environ).fingerprint()
+        return Footing(lambda: self._judge, self._user, self.environ).fingerprint()
 
     def add_project(self, path: str) -> None:
         """One more directory to work in, from the next request on."""
@@ -304,12 +304,12 @@ class Session:
             else None,
         )
 
-    def _asking(self) -> "Questions":
+    def _asking(self) -> "Settlements":
         with self._lock:
             if self._questions is None:
-                from pinfold.session.settling import Questions
+                from pinfold.session.settling import Settlements
 
-                self._questions = Questions(
+                self._questions = Settlements(
                     self.id,
                     lambda: self._judge,
                     self._parts.desk,

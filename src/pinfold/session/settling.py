@@ -39,7 +39,7 @@ def settled(
     return now, settlement
 
 
-class Questions:
+class Settlements:
     """What a session asks about its commands. May be used from any thread."""
 
     def __init__(
