@@ -41,7 +41,6 @@ STARTS_PROCESSES = {
     "kernel/probe.py",
     "sandbox/attacks/inside.py",
     "sandbox/attacks/processes.py",
-    "sandbox/gatehouse.py",
     "sandbox/none.py",
     "sandbox/linux/assembly.py",
     "sandbox/linux/birth.py",

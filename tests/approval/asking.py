@@ -38,7 +38,7 @@ class Person:
         return self.answer
 
 
-class Ground:
+class Footing:
     """Settings that a test changes."""
 
     def __init__(self, file: str = "settings.toml") -> None:

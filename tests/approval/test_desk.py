@@ -15,7 +15,7 @@ from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from tests.approval.asking import DECISION, Ground, Person, question
+from tests.approval.asking import DECISION, Footing, Person, question
 
 CONNECT: dict[str, Any] = {"capability": Capability.CONNECT, "host": "a.example", "port": 443}
 WRITE: dict[str, Any] = {
@@ -27,10 +27,10 @@ WRITE: dict[str, Any] = {
 
 
 def desk_with(
-    answer: Answer | Reply, path: Path | None = None, ground: Ground | None = None
+    answer: Answer | Reply, path: Path | None = None, footing: Footing | None = None
 ) -> tuple[Desk, Person]:
     person = Person(answer)
-    return Desk([person], ground or Ground(), Store(str(path / "approvals.json")) if path else None), person
+    return Desk([person], footing or Footing(), Store(str(path / "approvals.json")) if path else None), person
 
 
 # One run
@@ -84,7 +84,7 @@ def test_a_session_that_is_resumed_has_its_answers_again(tmp_path: Path) -> None
     desk_with(Answer.SESSION, tmp_path)[0].ask(question(session="one"))
     resumed, person = desk_with(Answer.NO, tmp_path)
     assert resumed.ask(question(session="one")).answer is Answer.SESSION and not person.asked
-    elsewhere = Ground()
+    elsewhere = Footing()
     elsewhere.projects = ("/other",)
     desk, person = desk_with(Answer.NO, tmp_path, elsewhere)
     assert desk.ask(question(session="one")).answer is Answer.NO and person.asked
@@ -114,19 +114,19 @@ def test_whatever_differs_is_asked_about(other: dict[str, Any]) -> None:
     assert len(person.asked) == 2
 
 
-def test_other_settings_are_another_ground_and_the_old_ones_the_same(tmp_path: Path) -> None:
-    ground = Ground()
-    desk, person = desk_with(Answer.ALWAYS, tmp_path, ground)
+def test_other_settings_are_another_footing_and_the_old_ones_the_same(tmp_path: Path) -> None:
+    footing = Footing()
+    desk, person = desk_with(Answer.ALWAYS, tmp_path, footing)
     for settings, asked in (("a", 1), ("b", 2), ("a", 2)):
-        ground.now = settings
+        footing.now = settings
         desk.ask(question())
         assert len(person.asked) == asked
 
 
 def test_an_answer_expires(tmp_path: Path) -> None:
-    ground = Ground()
-    ground.keep = 0.05
-    desk, person = desk_with(Answer.ALWAYS, tmp_path, ground)
+    footing = Footing()
+    footing.keep = 0.05
+    desk, person = desk_with(Answer.ALWAYS, tmp_path, footing)
     desk.ask(question())
     time.sleep(0.06)
     desk.ask(question())
@@ -201,16 +201,16 @@ def test_a_reach_that_is_not_offered_is_a_no(asked: dict[str, Any], reach: Reach
 
 
 def test_a_rule_is_written_as_it_was_worded() -> None:
-    ground = Ground()
-    desk, person = desk_with(Answer.RULE, ground=ground)
+    footing = Footing()
+    desk, person = desk_with(Answer.RULE, footing=footing)
     desk.ask(question(rules=("touch",)))
     person.answer = Reply(Answer.RULE, rules=("a.example",))
     desk.ask(question(rules=("a.example:443",), **CONNECT))
-    assert ground.written == [("commands.allow", ("touch",)), ("network.allow", ("a.example",))]
+    assert footing.written == [("commands.allow", ("touch",)), ("network.allow", ("a.example",))]
 
 
 def test_a_rule_that_cannot_be_written_is_a_yes_for_once() -> None:
-    desk, _ = desk_with(Answer.RULE, ground=Ground(file=""))
+    desk, _ = desk_with(Answer.RULE, footing=Footing(file=""))
     assert desk.ask(question(rules=("touch",))).answer is Answer.ONCE
     assert "there is no file" in desk.notices[0]
 

@@ -9,7 +9,7 @@ import pytest
 from pinfold.approval import Desk, Store
 from pinfold.approval.store import MOST
 from pinfold.model.permission import Answer
-from tests.approval.asking import Ground, Person, question
+from tests.approval.asking import Footing, Person, question
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def remember(path: Path, **given: str) -> Desk:
-    desk = Desk([Person(Answer.ALWAYS)], Ground(), Store(str(path)))
+    desk = Desk([Person(Answer.ALWAYS)], Footing(), Store(str(path)))
     desk.ask(question(**given))
     return desk
 
@@ -37,7 +37,7 @@ def test_a_damaged_file_is_told_and_nobody_is_remembered(path: Path, text: bytes
     remember(path)
     path.write_bytes(text)
     person = Person(Answer.ALWAYS)
-    desk = Desk([person], Ground(), Store(str(path)))
+    desk = Desk([person], Footing(), Store(str(path)))
     for run in ("1", "2"):
         assert desk.ask(question(run=run)).answer is Answer.ALWAYS
     assert len(person.asked) == 1, "it is remembered for as long as the session lasts"

@@ -1,19 +1,14 @@
 """A person at a real terminal, 80 columns wide: what stands on the screen, and what each key does."""
 
-import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import msgspec
 import pytest
 
-from tests.sandbox.people import ORDINARY, TOP, USERS, house, interpreter
+from tests.cli.persons import Screen
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
@@ -21,99 +16,6 @@ pytestmark = [
 ]
 ASKING = 'mode = "ask_every_time"\n'
 CURL = "curl -sS -m 20 http://nowhere.invalid/; echo after"
-
-
-class Screen:
-    """A terminal of 80 columns with a person before it."""
-
-    def __init__(self, user: str, where: Path) -> None:
-        if user == "root" and os.geteuid():
-            pytest.skip("only root can test as root")
-        self.work = where / "work"
-        self._other = ORDINARY if user == "ordinary" and not os.geteuid() else None
-        self.home = where / "home"
-        self._program = [interpreter(user), "-W", "error", "-c", "from pinfold.cli import entry; entry()"]
-        libraries = os.path.dirname(os.path.dirname(msgspec.__file__))
-        self.environment = {
-            "HOME": str(self.home),
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": f"{TOP}/src:{libraries}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "LANG": "C.UTF-8",
-        }
-        self._sockets = iter(where / f"home/tmux{number}" for number in range(100))
-        self._socket = next(self._sockets)
-        self._open = False
-
-    def settings(self, text: str) -> Path:
-        path = self.home / ".config/pinfold/settings.toml"
-        if not path.exists():
-            for made in (path.parent.parent, path.parent):
-                made.mkdir(exist_ok=True)
-                self.give(made)
-        path.write_text(text)
-        self.give(path)
-        return path
-
-    def give(self, path: Path) -> None:
-        if self._other:
-            os.chown(path, self._other, self._other)
-
-    def run(self, *arguments: str, shell: str = "{}; echo exit:$?", **environment: str) -> None:
-        """Begins `pinfold` with these arguments on an empty screen."""
-        self.close()
-        self._socket = next(self._sockets)
-        line = shell.format(shlex.join([*self._program, *arguments]))
-        names = {"TERM": "screen", **environment}
-        words = " ".join(f"{name}={shlex.quote(value)}" for name, value in names.items())
-        self._open = True
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "34",
-                   f"export {words}; {line}; exec sleep 60")  # fmt: skip
-
-    def _tmux(self, *arguments: str) -> str:
-        return subprocess.run(
-            ["tmux", "-S", str(self._socket), *arguments],
-            user=self._other,
-            group=self._other,
-            extra_groups=None if self._other is None else [],
-            cwd=self.work,
-            env=self.environment,
-            capture_output=True,
-            check=True,
-            text=True,
-            timeout=20,
-        ).stdout
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def text(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def wait_for(self, text: str, patience: float = 40.0) -> str:
-        return self.wait_until(lambda screen: text in screen, patience)
-
-    def wait_until(self, true: Callable[[str], bool], patience: float = 40.0) -> str:
-        end = time.monotonic() + patience
-        while not true(screen := self.text()):
-            assert time.monotonic() < end, screen
-            time.sleep(0.05)
-        return screen
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._tmux("kill-server")
-
-
-@pytest.fixture(params=USERS)
-def screen(request: pytest.FixtureRequest) -> Iterator[Screen]:
-    with house(request.param) as where:
-        opened = Screen(request.param, where)
-        try:
-            yield opened
-        finally:
-            opened.close()
 
 
 # A command

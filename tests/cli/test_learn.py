@@ -5,36 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_asking import Screen
-from tests.cli.test_run import Person
-from tests.sandbox.people import USERS, house
+from tests.cli.persons import Person, Screen
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 needs_screen = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here to look with")
 MINE = "# mine\n[filesystem]\nhide = []  # nothing yet\n"
 LINE = "mkdir ~/new; echo 1 > ~/new/a; echo 1 > ~/new/b; echo end"
 ACCEPT = "change your settings so?"
-
-
-@pytest.fixture(params=USERS)
-def screen(request: pytest.FixtureRequest) -> Iterator[Screen]:
-    with house(request.param) as where:
-        opened = Screen(request.param, where)
-        try:
-            yield opened
-        finally:
-            opened.close()
-
-
-@pytest.fixture(params=USERS)
-def person(request: pytest.FixtureRequest) -> Iterator[Person]:
-    with house(request.param) as where:
-        yield Person(request.param, where)
 
 
 def learned(screen: Screen) -> str:

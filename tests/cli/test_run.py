@@ -1,113 +1,19 @@
 """`pinfold run`, as root and as an ordinary user, with and without a terminal."""
 
-import fcntl
 import json
 import os
-import pty
-import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from tests.sandbox.people import ORDINARY, TOP, USERS, house, interpreter
+from tests.cli.persons import Person
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
-PROGRAM = "from pinfold.cli import entry; entry()"
-
-
-class Person:
-    """Somebody who runs pinfold in a workspace of their own."""
-
-    def __init__(self, user: str, where: Path) -> None:
-        if user == "root" and os.geteuid():
-            pytest.skip("only root can test as root")
-        self.where = where
-        self.work = where / "work"
-        other = ORDINARY if user == "ordinary" and not os.geteuid() else None
-        libraries = os.path.dirname(os.path.dirname(msgspec.__file__))
-        self.program = [interpreter(user), "-c", PROGRAM]
-        self.given: dict[str, Any] = {
-            "cwd": self.work,
-            "user": other,
-            "group": other,
-            "extra_groups": None if other is None else [],
-            "env": {
-                "HOME": str(where / "home"),
-                "PATH": "/usr/local/bin:/usr/bin:/bin",
-                "PYTHONPATH": f"{TOP}/src:{libraries}",
-                "LANG": "C.UTF-8",
-                "TERM": "xterm",
-            },
-        }
-
-    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [*self.program, "run", *arguments],
-            input=stdin,
-            capture_output=True,
-            timeout=60,
-            start_new_session=True,  # without a terminal
-            **self.given,
-        )
-
-    def settings(self, text: str) -> None:
-        directory = self.where / "home/.config/pinfold"
-        directory.mkdir(parents=True)
-        (directory / "settings.toml").write_text(text)
-
-    def on_terminal(
-        self, *arguments: str, typed: list[tuple[bytes, bytes]], before: bytes = b""
-    ) -> tuple[int | None, bytes]:
-        """Types each text once what it waits for was written; the exit code and all that was written.
-
-        `before` is typed before anything runs.
-        """
-        ours, theirs = pty.openpty()
-        os.write(ours, before)
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("=HHHH", 33, 80, 0, 0))
-        process = subprocess.Popen(
-            [*self.program, "run", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            **self.given,
-        )
-        os.close(theirs)
-        written, deadline = b"", time.monotonic() + 30
-        try:
-            while process.poll() is None or select.select([ours], [], [], 0.2)[0]:
-                assert time.monotonic() < deadline, written
-                if select.select([ours], [], [], 0.1)[0]:
-                    try:
-                        written += os.read(ours, 65536)
-                    except OSError:
-                        break
-                if typed and typed[0][0] in written:
-                    os.write(ours, typed.pop(0)[1])
-            return process.wait(10), written
-        finally:
-            process.kill()
-            process.wait()
-            os.close(ours)
-
-
-@pytest.fixture(params=USERS)
-def person(request: pytest.FixtureRequest) -> Iterator[Person]:
-    with house(request.param) as where:
-        yield Person(request.param, where)
 
 
 @pytest.mark.parametrize(

@@ -13,23 +13,11 @@ import pytest
 
 from pinfold.model.decision import Verdict
 from pinfold.session import Session
+from tests.corpus.policies import READ_ONLY
 
 HERE = Path(__file__).parent
 ROWS = [json.loads(line) for line in (HERE / "bypasses.jsonl").read_text().splitlines()]
 SHELL_ROWS = [row for row in ROWS if row["category"] == "shell-policy"]
-SETTINGS = {
-    "mode": "use_allowlist",
-    "sandbox": {"enabled": False},
-    "commands": {
-        "allow": [
-            *["ls", "cat", "head", "tail", "grep", "rg", "find", "wc", "sort", "echo", "pwd", "stat", "diff"],
-            "sed -n",
-            *(f"git {verb}" for verb in ("status", "log", "diff", "show")),
-        ],
-        "deny": ["rm -rf", "curl", "git push"],
-    },
-    "filesystem": {"hide": [".env"]},
-}
 
 
 @pytest.mark.parametrize("row", SHELL_ROWS, ids=[row["id"] for row in SHELL_ROWS])
@@ -44,7 +32,7 @@ def test_row(row: dict[str, str], tmp_path: Path) -> None:
             capture_output=True,
             check=False,
         )
-    decision = Session([str(workspace)], settings=SETTINGS, cwd=str(workspace)).check(row["input"])
+    decision = Session([str(workspace)], settings=READ_ONLY, cwd=str(workspace)).check(row["input"])
     assert_expected(row, decision.verdict)
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.escape.fence_probes import PROBES
 from tests.escape.root_probes import PROBES as ROOT_PROBES
 from tests.escape.spawner_probes import PROBES as SPAWNER_PROBES
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
@@ -14,19 +14,16 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", PROBES)
 def test_fence(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.escape.fence_probes")
+    run_at_home(user, probe, "tests.escape.fence_probes")
 
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", ROOT_PROBES)
 def test_roots(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.escape.root_probes")
+    run_at_home(user, probe, "tests.escape.root_probes")
 
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", SPAWNER_PROBES)
 def test_spawners(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.escape.spawner_probes")
+    run_at_home(user, probe, "tests.escape.spawner_probes")

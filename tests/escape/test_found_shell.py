@@ -11,25 +11,13 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from tests.corpus.policies import READ_ONLY
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.session import Session
 
 Row = tuple[str, str]
 
-READ_ONLY = {
-    "mode": "use_allowlist",
-    "sandbox": {"enabled": False},
-    "commands": {
-        "allow": [
-            *["ls", "cat", "head", "tail", "grep", "rg", "find", "wc", "sort", "echo", "pwd", "stat", "diff"],
-            "sed -n",
-            *(f"git {verb}" for verb in ("status", "log", "diff", "show")),
-        ],
-        "deny": ["rm -rf", "curl", "git push"],
-    },
-    "filesystem": {"hide": [".env"]},
-}
 DENYING = {"commands": {"deny": ["rm -rf", "git push", "npm publish", "kubectl delete"]}}
 FILES = r"""
 echo SECRET=hunter2 > .env; echo hi > a; mkdir -p sub empty packages/a "$HOME/other"; echo hunter > sub/.env

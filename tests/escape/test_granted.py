@@ -1,18 +1,12 @@
 """No grant gives more than was granted, as root and as an ordinary user. `granted` says it."""
 
-import sys
-
 import pytest
 from tests.escape.granted import GRANTED
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import FOR_EACH_USER, run_at_home
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
-    pytest.mark.parametrize("user", USERS),
-]
+pytestmark = FOR_EACH_USER
 
 
 @pytest.mark.parametrize("name", GRANTED)
 def test_granted(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.escape.granted")
+    run_at_home(user, name, "tests.escape.granted")

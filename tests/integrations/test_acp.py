@@ -6,15 +6,14 @@ import pytest
 
 from tests.integrations.editing import EDITING
 from tests.integrations.golden import require_as_it_was
-from tests.sandbox.people import house, run_as
+from tests.sandbox.people import run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
 
 @pytest.mark.parametrize(("name", "user"), [(EDITING[0], "root"), *((name, "ordinary") for name in EDITING)])
 def test_editing(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.integrations.editing")
+    run_at_home(user, name, "tests.integrations.editing")
 
 
 def test_the_transcript_is_as_it_was() -> None:

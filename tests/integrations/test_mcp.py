@@ -7,7 +7,7 @@ import pytest
 
 from tests.integrations.golden import require_as_it_was
 from tests.integrations.scenes import SCENES
-from tests.sandbox.people import house, run_as
+from tests.sandbox.people import run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
@@ -17,8 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
     ("name", "user"), [("an_ordinary_session", "root"), *((name, "ordinary") for name in SCENES)]
 )
 def test_scene(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.integrations.scenes")
+    run_at_home(user, name, "tests.integrations.scenes")
 
 
 def test_without_the_sdk_it_says_what_to_install() -> None:

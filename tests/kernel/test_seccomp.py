@@ -99,25 +99,23 @@ def test_a_call_goes_on(uid: int) -> None:
     assert in_child(lambda: watched("umask", lambda: os.umask(0o22) >= 0, answer), uid) == ("True", True)
 
 
+def read_nowhere() -> object:
+    return os.read(os.open("/nowhere", os.O_RDONLY), 100)
+
+
 def test_a_descriptor_is_put_into_the_caller(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("handed over")
-
-    def act() -> object:
-        return os.read(os.open("/nowhere", os.O_RDONLY), 100)
 
     def answer(listener: int) -> object:
         call = received(listener)
         with open(tmp_path / "file") as file:
             return seccomp.give_descriptor(listener, call.id, file.fileno(), close_on_exec=True)
 
-    assert in_child(lambda: watched("openat", act, answer)) == ("b'handed over'", True)
+    assert in_child(lambda: watched("openat", read_nowhere, answer)) == ("b'handed over'", True)
 
 
 def test_a_descriptor_is_put_before_the_answer(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("handed over")
-
-    def act() -> object:
-        return os.read(os.open("/nowhere", os.O_RDONLY), 100)
 
     def answer(listener: int) -> object:
         call = received(listener)
@@ -126,7 +124,7 @@ def test_a_descriptor_is_put_before_the_answer(tmp_path: Path) -> None:
         assert number is not None and seccomp.is_valid(listener, call.id)
         return seccomp.respond(listener, call.id, value=number)
 
-    assert in_child(lambda: watched("openat", act, answer)) == ("b'handed over'", True)
+    assert in_child(lambda: watched("openat", read_nowhere, answer)) == ("b'handed over'", True)
 
 
 def test_a_caller_that_was_killed_waits_for_no_answer() -> None:

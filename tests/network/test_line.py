@@ -194,7 +194,9 @@ def test_what_stands_is_not_asked_for_again(tmp_path: Path) -> None:
         assert [said(6), said(7)] == [(ECONNREFUSED, 1), (ECONNREFUSED, 1)]
 
 
-def test_a_way_that_nobody_waits_for_is_dropped() -> None:
+@contextmanager
+def patient() -> Iterator[tuple[Session, threading.Event, threading.Event]]:
+    """A session whose person waits; whether they were asked, and whether that was withdrawn."""
     asked, gone = threading.Event(), threading.Event()
 
     def ask(_: str, __: int, ___: str, ____: Ruling, withdrawn: threading.Event) -> Ruling:
@@ -204,6 +206,11 @@ def test_a_way_that_nobody_waits_for_is_dropped() -> None:
         return NO
 
     with session(lambda *_: Ruling(Verdict.ASK), ask) as world:
+        yield world, asked, gone
+
+
+def test_a_way_that_nobody_waits_for_is_dropped() -> None:
+    with patient() as (world, asked, gone):
         world.say(Wish(OPEN, 1, 1, 443, "a.test"))
         assert asked.wait(5)
         world.say(Wish(DROP, 1))
@@ -248,15 +255,7 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
 
 
 def test_a_question_is_withdrawn_when_the_program_is_gone() -> None:
-    asked, gone = threading.Event(), threading.Event()
-
-    def ask(_: str, __: int, ___: str, ____: Ruling, withdrawn: threading.Event) -> Ruling:
-        asked.set()
-        if withdrawn.wait(10):
-            gone.set()
-        return NO
-
-    with session(lambda *_: Ruling(Verdict.ASK), ask) as world:
+    with patient() as (world, asked, gone):
         with world.tunnel("a.test", 443):
             assert asked.wait(5)
         assert gone.wait(5)

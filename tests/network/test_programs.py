@@ -3,11 +3,10 @@
 import pytest
 
 from tests.network.probes import AWAY, WITH_A_SERVER
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", [*AWAY, *WITH_A_SERVER])
 def test_program(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.network.probes")
+    run_at_home(user, probe, "tests.network.probes")

@@ -16,6 +16,11 @@ TOP = Path(__file__).parent.parent.parent
 ORDINARY = 54321
 """A uid that no account has."""
 USERS = ("root", "ordinary")
+FOR_EACH_USER = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
+    pytest.mark.parametrize("user", USERS),
+]
+"""The marks of a module whose tests are all done by probes."""
 
 
 def interpreter(user: str) -> str:
@@ -51,6 +56,12 @@ def house(user: str) -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def run_at_home(user: str, probe: str, module: str) -> str:
+    """The same as `run_as`, in a house of its own."""
+    with house(user) as where:
+        return run_as(user, probe, where, module)
 
 
 def run_as(user: str, probe: str, where: Path, module: str = "tests.sandbox.probes") -> str:

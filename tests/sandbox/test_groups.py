@@ -11,7 +11,7 @@ import pytest
 from pinfold.kernel import cgroups
 from tests.kernel.child import in_child
 from tests.sandbox.group_probes import PROBES
-from tests.sandbox.people import ORDINARY, USERS, house, run_as
+from tests.sandbox.people import ORDINARY, USERS, house, run_as, run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
@@ -19,8 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", PROBES)
 def test_group(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.sandbox.group_probes")
+    run_at_home(user, probe, "tests.sandbox.group_probes")
 
 
 @contextmanager

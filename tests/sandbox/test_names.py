@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.sandbox.name_probes import PROBES
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this kind are Linux's")
 
@@ -13,5 +13,4 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this ki
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", PROBES)
 def test_names(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.sandbox.name_probes")
+    run_at_home(user, probe, "tests.sandbox.name_probes")

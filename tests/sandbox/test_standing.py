@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this kind are Linux's")
 
@@ -19,5 +19,4 @@ PROBES = (
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", PROBES)
 def test_standing(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where, "tests.sandbox.standing_probes")
+    run_at_home(user, probe, "tests.sandbox.standing_probes")

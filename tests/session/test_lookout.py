@@ -14,7 +14,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import lookout
 from pinfold.session.lookout import Lookout
 from pinfold.session.survey import Surveyor
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
 
@@ -67,8 +67,7 @@ def what_the_host_makes_is_held_in_a_running_pen() -> None:
 
 @pytest.mark.parametrize("user", USERS)
 def test_what_the_host_makes_is_held_in_a_running_pen(user: str) -> None:
-    with house(user) as where:
-        run_as(user, "what_the_host_makes_is_held_in_a_running_pen", where, "tests.session.test_lookout")
+    run_at_home(user, "what_the_host_makes_is_held_in_a_running_pen", "tests.session.test_lookout")
 
 
 if __name__ == "__main__":

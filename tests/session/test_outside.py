@@ -1,22 +1,16 @@
 """Programs in a pen and the hosts outside, as root and as an ordinary user. `outside` says it."""
 
-import sys
-
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import FOR_EACH_USER, run_at_home
 from tests.session.outside import PROBES
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
-    pytest.mark.parametrize("user", USERS),
-]
+pytestmark = FOR_EACH_USER
 CLAIMS = ("no_name_no_packet",)
 
 
 def run(user: str, name: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.session.outside")
+    run_at_home(user, name, "tests.session.outside")
 
 
 @pytest.mark.parametrize("name", [name for name in PROBES if name not in CLAIMS])

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 from tests.session.reached import PROBES
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
@@ -13,5 +13,4 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", PROBES)
 def test_reached(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.session.reached")
+    run_at_home(user, name, "tests.session.reached")

@@ -1,22 +1,16 @@
 """What holds of a session that runs things, as root and as an ordinary user. `runs` says it."""
 
-import sys
-
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import FOR_EACH_USER, run_at_home
 from tests.session.runs import RUNS
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
-    pytest.mark.parametrize("user", USERS),
-]
+pytestmark = FOR_EACH_USER
 CLAIMS = ("nobody_to_ask_means_no", "every_run_is_journaled_first", "no_fence_no_run")
 
 
 def run(user: str, name: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.session.runs")
+    run_at_home(user, name, "tests.session.runs")
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in CLAIMS])

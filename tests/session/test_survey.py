@@ -14,7 +14,7 @@ from pinfold.policy.protected import protected_by
 from pinfold.sandbox.backend import Found
 from pinfold.session import walk
 from pinfold.session.survey import Surveyor
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
@@ -212,8 +212,7 @@ def an_unreadable_directory_hides_what_is_in_it() -> None:
 
 @pytest.mark.parametrize("user", USERS)
 def test_an_unreadable_directory_hides_what_is_in_it(user: str) -> None:
-    with house(user) as where:
-        run_as(user, "an_unreadable_directory_hides_what_is_in_it", where, "tests.session.test_survey")
+    run_at_home(user, "an_unreadable_directory_hides_what_is_in_it", "tests.session.test_survey")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 from tests.web.pens import PENS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
@@ -15,12 +15,10 @@ CLAIM = ("page_is_out_of_reach", "a_page_that_is_opened_later_is_out_of_reach_to
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", CLAIM)
 def test_page_is_out_of_reach(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.web.pens")
+    run_at_home(user, name, "tests.web.pens")
 
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", [name for name in PENS if name not in CLAIM])
 def test_pen(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.web.pens")
+    run_at_home(user, name, "tests.web.pens")

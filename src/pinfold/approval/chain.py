@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Protocol
 
-from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded, Reply, Settlement
+from pinfold.model.permission import LONGEST_QUESTION, SAID_NO, Answer, PermissionNeeded, Reply, Settlement
 
 PATIENCE = LONGEST_QUESTION + 10
 """Seconds that anybody is waited for."""
@@ -86,7 +86,7 @@ def _ask(
     offered = isinstance(reply.answer, Answer) and reply.answer in question.choices
     if not offered or reply.reach not in question.reaches:
         return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
-    said_by = f"{name} {reply.why or 'said no'}" if reply.answer is Answer.NO else name
+    said_by = f"{name} {reply.why or SAID_NO}" if reply.answer is Answer.NO else name
     return Settlement(reply.answer, said_by, reply.reach, reply.rules)
 
 

@@ -26,7 +26,7 @@ MOST_FINAL = 10_000
 """Answers kept for runs: of those before it, the runs are long over."""
 
 
-class Ground(Protocol):
+class Footing(Protocol):
     """What answers stand on, as the session knows it."""
 
     def fingerprint(self) -> str:
@@ -71,10 +71,10 @@ class Desk:
     """May be used from any thread. Without a store, nothing is remembered beyond its own life."""
 
     def __init__(
-        self, approvers: Sequence[Approver], ground: Ground | None = None, store: Store | None = None
+        self, approvers: Sequence[Approver], footing: Footing | None = None, store: Store | None = None
     ) -> None:
         self.approvers = tuple(approvers)
-        self._ground = ground or _Bare()
+        self._footing = footing or _Bare()
         self._store = store
         self._lock = threading.Lock()
         self._final: OrderedDict[tuple[str, Subject], Settlement] = OrderedDict()
@@ -92,7 +92,7 @@ class Desk:
 
     @property
     def writes_rules(self) -> bool:
-        return bool(self._ground.file)
+        return bool(self._footing.file)
 
     def ask(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool] = lambda: False) -> Settlement:
         """The answer that holds; a person is asked if there is none yet, and while anybody waits for it."""
@@ -126,9 +126,9 @@ class Desk:
             return self._known(question, subject)
 
     def _subject(self, question: PermissionNeeded) -> Subject:
-        ground = self._ground
-        policy = ground.policy_fingerprint(question.decision.policy)
-        return subject_of(question, policy, ground.fingerprint(), ground.roots(), os.getuid())
+        footing = self._footing
+        policy = footing.policy_fingerprint(question.decision.policy)
+        return subject_of(question, policy, footing.fingerprint(), footing.roots(), os.getuid())
 
     def _known(self, question: PermissionNeeded, subject: Subject) -> Settlement | None:
         final = self._final.get((_run(question), subject))
@@ -153,7 +153,7 @@ class Desk:
             return settlement
         rules = settlement.rules or question.rules
         try:
-            self._ground.write_rules(question.rule_key, rules)
+            self._footing.write_rules(question.rule_key, rules)
         except PinfoldError as error:
             self._note(f"the rule was not written, so the answer held once: {error}")
             return replace(settlement, answer=Answer.ONCE)
@@ -165,7 +165,7 @@ class Desk:
             if len(self._final) > MOST_FINAL:
                 self._final.popitem(last=False)
             return
-        now, lasts = time(), self._ground.lasts()
+        now, lasts = time(), self._footing.lasts()
         answer = Remembered(
             id=os.urandom(4).hex(),
             answer=settlement.answer,

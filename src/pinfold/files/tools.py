@@ -2,16 +2,8 @@
 
 Each asks `permit` about the place that a path really is, before it does anything there, and does it through
 the descriptors that place was found by.
-
-Facts that shape writing:
-- A file is replaced by renaming a new one over it, so that nobody ever reads half of it. The new one has the
-  old one's mode and owner; it has a name of its own for the moment between link and rename.
-- A file with other names (hard links) would lose them by that, or would be changed under all of them, some
-  of which may lie outside: it is refused.
-- An O_TMPFILE gets its name by /proc/self/fd/N and AT_SYMLINK_FOLLOW, without any power.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +15,9 @@ from typing import NamedTuple
 from pinfold.files.editing import replaced
 from pinfold.files.finding import matches, walk
 from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
+from pinfold.files.replacing import failed, put, require_one_name
 from pinfold.files.text import Text, decode
-from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, linkat, renameat2
+from pinfold.kernel.files import RENAME_NOREPLACE, renameat2
 from pinfold.model.errors import FileRefused
 
 LARGEST = 16 << 20
@@ -162,27 +155,27 @@ class FileTools:
         """Makes a file, or replaces what is in it; its encoding, line ends and mode stay."""
         with self._spot("write", path, Access.WRITE) as spot:
             if spot.status() is None:
-                self._put(spot, path, text.encode(), None)
+                put(spot, path, text.encode(), None)
                 return Written(spot.path, True)
             as_it_was = self._text(spot, path)
-            self._put(spot, path, _encoded(as_it_was, text, path), spot.status())
+            put(spot, path, _encoded(as_it_was, text, path), spot.status())
             return Written(spot.path, False)
 
     def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> Written:
         """Search-and-replace: every block is found exactly once and replaced, or nothing is."""
         with self._spot("replace", path, Access.WRITE) as spot:
             found = self._text(spot, path)
-            self._put(spot, path, _encoded(found, replaced(found.text, blocks, path), path), spot.status())
+            put(spot, path, _encoded(found, replaced(found.text, blocks, path), path), spot.status())
             return Written(spot.path, False)
 
     def append(self, path: str, text: str) -> Written:
         """Adds to the end of a file; one that is not there is made."""
         with self._spot("append", path, Access.WRITE) as spot:
             if spot.status() is None:
-                self._put(spot, path, text.encode(), None)
+                put(spot, path, text.encode(), None)
                 return Written(spot.path, True)
             found = self._text(spot, path)
-            self._put(spot, path, _encoded(found, found.text + text, path), spot.status())
+            put(spot, path, _encoded(found, found.text + text, path), spot.status())
             return Written(spot.path, False)
 
     def delete(self, path: str) -> None:
@@ -197,7 +190,7 @@ class FileTools:
                 else:
                     os.unlink(spot.name, dir_fd=spot.directory)
             except OSError as error:
-                raise _failed(error, path) from None
+                raise failed(error, path) from None
 
     def move(self, old: str, new: str) -> Written:
         """Gives a file another name; what has that name already stays."""
@@ -210,14 +203,14 @@ class FileTools:
                 raise _absent(old)
             # A directory might take along what is hidden by where it is.
             require_file(status, old)
-            _require_one_name(status, old)
+            require_one_name(status, old)
             try:
                 renameat2(source.directory, source.name, spot.directory, spot.name, RENAME_NOREPLACE)
             except FileExistsError:
                 said = f"{new} is there already"
                 raise FileRefused("exists", new, said, "delete it first, or choose another name") from None
             except OSError as error:
-                raise _failed(error, new) from None
+                raise failed(error, new) from None
             return Written(spot.path, True)
 
     # How
@@ -241,7 +234,7 @@ class FileTools:
             try:
                 descriptor = os.open(spot.name or ".", flags, dir_fd=spot.directory)
             except OSError as error:
-                raise _failed(error, path) from None
+                raise failed(error, path) from None
             try:
                 yield descriptor, spot.path
             finally:
@@ -267,70 +260,6 @@ class FileTools:
         if found is None:
             raise FileRefused("not_text", path, f"{path} is not text", "use a command for it")
         return found
-
-    def _put(self, spot: Spot, path: str, data: bytes, before: os.stat_result | None) -> None:
-        if before is not None:
-            require_file(before, path)
-            _require_one_name(before, path)
-        try:
-            _replace(spot, data, before)
-        except OSError as error:
-            raise _failed(error, path) from None
-
-
-def _replace(spot: Spot, data: bytes, before: os.stat_result | None) -> None:
-    """Puts a new file at a spot, in place of the one that was looked at, or of none."""
-    passing = f".{spot.name[:60]}.{os.urandom(6).hex()}"
-    made, is_named = _new_file(spot.directory, passing)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(made, view) :]
-        if before is not None:
-            _keep(made, before)
-        os.fsync(made)
-        if not is_named:
-            linkat(AT_FDCWD, f"/proc/self/fd/{made}", spot.directory, passing, AT_SYMLINK_FOLLOW)
-            is_named = True
-        if not _is_same(spot.status(), before):
-            raise OSError(errno.EAGAIN, "somebody else was there meanwhile")
-        flags = RENAME_NOREPLACE if before is None else 0
-        renameat2(spot.directory, passing, spot.directory, spot.name, flags)
-        is_named = False
-    finally:
-        if is_named:
-            os.unlink(passing, dir_fd=spot.directory)
-        os.close(made)
-
-
-def _new_file(directory: int, name: str) -> tuple[int, bool]:
-    """A new file, and whether it has its name already: not every file system has files without one."""
-    flags = os.O_WRONLY | os.O_CLOEXEC
-    try:
-        return os.open(".", flags | os.O_TMPFILE, 0o666, dir_fd=directory), False
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-            raise
-    return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=directory), True
-
-
-def _is_same(now: os.stat_result | None, before: os.stat_result | None) -> bool:
-    if now is None or before is None:
-        return now is before
-    return (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
-
-
-def _keep(made: int, before: os.stat_result) -> None:
-    mine = os.fstat(made)
-    if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
-        os.fchown(made, before.st_uid, before.st_gid)
-    os.fchmod(made, stat.S_IMODE(before.st_mode))
-
-
-def _require_one_name(status: os.stat_result, path: str) -> None:
-    if status.st_nlink > 1:
-        said = f"{path} has {status.st_nlink - 1} other names (hard links), which it would not keep"
-        raise FileRefused("hard_link", path, said, "copy it, or use a command")
 
 
 def _expression(pattern: str) -> Callable[[str], object]:
@@ -365,9 +294,3 @@ def _kind(status: os.stat_result) -> str:
 
 def _absent(path: str) -> FileRefused:
     return FileRefused("absent", path, f"{path} is not there", "list the directory")
-
-
-def _failed(error: OSError, path: str) -> FileRefused:
-    if error.errno == errno.EAGAIN:
-        return FileRefused("swapped", path, f"{path} changed while it was written", "read it again")
-    return FileRefused("failed", path, f"{path}: {error.strerror}", "")

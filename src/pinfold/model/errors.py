@@ -4,6 +4,12 @@ A denial is a value (`model.decision`), never an exception. Text an agent sends 
 parsed is the agent's, and becomes a decision too.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinfold.model.decision import Decision
+    from pinfold.model.permission import Settlement
+
 
 class PinfoldError(Exception):
     """The base of every error pinfold raises on purpose; its text is one clear line."""
@@ -41,11 +47,19 @@ class SandboxViolation(PinfoldError):  # noqa: N818
 class FileRefused(PinfoldError):  # noqa: N818  (a refusal, as with commands)
     """A file tool did nothing; which rule stood in the way, and what would change that."""
 
-    def __init__(self, rule: str, path: str, message: str, remedy: str, decision: object = None) -> None:
+    def __init__(
+        self,
+        rule: str,
+        path: str,
+        message: str,
+        remedy: str,
+        decision: "Decision | None" = None,
+        settlement: "Settlement | None" = None,
+    ) -> None:
         super().__init__(f"{message}; {remedy}" if remedy else message)
         self.rule, self.path, self.message, self.remedy = rule, path, message, remedy
-        self.decision = decision
-        """The decision, where it was one."""
+        self.decision, self.settlement = decision, settlement
+        """The decision, where it was one, and the answer, where somebody was asked."""
 
 
 class InternalError(PinfoldError):

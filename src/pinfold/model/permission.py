@@ -112,6 +112,10 @@ class Reply(Struct, frozen=True):
     """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
+SAID_NO = "said no"
+"""How `Settlement.by` ends where somebody was asked and refused."""
+
+
 class Settlement(Struct, frozen=True, omit_defaults=True):
     """How a question ended. Written down or sent, it says only what is not a matter of course."""
 
@@ -122,3 +126,8 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
     rules: tuple[str, ...] = ()
     remembered: str = ""
     """The earlier answer that this one is, by its name in `pinfold approvals list`; empty if it is new."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether somebody said no, and not merely nobody yes."""
+        return self.answer is Answer.NO and self.by.endswith(SAID_NO)

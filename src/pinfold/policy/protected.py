@@ -12,7 +12,7 @@ from posixpath import dirname, join
 from msgspec import Struct
 
 from pinfold.model.names import NameMatcher, NameRule
-from pinfold.model.tables import load_table
+from pinfold.model.tables import load_as
 from pinfold.policy.paths import normalised
 
 OWN = "your settings protect it"
@@ -46,9 +46,7 @@ class _Data(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def protected_names() -> tuple[ProtectedName, ...]:
-    from msgspec import convert
-
-    return convert(load_table(join(dirname(__file__), "data", "protected.toml")), _Data).protected
+    return load_as(_Data, join(dirname(__file__), "data", "protected.toml")).protected
 
 
 def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) -> ProtectedName | None:

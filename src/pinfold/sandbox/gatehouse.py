@@ -8,11 +8,11 @@ has them, and nothing from the directory that somebody works in.
 import os
 import signal
 import socket
-import sys
 from contextlib import suppress
 from importlib.util import find_spec
 
 from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.linux.birth import start_program
 
 LIBRARIES = ("pinfold", "msgspec", "h11", "idna")
 PROGRAM = (
@@ -25,26 +25,11 @@ class Gatehouse:
     """INVARIANT: without its line the gate ends: when we close it, and when we are killed."""
 
     def __init__(self) -> None:
-        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
         try:
-            self.pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", "-X", "utf8", "-c", PROGRAM.format(_places())],
-                {},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
-                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
-                    (os.POSIX_SPAWN_DUP2, 1, 2),
-                ],
-                setsid=True,
-                setsigmask=(),
-            )
-            self.process = os.pidfd_open(self.pid)
+            self.pid, self.process, line = start_program(PROGRAM.format(_places()))
         except OSError as error:
-            self.line.close()
             raise ConfinementError(f"the gate could not be started: {error}") from None
-        finally:
-            theirs.close()
+        self.line = socket.socket(fileno=line)
 
     def end(self) -> None:
         """Whatever it is doing; who wants its last words hears them before."""

@@ -17,11 +17,12 @@ from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, WriteFile
 from pinfold.service import messages as said
 from pinfold.service.executions import Executing, command_of
+from pinfold.service.filing import FILE_CALLS, FileCall
 from pinfold.service.lines import LONGEST, Lines, TooLong
 from pinfold.service.messages import Fault
 from pinfold.service.questions import Questions
 from pinfold.session import Session
-from pinfold.session.plain import decision_as_plain, refusal_as_plain, writable
+from pinfold.session.plain import decision_as_plain, refusal_as_plain
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -203,7 +204,7 @@ class Connection:
         return self._described(session)
 
     def execute(self, asked: said.Execute) -> Any:
-        session = self._session(asked.session_id)
+        session = self.session(asked.session_id)
         executing = Executing(session, asked, asked.execution_id or os.urandom(8).hex())
         key = (session.id, executing.id)
         with self._lock:
@@ -233,7 +234,7 @@ class Connection:
             self._executing.pop(key, None)
 
     def cancel(self, asked: said.Cancel) -> Any:
-        self._session(asked.session_id)
+        self.session(asked.session_id)
         with self._lock:
             chosen = [
                 each
@@ -249,7 +250,7 @@ class Connection:
         return {"cancelled": [each.id for each in chosen]}
 
     def dispose_session(self, asked: said.OfSession) -> Any:
-        session = self._session(asked.session_id)
+        session = self.session(asked.session_id)
         with self._lock:
             self._sessions.pop(session.id, None)
         self._questions.withdraw_all(
@@ -261,7 +262,7 @@ class Connection:
     def add_project(self, asked: said.AddProject) -> Any:
         from pinfold.session.asking import ask_for_project
 
-        session = self._session(asked.session_id)
+        session = self.session(asked.session_id)
         asked_for = ask_for_project(session, asked.path)
         if not asked_for.is_granted:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
@@ -270,7 +271,7 @@ class Connection:
     def request_permission(self, asked: said.RequestPermission) -> Any:
         from pinfold.session.asking import ask_for_permission
 
-        asked_for = ask_for_permission(self._session(asked.session_id), asked)
+        asked_for = ask_for_permission(self.session(asked.session_id), asked)
         if not asked_for.is_granted:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
         return {"given": asked_for.given, "answer": asked_for.settlement}
@@ -280,48 +281,12 @@ class Connection:
         return {}
 
     def check(self, asked: said.Check) -> Any:
-        session = self._session(asked.session_id)
+        session = self.session(asked.session_id)
         return decision_as_plain(session.check(_request(asked)), session.notices)
-
-    def read_file(self, asked: said.ReadFile) -> Any:
-        found = self._session(asked.session_id).files.read(
-            asked.path, first_line=asked.first_line, lines=asked.lines
-        )
-        return found._asdict()
-
-    def write_file(self, asked: said.PutFile) -> Any:
-        return self._session(asked.session_id).files.write(asked.path, asked.text)._asdict()
-
-    def append_to_file(self, asked: said.PutFile) -> Any:
-        return self._session(asked.session_id).files.append(asked.path, asked.text)._asdict()
-
-    def replace_in_file(self, asked: said.ReplaceInFile) -> Any:
-        blocks = [(block.search, block.replace) for block in asked.blocks]
-        return self._session(asked.session_id).files.replace(asked.path, blocks)._asdict()
-
-    def delete_file(self, asked: said.DeleteFile) -> Any:
-        self._session(asked.session_id).files.delete(asked.path)
-        return {}
-
-    def move_file(self, asked: said.MoveFile) -> Any:
-        return self._session(asked.session_id).files.move(asked.old, asked.new)._asdict()
-
-    def list_files(self, asked: said.OfPath) -> Any:
-        entries = self._session(asked.session_id).files.entries(asked.path)
-        return [{**each._asdict(), "path": writable(each.path)} for each in entries]
-
-    def glob_files(self, asked: said.FindFiles) -> Any:
-        found = self._session(asked.session_id).files.glob(asked.pattern, asked.path)
-        return [writable(path) for path in found]
-
-    def search_files(self, asked: said.FindFiles) -> Any:
-        files = self._session(asked.session_id).files
-        hits = files.search(asked.pattern, asked.path, only=asked.only)
-        return [{**each._asdict(), "path": writable(each.path)} for each in hits]
 
     # How
 
-    def _session(self, id: str) -> Session:
+    def session(self, id: str) -> Session:
         with self._lock:
             found = self._sessions.get(id)
         if found is None:
@@ -352,6 +317,12 @@ class Connection:
 
 
 Method = Callable[[Connection, Any], Any]
+
+
+def _of_files(use: FileCall) -> Method:
+    return lambda connection, asked: use(connection.session(asked.session_id), asked)
+
+
 METHODS: dict[str, tuple[type[said.Params], Method, bool]] = {
     # The last says whether it is answered at once, before the next line is read.
     "initialize": (said.Initialize, Connection.initialize, True),
@@ -363,15 +334,7 @@ METHODS: dict[str, tuple[type[said.Params], Method, bool]] = {
     "requestPermission": (said.RequestPermission, Connection.request_permission, False),
     "answer": (said.GiveAnswer, Connection.answer, True),
     "check": (said.Check, Connection.check, False),
-    "readFile": (said.ReadFile, Connection.read_file, False),
-    "writeFile": (said.PutFile, Connection.write_file, False),
-    "appendToFile": (said.PutFile, Connection.append_to_file, False),
-    "replaceInFile": (said.ReplaceInFile, Connection.replace_in_file, False),
-    "deleteFile": (said.DeleteFile, Connection.delete_file, False),
-    "moveFile": (said.MoveFile, Connection.move_file, False),
-    "listFiles": (said.OfPath, Connection.list_files, False),
-    "globFiles": (said.FindFiles, Connection.glob_files, False),
-    "searchFiles": (said.FindFiles, Connection.search_files, False),
+    **{name: (params, _of_files(use), False) for name, (params, use) in FILE_CALLS.items()},
 }
 
 

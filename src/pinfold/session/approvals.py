@@ -38,7 +38,7 @@ def host_rules(host: str, port: int, decision: Decision, settings: Settings) -> 
     return (str(Pattern(host, port)),) if is_open and not managed else ()
 
 
-class Ground:
+class Footing:
     """What answers stand on: the judge's settings now, and the file that rules are written to."""
 
     def __init__(

@@ -22,6 +22,7 @@ from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.policy.paths import is_covered
 from pinfold.session.judge import directory
+from pinfold.session.result import is_allowed
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
@@ -52,11 +53,7 @@ class Asked:
 
     @property
     def is_granted(self) -> bool:
-        return self.decision.verdict is Verdict.ALLOW or (
-            self.decision.verdict is Verdict.ASK
-            and self.settlement is not None
-            and self.settlement.answer is not Answer.NO
-        )
+        return is_allowed(self.decision, self.settlement)
 
 
 def ask_for_project(session: "Session", path: str) -> Asked:

@@ -16,6 +16,7 @@ from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settl
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.session.judge import Judge
 from pinfold.session.result import is_allowed, refusal_of
+from pinfold.session.settling import settled
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
@@ -74,12 +75,11 @@ class SessionFiles:
             if decision.verdict is Verdict.DENY:
                 raise _refused(path, decision, None)
             return
-        settlement = None
-        if decision.verdict is Verdict.ASK:
-            settlement = self._desk().ask(self._question(tool, access, path, decision), self._is_over)
-            # A person takes their time: what is denied by now is denied.
-            now = self._judge().check(request)
-            decision = now if now.verdict is Verdict.DENY else decision
+        decision, settlement = settled(
+            decision,
+            lambda about: self._desk().ask(self._question(tool, access, path, about), self._is_over),
+            lambda: self._judge().check(request),
+        )
         allowed = is_allowed(decision, settlement)
         self._ledger().file(tool, path, decision, settlement, allowed)
         if not allowed:
@@ -101,4 +101,4 @@ class SessionFiles:
 
 def _refused(path: str, decision: Decision, settlement: Settlement | None) -> FileRefused:
     reason = decision.reasons[0]
-    return FileRefused(reason.step, path, refusal_of(decision, settlement), "", decision)
+    return FileRefused(reason.step, path, refusal_of(decision, settlement), "", decision, settlement)

@@ -342,3 +342,10 @@ def directory(path: str) -> str:
     if not os.path.isdir(path):
         raise PolicyError("is not a directory", where=path, help="give one that exists")
     return os.path.realpath(path)
+
+
+def start_in(roots: tuple[str, ...]) -> str:
+    """Where we are, if that is in one of the projects; else the first of them."""
+    here = directory(os.getcwd())
+    inside = not roots or any(f"{here}/".startswith(f"{root}/") for root in roots)
+    return here if inside else roots[0]

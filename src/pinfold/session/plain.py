@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.errors import FileRefused
-from pinfold.model.permission import Answer, PermissionNeeded, Settlement
+from pinfold.model.permission import PermissionNeeded, Settlement
 
 if TYPE_CHECKING:
     from pinfold.model.violation import Violation
@@ -115,7 +115,7 @@ def refusal_as_plain(decision: Decision, settlement: Settlement | None) -> Plain
     from pinfold.session.result import refusal_of
 
     reason = decision.reasons[0]
-    said_no = settlement is not None and settlement.answer is Answer.NO and settlement.by.endswith("said no")
+    said_no = settlement is not None and settlement.is_refusal
     return {
         "kind": "refused",
         "verdict": decision.verdict,
@@ -132,11 +132,8 @@ def refusal_as_plain(decision: Decision, settlement: Settlement | None) -> Plain
 def file_refusal_as_plain(refused: FileRefused) -> Plain:
     """The same of a file tool, with the path it was about."""
     path, message = writable(refused.path), writable(str(refused))
-    if isinstance(refused.decision, Decision):
-        told = refusal_as_plain(refused.decision, None)
-        if told["next"] is UNASKED and " said no" in message:
-            told["next"] = SAID_NO
-        return {**told, "path": path, "message": message}
+    if refused.decision is not None:
+        return {**refusal_as_plain(refused.decision, refused.settlement), "path": path, "message": message}
     return {
         "kind": "refused",
         "verdict": Verdict.DENY,

@@ -25,7 +25,10 @@ from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.policy.violations import sufficient
 from pinfold.session.execution import Execution, Need
+from pinfold.session.judge import Judge
+from pinfold.session.parts import Parts
 from pinfold.session.requests import CHANGED, Given
+from pinfold.session.settling import Settlements
 
 STEP = "again"
 MOST = 64
@@ -37,38 +40,39 @@ class Retries:
 
     def __init__(
         self,
-        widened: Callable[[RunCommand], Decision | None],
-        question: Callable[[RunCommand, Decision], PermissionNeeded],
-        put: Callable[[PermissionNeeded, Callable[[], bool]], Settlement],
+        questions: Settlements,
+        parts: Parts,
+        judge: Callable[[], Judge],
         started: Callable[[RunCommand, Decision, Settlement | None, Given, bool], Execution],
     ) -> None:
-        """`widened` decides about a command that asks for more, if a person is to be asked for that."""
-        self._widened, self._question, self._put, self._started = widened, question, put, started
+        self._questions, self._parts, self._judge, self._started = questions, parts, judge, started
         self._lock = allocate_lock()
         self._kept: OrderedDict[str, tuple[RunCommand, Given]] = OrderedDict()
         """By the questions that they left."""
 
     def need(
-        self,
-        command: RunCommand,
-        violations: Sequence[Violation],
-        given: Given,
-        anybody: bool,
-        may_be_granted: Callable[[SandboxPolicy], bool],
+        self, command: RunCommand, policy: SandboxPolicy, violations: Sequence[Violation], given: Given
     ) -> Need | None:
-        """What a run that failed would have needed, and, where there is `anybody` to ask, how it goes on."""
+        """What a run of this policy that failed would have needed, where that can be granted afterwards;
+        and, where there is anybody to ask, how it goes on."""
+        anybody, elevation = self._parts.has_anybody(), self._parts.elevation
+        if elevation is None or (anybody and not self._judge().last_settings.filesystem.ask):
+            return None
         # A policy of the call's own may be narrower than the user's: it is not dropped for another.
         more = needed(violations, anybody) if command.policy is None else None
-        if more is None or not may_be_granted(more) or not is_repeatable(given.stdin):
+        if more is None or not elevation.may_follow(violations, more, policy):
+            return None
+        if not is_repeatable(given.stdin):
             return None
         wider = replace(command, disable_sandbox=False, policy=more)
-        decision = self._widened(wider)
+        decision = self._questions.widened(wider)
         if decision is None:
             return None
         decision = told(decision, violations)
-        question = self._question(wider, decision)
+        question = self._questions.question(wider, decision)
         if anybody:
-            return Need(question, lambda gone: self._again(wider, question, self._put(question, gone), given))
+            put = self._questions.put
+            return Need(question, lambda gone: self._again(wider, question, put(question, gone), given))
         with self._lock:
             self._kept[question.request_id] = wider, given
             if len(self._kept) > MOST:
@@ -89,10 +93,10 @@ class Retries:
         self, command: RunCommand, question: PermissionNeeded, settlement: Settlement, given: Given
     ) -> Execution:
         """A person takes their time: nothing else was granted than what would be asked for now."""
-        decision, now = question.decision, self._widened(command)
+        decision, now = question.decision, self._questions.widened(command)
         if settlement.answer is not Answer.NO:
             same = now is not None and now.widening == decision.widening
-            if not same or self._question(command, decision).cwd != question.cwd:
+            if not same or self._questions.question(command, decision).cwd != question.cwd:
                 settlement = CHANGED
         return self._started(command, decision, settlement, given, False)
 

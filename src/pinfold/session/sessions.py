@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from pinfold.audit.journal import storable
 from pinfold.model.errors import PinfoldError
-from pinfold.session.state import state_directory
+from pinfold.session.state import state_directory, write_private
 
 BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -44,26 +44,13 @@ def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = 
     told = tuple(storable(root) for root in roots)
     session = Living(id, pid, _began(pid) or "", _boot(), told, time.time())
     try:
-        _write(path, f"{path}.{pid}", msgspec.json.encode(session))
+        write_private(path, msgspec.json.encode(session))
     except OSError as error:
         raise PinfoldError(
             f"the session cannot be noted in {directory}, so nothing is run: {error.strerror}; "
             "make room or set the directory right"
         ) from None
     return path
-
-
-def _write(path: str, temporary: str, data: bytes) -> None:
-    """Under another name first, so that nobody ever reads half of it."""
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
 
 
 def unregister(handle: str) -> None:

@@ -52,8 +52,12 @@ def write_private(path: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
     with suppress(FileNotFoundError):
-        os.unlink(temporary)
+        os.unlink(temporary)  # of one that was killed, and had our number
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise

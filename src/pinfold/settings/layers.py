@@ -5,6 +5,7 @@ An unknown key is an error: a misspelt `deny` that is silently dropped would be 
 """
 
 import os.path
+from collections.abc import Mapping
 from operator import attrgetter
 
 from msgspec import Struct
@@ -204,3 +205,13 @@ def _unknown(document: Document, path: Path, known: list[str]) -> PolicyError:
 def told(origin: Origin) -> str:
     """An origin for a person's terminal."""
     return visible(str(origin))
+
+
+def overlaid(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
+    """Values of one layer with others over them, key by key within a section."""
+    both = dict(old)
+    for name, value in new.items():
+        before = both.get(name)
+        is_section = isinstance(before, Mapping) and isinstance(value, Mapping)
+        both[name] = {**before, **value} if is_section else value  # type: ignore[dict-item]
+    return both

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.model.script import Trait
-from pinfold.model.tables import load_table
+from pinfold.model.tables import load_as
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
 
@@ -306,10 +306,10 @@ def _load(name: str) -> Chart:
 
 
 def _program(name: str) -> Program:
-    program = msgspec.convert(load_table(_file(name)), Program)
+    program = load_as(Program, _file(name))
     if not program.same_as:
         return program
-    other = msgspec.convert(load_table(_file(program.same_as)), Program)
+    other = load_as(Program, _file(program.same_as))
     return msgspec.structs.replace(other, traits=program.traits or other.traits)
 
 
@@ -323,7 +323,7 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return msgspec.convert(load_table(os.path.join(DATA, "environment.toml")), Environment)
+    return load_as(Environment, os.path.join(DATA, "environment.toml"))
 
 
 def harmless_variable(name: str) -> bool:

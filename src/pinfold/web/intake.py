@@ -16,6 +16,7 @@ import msgspec
 
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
+from pinfold.web.crowd import Crowd
 from pinfold.web.sheet import LONGEST, Given, Heard, Sheet, line_of
 
 MOST_CLIENTS = 256
@@ -24,14 +25,13 @@ SOON = 5.0
 _CREDENTIALS = struct.Struct("3i")
 
 
-class Intake(socketserver.ThreadingUnixStreamServer):
-    daemon_threads = True
+class Intake(Crowd, socketserver.UnixStreamServer):
     request_queue_size = 64
 
     def __init__(self, directory: str, board: Board) -> None:
         """Preconditions: nobody else serves this directory (`place`)."""
         self.board = board
-        self._room = BoundedSemaphore(MOST_CLIENTS)
+        self.room = BoundedSemaphore(MOST_CLIENTS)
         held = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with suppress(FileNotFoundError):
@@ -41,19 +41,11 @@ class Intake(socketserver.ThreadingUnixStreamServer):
         finally:
             os.close(held)
 
-    def verify_request(self, request: object, _: object) -> bool:
+    def verify_request(self, request: object, client_address: object) -> bool:
         assert isinstance(request, socket.socket)  # noqa: S101  (for mypy)
         data = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        return bool(_CREDENTIALS.unpack(data)[1] == os.geteuid()) and self._room.acquire(blocking=False)
-
-    def process_request_thread(self, request: object, client_address: object) -> None:
-        try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Whoever asked has gone in the midst of it: nothing of theirs stands any more."""
+        is_ours = bool(_CREDENTIALS.unpack(data)[1] == os.geteuid())
+        return is_ours and super().verify_request(request, client_address)
 
 
 class _Asker(socketserver.StreamRequestHandler):

@@ -6,7 +6,7 @@ says what the person said. The rest are the page's own files.
 
 import os
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import BoundedSemaphore
 from time import monotonic
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.web.board import Board
+from pinfold.web.crowd import Crowd
 from pinfold.web.guard import HEADERS, objection
 from pinfold.web.sheet import Given
 
@@ -41,14 +42,13 @@ def files() -> Mapping[str, tuple[str, bytes]]:
     return found
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
+class Server(Crowd, HTTPServer):
     allow_reuse_address = True
 
     def __init__(self, host: str, port: int, board: Board, token: str) -> None:
         self.board, self.token = board, token
         self.files = files()
-        self._room = BoundedSemaphore(MOST_CLIENTS)
+        self.room = BoundedSemaphore(MOST_CLIENTS)
         super().__init__((host, port), _Handler)
 
     @property
@@ -58,18 +58,6 @@ class Server(ThreadingHTTPServer):
     @property
     def port(self) -> int:
         return int(self.server_address[1])
-
-    def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002
-        return self._room.acquire(blocking=False)
-
-    def process_request_thread(self, request: object, client_address: object) -> None:
-        try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that has gone in the midst of it: there is nobody to tell."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.integrations.hooks.asking import ASKING
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import USERS, run_at_home
 
 PINFOLD = [sys.executable, "-m", "pinfold"]
 
@@ -15,8 +15,7 @@ PINFOLD = [sys.executable, "-m", "pinfold"]
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", ASKING)
 def test_asking(name: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, name, where, "tests.integrations.hooks.asking")
+    run_at_home(user, name, "tests.integrations.hooks.asking")
 
 
 def test_a_hook_that_fails_by_itself_blocks(environ: dict[str, str]) -> None:

@@ -1,9 +1,6 @@
 """`pinfold import`: what each agent's settings become, and that nothing is widened silently."""
 
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from pinfold.integrations.imports.finding import Fit, Found
 from pinfold.integrations.imports.merge import merge
 from pinfold.settings.layers import read_layer
 from pinfold.settings.toml import parse
+from tests.integrations.program import pinfold
 
 S, N, W, X, H = Fit.SAME, Fit.NARROWER, Fit.WIDER, Fit.NONE, Fit.NEEDLESS
 
@@ -217,17 +215,6 @@ def test_a_scalar_only_narrows_unless_asked() -> None:
     assert merge(text, narrow.all).text == text
     text = '[network] # mine\naccess = "all" # yes\nallow = []\n'
     assert merge(text, narrow.all).text == '[network] # mine\naccess = "rules" # yes\nallow = []\n'
-
-
-def pinfold(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pinfold", *arguments],
-        cwd=home,
-        env={"HOME": str(home), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def test_as_a_program(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.integrations.hooks import AGENTS
+from tests.integrations.program import pinfold
 
 FILES = {
     "claude-code": (".claude/settings.json", ".claude/commands/pinfold.md"),
@@ -25,17 +26,6 @@ THEIRS = """{
 }
 """
 PRE = {"cursor": "preToolUse", "gemini": "BeforeTool"}
-
-
-def pinfold(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pinfold", *arguments],
-        cwd=home,
-        env={"HOME": str(home), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def files(home: Path) -> dict[str, bytes]:

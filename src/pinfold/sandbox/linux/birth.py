@@ -1,4 +1,4 @@
-"""Starts the keeper's program.
+"""Starts the keeper's program, and others like it.
 
 `start_early` is for programs that know from their first line on that they will want one: the keeper then
 makes itself ready while they load the rest. So this module imports next to nothing: `socket` alone costs
@@ -34,11 +34,16 @@ def start_early() -> None:
 
 def start_keeper() -> tuple[int, int, int]:
     """Its pid, its pidfd, and our end of the way to it."""
+    return start_program(PROGRAM.format(SOURCE))
+
+
+def start_program(code: str) -> tuple[int, int, int]:
+    """A Python of its own, with nothing of ours but the way to it, as its standard input: the same three."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
     try:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", PROGRAM.format(SOURCE)],
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", code],
             {},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),

@@ -1,12 +1,27 @@
-"""Work that a process does as its last: it ends with it, and tells a failure before."""
+"""Work that a process does as its last: it ends with it, and tells a failure before, or with its keeper."""
 
 import contextlib
 import os
+import signal
 import socket
 from collections.abc import Callable
 
+from pinfold.kernel.process import set_dumpable, set_no_new_privs, set_parent_death_signal
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.failure import words_of
+from pinfold.sandbox.linux.failure import Failed, words_of
+
+
+def serve_alone(keeper: int) -> None:
+    """Gains nothing any more, shows its memory to nobody, forgets its environment, and ends with the keeper.
+
+    Preconditions: this process' credentials and powers are its last: changing them would undo some of it.
+    """
+    set_no_new_privs()
+    set_dumpable(False)
+    set_parent_death_signal(signal.SIGKILL)
+    if os.getppid() != keeper:
+        raise Failed("the keeper is gone")
+    os.environ.clear()
 
 
 def end_with(work: Callable[[], None], keeper: socket.socket) -> None:

@@ -21,7 +21,6 @@ from whatever has it at that moment, microseconds after the look.
 
 import errno
 import os
-import signal
 import socket
 import stat
 from collections.abc import Callable
@@ -38,16 +37,10 @@ from pinfold.kernel.files import (
     renameat2,
     reopen,
 )
-from pinfold.kernel.process import (
-    close_all_but,
-    set_dumpable,
-    set_name,
-    set_no_new_privs,
-    set_parent_death_signal,
-)
+from pinfold.kernel.process import close_all_but, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, MODE, Deed, End, parse_deed, thing_of
-from pinfold.sandbox.linux.failure import Failed
+from pinfold.sandbox.linux.ending import serve_alone
 
 NAME = "pinfold-hand"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
@@ -63,12 +56,7 @@ def serve(host: socket.socket) -> None:
     keeper = os.getppid()
     close_all_but({0, 1, 2, host.fileno()})
     capabilities.drop_all()
-    set_no_new_privs()
-    set_dumpable(False)
-    set_parent_death_signal(signal.SIGKILL)
-    if os.getppid() != keeper:
-        raise Failed("the keeper is gone")
-    os.environ.clear()
+    serve_alone(keeper)
     hand = Hand()
     channel.send(host, ("ready",))
     while True:

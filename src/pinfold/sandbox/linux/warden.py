@@ -23,7 +23,6 @@ Facts that shape it:
 import gc
 import os
 import select
-import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,20 +31,15 @@ from time import monotonic
 from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.calls import number
 from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.kernel.process import (
-    close_all_but,
-    set_dumpable,
-    set_name,
-    set_no_new_privs,
-    set_parent_death_signal,
-)
+from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.asking import LOOK, Asking
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.carrying import Carrying
 from pinfold.sandbox.linux.changing import Changing
-from pinfold.sandbox.linux.failure import Failed, words_of
+from pinfold.sandbox.linux.ending import serve_alone
+from pinfold.sandbox.linux.failure import words_of
 from pinfold.sandbox.linux.filters import notes_reads
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
@@ -81,7 +75,9 @@ def serve(
     `gate` leads to it, if this pen's connections may leave; `lent` are ports of loopback that do.
     """
     try:
-        warden = _prepare(spawner, host, proc, bound, operations, rules, gate, lent)
+        kept = {spawner.fileno(), host.fileno(), proc, bound, *([gate.fileno()] if gate else ())}
+        pen = (host, proc, bound, operations, rules, gate, lent)
+        warden = _prepare(spawner, kept, proc, lambda listener: Warden(listener, *pen))
         spawner.send(READY)
     except Exception as error:
         spawner.send(words_of(error).encode("utf-8", "backslashreplace"))
@@ -94,29 +90,15 @@ def serve(
         raise
 
 
-def _prepare(
-    spawner: socket.socket,
-    host: socket.socket,
-    proc: int,
-    bound: int,
-    operations: Operations,
-    rules: list[NameRule],
-    gate: socket.socket | None,
-    lent: dict[int, str],
-) -> "Warden":
+def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[[int], Warden]") -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
-    close_all_but({spawner.fileno(), host.fileno(), proc, bound, *([gate.fileno()] if gate else ())})
+    close_all_but(kept)
     drop_powers()
-    set_no_new_privs()
-    set_dumpable(False)
-    set_parent_death_signal(signal.SIGKILL)
-    if os.getppid() != keeper:
-        raise Failed("the keeper is gone")
-    os.environ.clear()
+    serve_alone(keeper)
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
     listener = os.dup(proc)
-    warden = Warden(listener, host, proc, bound, operations, rules, gate, lent)
+    warden = made(listener)
     _, (came,) = channel.receive_bytes(spawner, 1)
     os.dup2(came, listener, inheritable=False)
     os.close(came)

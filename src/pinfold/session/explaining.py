@@ -1,0 +1,47 @@
+"""What commands were refused, in full: for the journal, for reports, and for the next question about it."""
+
+from _thread import allocate_lock
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from pinfold.model.decision import Decision
+from pinfold.model.settings import Settings
+
+if TYPE_CHECKING:
+    from pinfold.model.violation import Violation
+
+MOST_REFUSED = 64
+"""Of how many lines it is remembered what they were refused."""
+
+
+class Explanations:
+    """A session's. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._last: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
+        """What each line was refused when it last ran in the fence, and was refused something."""
+
+    def of(self, line: str) -> "tuple[Violation, ...]":
+        return self._last.get(line, ())
+
+    def explained(
+        self,
+        violations: "tuple[Violation, ...]",
+        settings: Settings,
+        roots: tuple[str, ...],
+        line: str,
+        decision: Decision,
+    ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
+        """All that was refused, and what of it is to be reported."""
+        from pinfold.policy.violations import explained, heard, is_ignored
+        from pinfold.session.loopback import is_heard
+
+        told = heard(violations, is_heard)
+        every = tuple(explained(each, settings, line, decision.policy, roots) for each in told)
+        with self._lock:
+            self._last[line] = every
+            if len(self._last) > MOST_REFUSED:
+                self._last.popitem(last=False)
+        commands = [command.text for command in decision.commands]
+        return every, tuple(each for each in every if not is_ignored(each, settings, commands))

@@ -1,0 +1,154 @@
+"""What a session works with besides its judge: each part is made when it is first wanted, and closed once.
+
+Knows how the parts are put together, not in which order a request passes them.
+"""
+
+import os
+from _thread import allocate_lock
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.policy import SandboxPolicy
+from pinfold.session.judge import Judge
+from pinfold.session.state import approvals_file
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver, Desk
+    from pinfold.files import FileTools
+    from pinfold.session.elevation import Elevations
+    from pinfold.session.fences import Fences
+    from pinfold.session.files import SessionFiles
+    from pinfold.session.ledger import Ledger
+
+
+class Parts:
+    """One session's. May be used from any thread, of the process that made it."""
+
+    def __init__(
+        self,
+        session: str,
+        judge: Callable[[], Judge],
+        user: str | Mapping[str, object] | None,
+        environ: Mapping[str, str],
+        approvers: "tuple[Approver, ...]",
+        notes_reads: bool,
+    ) -> None:
+        self._session, self._judge, self._user, self._environ = session, judge, user, environ
+        self._approvers = approvers
+        self._notes_reads = notes_reads
+        self._lock = allocate_lock()
+        self._owner = os.getpid()
+        self.is_closed = False
+        self._fences: Fences | None = None
+        self._ledger: Ledger | None = None
+        self._desk: Desk | None = None
+        self._files: SessionFiles | None = None
+        self.elevation: Elevations | None = None
+        """There once there is a fence."""
+
+    def require_open(self) -> None:
+        if self.is_closed:
+            raise ConfinementError("the session is closed; open another")
+        if self._environ.get("PINFOLD_PEN") and self._judge().is_inside_fence:
+            raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
+        if os.getpid() != self._owner:
+            raise ConfinementError("this session belongs to the process that opened it; open another")
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was not written down, and what the desk could not keep."""
+        written = self._ledger.troubles if self._ledger else ()
+        return (*written, *(self._desk.notices if self._desk else ()))
+
+    def desk(self) -> "Desk":
+        with self._lock:
+            if self._desk is None:
+                from pinfold.approval import Desk, Store
+                from pinfold.session.approvals import Footing
+
+                footing = Footing(self._judge, self._user, self._environ)
+                self._desk = Desk(self._approvers, footing, Store(approvals_file(self._environ)))
+            return self._desk
+
+    def has_anybody(self) -> bool:
+        """Whether there is an approver who could be asked."""
+        from pinfold.approval import is_there
+
+        return any(map(is_there, self._approvers))
+
+    def files(self) -> "FileTools":
+        self.require_open()
+        with self._lock:
+            if self._files is None:
+                from pinfold.session.files import SessionFiles
+
+                self._files = SessionFiles(
+                    self._session, self._judge, self.desk, self.ledger, lambda: self.is_closed
+                )
+        return self._files.tools()
+
+    def ledger(self) -> "Ledger":
+        self.require_open()
+        return self._books()
+
+    def _books(self) -> "Ledger":
+        """The ledger, in a session that is being closed too."""
+        with self._lock:
+            if self._ledger is None:
+                self.require_open()
+                from pinfold.session.ledger import Ledger
+
+                self._ledger = Ledger(self._session, self._judge().roots, self._environ)
+            return self._ledger
+
+    def fences(self) -> "Fences":
+        self.require_open()
+        with self._lock:
+            if self._fences is None:
+                from pinfold.session.fences import Fences
+                from pinfold.session.gateway import Gateway
+
+                self._fences = Fences(
+                    self._judge().roots,
+                    self._judge().home,
+                    lambda: Gateway(self._session, self._judge, self.desk, self._books, self._environ),
+                    self._elevations(),
+                )
+            return self._fences
+
+    def _elevations(self) -> "Elevations":
+        """Preconditions: the lock is held."""
+        if self.elevation is None:
+            from pinfold.session.elevation import Elevations
+
+            self.elevation = Elevations(
+                self._session, self._judge, self.desk, self.ledger, self.has_anybody()
+            )
+            self.elevation.notes_reads = self._notes_reads
+        return self.elevation
+
+    def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """A command's policy, with what was granted for the session."""
+        return self.elevation.widened(policy) if self.elevation else policy
+
+    def change_roots(self, roots: tuple[str, ...]) -> None:
+        if self._fences is not None:
+            self._fences.change_roots(roots)
+
+    def close(self) -> None:
+        """Ends everything that runs; nothing can be made any more."""
+        with self._lock:
+            fences, self._fences = self._fences, None
+            files, self._files = self._files, None
+            self.is_closed = True
+        self._judge().close()
+        if files is not None:
+            files.close()
+        if fences is not None:
+            fences.close()
+        # Last: how the connections ended that were open is written down too.
+        with self._lock:
+            ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            ledger.close()

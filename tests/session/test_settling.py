@@ -1,0 +1,52 @@
+"""What counts after somebody was asked: their answer, and what would be decided by then."""
+
+import pytest
+
+from pinfold.model.decision import Decision, Reason, Verdict, Widening
+from pinfold.model.permission import Answer, Settlement
+from pinfold.model.policy import SandboxPolicy
+from pinfold.session.requests import CHANGED
+from pinfold.session.settling import settled
+
+YES, NO = Settlement(Answer.ONCE, "a test"), Settlement(Answer.NO, "a test said no")
+HOME = Widening("additional_readwrite_paths", "/home")
+
+
+def decision(verdict: Verdict, *, sandboxed: bool = True, widening: tuple[Widening, ...] = ()) -> Decision:
+    reason = Reason("a_step", "why", verdict)
+    return Decision(verdict, (reason,), sandboxed, SandboxPolicy(), widening=widening)
+
+
+ASK, ALLOW, DENY = map(decision, (Verdict.ASK, Verdict.ALLOW, Verdict.DENY))
+UNFENCED = decision(Verdict.ASK, sandboxed=False)
+WIDER = decision(Verdict.ASK, widening=(HOME,))
+
+
+@pytest.mark.parametrize(
+    ("answer", "now", "counts"),
+    [
+        (YES, ASK, (ASK, YES)),
+        (YES, ALLOW, (ALLOW, YES)),
+        (NO, ASK, (ASK, NO)),
+        # A no stays one, whatever is allowed by then.
+        (NO, ALLOW, (ASK, NO)),
+        # What is denied by then is denied.
+        (YES, DENY, (DENY, YES)),
+        (NO, DENY, (DENY, NO)),
+        # Something else was not approved.
+        (YES, WIDER, (ASK, CHANGED)),
+        (YES, UNFENCED, (ASK, CHANGED)),
+    ],
+)
+def test_a_yes_is_for_what_was_asked(
+    answer: Settlement, now: Decision, counts: tuple[Decision, Settlement]
+) -> None:
+    assert settled(ASK, lambda _: answer, lambda: now) == counts
+
+
+@pytest.mark.parametrize("known", [ALLOW, DENY])
+def test_nobody_is_asked_about_what_is_decided(known: Decision) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    assert settled(known, never, never) == (known, None)  # type: ignore[arg-type]
