@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.approval.memory import Remembered
+from pinfold.model.structs import ready
 
 LARGEST = 10_000_000
 MOST = 1000
@@ -126,7 +127,7 @@ class Store:
 
 
 def _decoded(data: bytes) -> Answers:
-    file = msgspec.json.decode(data, type=_File)
+    file = msgspec.json.decode(data, type=ready(_File))
     if file.version != 1:
         raise ValueError(f"of version {file.version}, not 1")
     return file.answers

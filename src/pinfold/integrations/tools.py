@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
 from pinfold.model.request import RunCommand
+from pinfold.model.structs import ready
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
@@ -274,7 +275,7 @@ def _refusal(told: dict[str, Any], given: list[str] | None = None) -> Outcome:
 def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Started) -> Outcome:
     """A tool's outcome, whatever happens; only what is a fault of ours is raised."""
     try:
-        params = msgspec.convert(arguments, tool.params)
+        params = msgspec.convert(arguments, ready(tool.params))
     except msgspec.ValidationError as error:
         said = f"the arguments of `{tool.name}` are wrong: {error}"
         told = {"kind": "invalid", "message": said, "next": "call it again with arguments of its schema"}

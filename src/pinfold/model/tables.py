@@ -3,21 +3,17 @@
 A TOML parser takes 3 ms to load and 1 ms for a page, at each start. So a table is compiled once, as a module
 is, and kept beside it in `__pycache__`: by Python's own means, which see to its age and to who may write it.
 Where nothing can be kept there, the text is parsed each time.
-
-Facts about msgspec 0.22, as tried: threads that convert to the same nested Struct for the first time, all at
-once, end the process by SIGSEGV; one after another they do not. It gathers what it must know of a Struct at
-the first use, and the others seem to see that half done. So tables are converted one at a time.
 """
 
 from _frozen_importlib_external import SourceFileLoader
-from _thread import allocate_lock
 from types import CodeType
 from typing import Any, TypeVar
 
 from msgspec import convert
 
+from pinfold.model.structs import ready
+
 _T = TypeVar("_T")
-_converting = allocate_lock()
 
 
 class _Table(SourceFileLoader):
@@ -38,6 +34,4 @@ def load_table(file: str) -> dict[str, Any]:
 
 def load_as(kind: type[_T], file: str) -> _T:
     """The same as a value. May be called by any thread."""
-    table = load_table(file)
-    with _converting:
-        return convert(table, kind)
+    return convert(load_table(file), ready(kind))

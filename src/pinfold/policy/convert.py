@@ -21,6 +21,7 @@ from pinfold.model.policy import (
     PolicyType,
     SandboxPolicy,
 )
+from pinfold.model.structs import ready
 from pinfold.policy.level import require_type
 from pinfold.policy.paths import require_text
 
@@ -125,7 +126,7 @@ def _policy(data: object, read_type: Callable[[object], str | None]) -> SandboxP
         if isinstance(limits.get(name), str):
             limits[name] = _integer(limits[name])
     try:
-        return require_carried(msgspec.convert(given, SandboxPolicy))
+        return require_carried(msgspec.convert(given, ready(SandboxPolicy)))
     except msgspec.ValidationError as error:
         raise PolicyError(f"the policy is malformed: {error}") from None
 

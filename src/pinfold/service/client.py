@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer
+from pinfold.model.structs import ready
 from pinfold.service.lines import Lines
 from pinfold.service.messages import SERVICE_VERSION
 
@@ -121,7 +122,7 @@ class Client:
         except BaseException:
             self.close()
             raise
-        self.welcome = msgspec.convert(answer, Welcome)
+        self.welcome = msgspec.convert(answer, ready(Welcome))
 
     @classmethod
     def start(
@@ -239,7 +240,7 @@ class Client:
     def _ask(self, params: Plain) -> None:
         answer = Answer.NO
         try:
-            answer = Answer(self._on_permission(msgspec.convert(params, Question)))
+            answer = Answer(self._on_permission(msgspec.convert(params, ready(Question))))
         finally:
             with suppress(PinfoldError):  # it was withdrawn meanwhile
                 self.call("answer", requestId=params["requestId"], answer=answer)

@@ -19,6 +19,7 @@ from pinfold.model.errors import (
     SandboxUnavailable,
 )
 from pinfold.model.permission import Answer
+from pinfold.model.structs import ready
 
 SERVICE_VERSION = "v3"
 """Cursor's name for the first terminal service with a fence; what a client says it speaks."""
@@ -180,7 +181,7 @@ class FindFiles(OfSession, frozen=True):
 def decode(line: bytes) -> Call:
     """A line as a call; `Fault` says what is wrong with it."""
     try:
-        call = msgspec.json.decode(line, type=Call)
+        call = msgspec.json.decode(line, type=ready(Call))
     except msgspec.ValidationError as error:
         raise Fault(INVALID_REQUEST, "invalid", f"not a request of JSON-RPC 2.0: {error}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -192,7 +193,7 @@ def decode(line: bytes) -> Call:
 
 def params_of(call: Call, kind: type[P]) -> P:
     try:
-        return msgspec.json.decode(call.params, type=kind)
+        return msgspec.json.decode(call.params, type=ready(kind))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise Fault(INVALID_PARAMS, "invalid", f"`{call.method}`: {error}") from None
 

@@ -20,6 +20,7 @@ from pinfold.model.decision import Decision, Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
+from pinfold.model.structs import ready
 from pinfold.policy.paths import is_covered
 from pinfold.session.judge import directory
 from pinfold.session.result import is_allowed
@@ -131,7 +132,7 @@ class Wish(Struct, frozen=True):
 
 def ask_for_permission(session: "Session", params: object) -> Asked:
     """Exactly what a call's parameters wish for; what is there already is not asked about."""
-    wish = convert(params, Wish, from_attributes=True)
+    wish = convert(params, ready(Wish), from_attributes=True)
     given: list[str] = []
     for project in wish.projects:
         asked = ask_for_project(session, project)

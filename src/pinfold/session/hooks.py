@@ -19,6 +19,7 @@ from msgspec import DecodeError, Struct, ValidationError, json
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
 from pinfold.model.settings import Hook, HookSettings
+from pinfold.model.structs import ready
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -194,7 +195,7 @@ def _understood(output: bytes) -> _Answer:
     if output.strip() in (b"", b"{}"):
         return _Answer()
     try:
-        answer = json.decode(output, type=_Answer)
+        answer = json.decode(output, type=ready(_Answer))
     except (DecodeError, ValidationError, UnicodeDecodeError) as error:
         raise _Trouble(f"its answer makes no sense: {error}") from None
     if answer.permission is None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from pinfold.audit.journal import storable
 from pinfold.model.errors import PinfoldError
+from pinfold.model.structs import ready
 from pinfold.session.state import state_directory, write_private
 
 BOOT = "/proc/sys/kernel/random/boot_id"
@@ -96,7 +97,7 @@ def _safe(id: str) -> str:
 def _read(path: str) -> Living | None:
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(1 << 20), type=Living)
+            return msgspec.json.decode(file.read(1 << 20), type=ready(Living))
     except (OSError, msgspec.DecodeError):
         return None
 

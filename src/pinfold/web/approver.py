@@ -10,6 +10,7 @@ from time import monotonic
 import msgspec
 
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
+from pinfold.model.structs import ready
 from pinfold.session.state import page_directory
 from pinfold.session.telling import rule_trouble
 from pinfold.web.sheet import LONGEST, Given, Heard, line_of, sheet_of
@@ -95,7 +96,7 @@ class WebApprover:
                     return None
                 if not line:
                     break
-                given = msgspec.json.decode(line, type=Given)
+                given = msgspec.json.decode(line, type=ready(Given))
                 trouble = _trouble(given, question)
                 sock.sendall(line_of(Heard(trouble)))
                 if not trouble:

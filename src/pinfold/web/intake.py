@@ -14,6 +14,7 @@ from threading import BoundedSemaphore
 
 import msgspec
 
+from pinfold.model.structs import ready
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
 from pinfold.web.crowd import Crowd
@@ -54,7 +55,7 @@ class _Asker(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         self.connection.settimeout(SOON)
         try:
-            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=Sheet)
+            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=ready(Sheet))
         except (OSError, msgspec.DecodeError):
             return
         heard: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
@@ -64,7 +65,7 @@ class _Asker(socketserver.StreamRequestHandler):
         try:
             self.connection.settimeout(sheet.seconds)
             while line := self.rfile.readline(LONGEST):
-                heard.put(msgspec.json.decode(line, type=Heard))
+                heard.put(msgspec.json.decode(line, type=ready(Heard)))
         except (OSError, msgspec.DecodeError):
             pass  # nobody answered in time, or what came makes no sense: it stands no more
         finally:

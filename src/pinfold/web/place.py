@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.model.errors import PinfoldError
+from pinfold.model.structs import ready
 from pinfold.session.state import page_directory, page_file, write_private
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
@@ -97,6 +98,6 @@ def _server(port: int, board: Board) -> Server:
 def running(environ: Mapping[str, str]) -> Place | None:
     try:
         with open(page_file(environ), "rb") as file:
-            return msgspec.json.decode(file.read(1 << 16), type=Place)
+            return msgspec.json.decode(file.read(1 << 16), type=ready(Place))
     except (OSError, msgspec.DecodeError):
         return None

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Struct
 
+from pinfold.model.structs import ready
 from pinfold.web.board import Board
 from pinfold.web.crowd import Crowd
 from pinfold.web.guard import HEADERS, objection
@@ -108,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _take_answer(self, body: bytes) -> None:
         try:
-            said = msgspec.json.decode(body, type=Said)
+            said = msgspec.json.decode(body, type=ready(Said))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             self._fail(400, f"not an answer: {error}")
             return
