@@ -353,3 +353,8 @@ def test_it_fits_and_needs_no_colours(screen: Screen, environment: dict[str, str
     assert ("\x1b[" in shown) is not bool(environment)
     screen.press("n")
     screen.wait_for("exit:126")
+
+
+def test_a_whole_home_is_told_of(screen: Screen) -> None:
+    screen.run("run", "--project", str(screen.home), "--", "true")
+    assert "your whole home is the project" in screen.wait_for("exit:0")

@@ -76,6 +76,7 @@ def run(args: Namespace) -> int:
                 each.seconds = person.seconds
             if args.json:
                 return _as_json(session, command)
+            _tell_wide_project(session)
             code, violations = as_program(session, command, person)
             _tell_violations(violations)
             return code
@@ -114,6 +115,13 @@ def _page() -> "list[WebApprover]":
     from pinfold.web import WebApprover
 
     return [WebApprover(os.environ)]
+
+
+def _tell_wide_project(session: Session) -> None:
+    """Nobody who works in their home means all of it."""
+    if sys.stderr.isatty() and os.path.realpath(os.path.expanduser("~")) in session.roots:
+        wide = "your whole home is the project, so all of it may be written; name a part of it by --project"
+        print(f"pinfold: {wide}", file=sys.stderr)
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
