@@ -396,4 +396,8 @@ def test_what_the_administrator_hides_is_not_left_behind_by_leaving_the_fence(tm
     assert settings.origin("sandbox.allow_unsandboxed").layer == "managed"
     opened = layered(tmp_path / "y", HIDES + "[sandbox]\nallow_unsandboxed = true\n", excluded, None, None)
     assert opened.sandbox.allow_unsandboxed and opened.sandbox.excluded_commands
+    # A project that closes it too does not become the closer, by whom the user's exclusions would count.
+    twice = layered(tmp_path / "both", HIDES, excluded, CLOSED, None)
+    assert not twice.sandbox.excluded_commands
+    assert twice.origin("sandbox.allow_unsandboxed").layer == "managed"
     assert layered(tmp_path / "z", None, HIDES, None, None).sandbox.allow_unsandboxed

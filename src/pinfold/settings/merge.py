@@ -105,15 +105,22 @@ def _close_over_hidden(merged: Merged, layers: Sequence[Layer]) -> None:
     lists = (merged.lists.get(name, ()) for name in ("filesystem.hide", "filesystem.protect"))
     held = [entry for entries in lists for entry in entries if entry.layer == "managed"]
     now = merged.scalars["sandbox.allow_unsandboxed"]
-    if held and now.value and now.layer != "managed":
+    # Somebody less trusted who closed it too, by a word that hides nothing, must not count as its closer.
+    opened = any(
+        entry.layer == "managed" and entry.value for entry in _of(layers, "sandbox.allow_unsandboxed")
+    )
+    if held and not opened and now.layer != "managed":
         merged.scalars["sandbox.allow_unsandboxed"] = Entry(False, held[0].document, held[0].path)
-        for layer in layers:
-            entry = layer.scalars.get("sandbox.allow_unsandboxed")
-            if entry and entry.value and entry.layer != "default":
+        for entry in _of(layers, "sandbox.allow_unsandboxed"):
+            if entry.value and entry.layer != "default":
                 merged.notices.append(
                     f"{told(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
                     f" {told(held[0].origin)} hides or protects something from every command"
                 )
+
+
+def _of(layers: Sequence[Layer], name: str) -> list[Entry]:
+    return [layer.scalars[name] for layer in layers if name in layer.scalars]
 
 
 def _close_exclusions(merged: Merged) -> None:
@@ -127,7 +134,7 @@ def _close_exclusions(merged: Merged) -> None:
     for entry in entries:
         if entry not in kept:
             merged.notices.append(
-                f"{told(entry.origin)}: the exclusion `{shown(entry.value)}` does not count:"
+                f"{told(entry.origin)}: `{shown(entry.value)}` of `sandbox.excluded_commands` does not count:"
                 f" {told(closed.origin)} sets `sandbox.allow_unsandboxed` to false"
             )
     merged.lists["sandbox.excluded_commands"] = kept
