@@ -315,6 +315,17 @@ def roots_that_cannot_be_stop_the_run() -> None:
             assert words in str(error) and "\n" not in str(error)
         else:
             raise AssertionError(root)
+    surveyed: list[SandboxPolicy] = []
+
+    def survey(policy: SandboxPolicy) -> Found:
+        surveyed.append(policy)
+        return Found()
+
+    for root in ("/", "/proc"):
+        try:
+            bench.backend.open_session([root], survey).run(bench.request("true", cwd="/"))
+        except ConfinementError:
+            assert not surveyed, f"all of {root} was looked through before it was refused"
 
 
 def a_root_may_be_a_file_or_a_link() -> None:

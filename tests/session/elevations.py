@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 import pinfold
 from pinfold.model.machine import Layer
 from pinfold.model.policy import PolicyType
@@ -757,6 +759,13 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
         os.mkdir(f"{HOME}/no")
         result = session.run(f"echo 1 > {HOME}/no/new")
         assert result.needed and session.retry(result.needed, NO).refusal
+        # What comes back counts by its id alone: nothing else can be put in its place.
+        result = session.run(f"echo 1 > {HOME}/no/new")
+        assert result.needed
+        free = replace(result.needed.decision, sandboxed=False)
+        again = session.retry(replace(result.needed, decision=free)).wait()
+        assert again.decision.sandboxed and session.counts["unfenced"] == 0, again
+        os.unlink(f"{HOME}/no/new")
         assert os.listdir(f"{HOME}/no") == []
         # Nobody is to grant a whole home for a file in it.
         assert session.run(f"echo 1 > {HOME}/new").needed is None

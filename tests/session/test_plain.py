@@ -21,7 +21,7 @@ from pinfold.session.result import refusal_of
 )
 def test_a_refusal_says_what_to_do_next(verdict: Verdict, settlement: Settlement | None, next_: str) -> None:
     # The path is nobody's answer, whatever it is called.
-    path = "/work/he said no"
+    path = "/project/he said no"
     decision = Decision(
         verdict, (Reason("step", f"`{path}` is asked about", verdict),), True, SandboxPolicy()
     )

@@ -71,7 +71,7 @@ def _ask(
     while thread.is_alive() and (rest := deadline - monotonic()) > 0:
         thread.join(min(GLANCE, rest))
         if not said and is_withdrawn():
-            _withdraw(approver, question)
+            withdraw(approver, question)
             return WITHDRAWN
     if not said:
         return Settlement(Answer.NO, f"{name} gave no answer within {patience:g} seconds")
@@ -90,8 +90,8 @@ def _ask(
     return Settlement(reply.answer, said_by, reply.reach, reply.rules)
 
 
-def _withdraw(approver: Approver, question: PermissionNeeded) -> None:
-    withdraw = getattr(approver, "withdraw", None)
-    if callable(withdraw):
+def withdraw(approver: Approver, question: PermissionNeeded) -> None:
+    told = getattr(approver, "withdraw", None)
+    if callable(told):
         with suppress(Exception):  # whatever it does of it, the answer is no
-            withdraw(question)
+            told(question)

@@ -60,11 +60,12 @@ class Elevations:
         desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
         anybody: bool,
+        notes_reads: bool,
     ) -> None:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._anybody = anybody
         """Whether there is an approver at all."""
-        self.notes_reads = False
+        self.notes_reads = notes_reads
         self._lock = allocate_lock()
         self.grants = Grants()
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.approval.chain import Approver, is_there
+from pinfold.approval.chain import Approver, is_there, withdraw
 from pinfold.model.decision import Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
@@ -75,9 +75,7 @@ class Listener:
         return is_there(self._person)
 
     def withdraw(self, question: PermissionNeeded) -> None:
-        withdraw = getattr(self._person, "withdraw", None)
-        if callable(withdraw):
-            withdraw(question)
+        withdraw(self._person, question)
 
 
 class Learned(Struct, frozen=True):

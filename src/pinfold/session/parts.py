@@ -122,10 +122,10 @@ class Parts:
         if self.elevation is None:
             from pinfold.session.elevation import Elevations
 
+            anybody = self.has_anybody()
             self.elevation = Elevations(
-                self._session, self._judge, self.desk, self.ledger, self.has_anybody()
+                self._session, self._judge, self.desk, self.ledger, anybody, self._notes_reads
             )
-            self.elevation.notes_reads = self._notes_reads
         return self.elevation
 
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:

@@ -47,7 +47,7 @@ class Retries:
     ) -> None:
         self._questions, self._parts, self._judge, self._started = questions, parts, judge, started
         self._lock = allocate_lock()
-        self._kept: OrderedDict[str, tuple[RunCommand, Given]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[RunCommand, PermissionNeeded, Given]] = OrderedDict()
         """By the questions that they left."""
 
     def need(
@@ -74,20 +74,21 @@ class Retries:
             put = self._questions.put
             return Need(question, lambda gone: self._again(wider, question, put(question, gone), given))
         with self._lock:
-            self._kept[question.request_id] = wider, given
+            self._kept[question.request_id] = wider, question, given
             if len(self._kept) > MOST:
                 self._kept.popitem(last=False)
         return Need(question, None)
 
     def run(self, question: PermissionNeeded, answer: Answer) -> Execution:
-        """The second run of a command that nobody could be asked about."""
+        """The second run of a command that nobody could be asked about: by the question as it was left, which
+        is all that counts of the one that comes back."""
         with self._lock:
             found = self._kept.pop(question.request_id, None)
         if found is None:
             raise PolicyError("there is nothing to run again", help="run the command itself")
-        command, given = found
-        said = answer if answer in question.choices else Answer.NO
-        return self._again(command, question, Settlement(said, "who opened the session"), given)
+        command, left, given = found
+        said = answer if answer in left.choices else Answer.NO
+        return self._again(command, left, Settlement(said, "who opened the session"), given)
 
     def _again(
         self, command: RunCommand, question: PermissionNeeded, settlement: Settlement, given: Given

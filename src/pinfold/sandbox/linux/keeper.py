@@ -130,8 +130,7 @@ class Keeper:
         """Sessions made before anybody asked."""
         self.latest: int | None = None
         """The session that the next pen will most likely be for."""
-        self.known: Operations = ()
-        self.known_names: Names = ()
+        self.known: tuple[Operations, Names] | None = None
         """What the latest pen was made by: the next one will be much like it."""
         self.builder: Builder | None = None
 
@@ -202,7 +201,7 @@ class Keeper:
         pid, ours, _ = finish(way, PEN_PATIENCE)
         self.last += 1
         self.pens[self.last] = pidfd_open(pid)
-        self.latest, self.known, self.known_names = session, operations, names
+        self.latest, self.known = session, (operations, names)
         try:
             for memory, processes in limits:
                 self.groups.hold(self.last, pid, memory, processes)
@@ -221,7 +220,7 @@ class Keeper:
 
     def begin_pen(self, session: int, rehearses: bool = False) -> tuple[int, socket.socket]:
         _, *held = self.sessions[session]
-        known = (self.known, self.known_names) if rehearses and self.known else None
+        known = self.known if rehearses else None
         return begin(lambda theirs: wait_for_plan(theirs, held, known))
 
     def asked(self, session: int, plan: tuple[object, ...], wardens: tuple[int, ...]) -> socket.socket:
