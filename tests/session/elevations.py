@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 import pinfold
 from pinfold.model.machine import Layer
-from pinfold.model.policy import PolicyType
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import fences
 from pinfold.session.plain import result_as_plain
@@ -709,16 +708,6 @@ def it_is_run_again_where_it_was_or_not_at_all() -> None:
         result = session.run(python(MOVED, OUT), cwd="sub")
         assert result.exit_code and len(person.asked) == 1, result
         assert os.path.isdir(f"{OUT}/d") and session.counts["fenced"] == 1
-
-
-def pens_that_were_rehearsed_are_whole() -> None:
-    # Where somebody can be asked, Python forgets what a rehearsal made only later, while the pen is built.
-    with opened(Person(NO)) as session:
-        for number in range(12):
-            time.sleep(0.1)
-            policy = pinfold.SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(f"/hidden/{number}",))
-            result = session.run(pinfold.RunCommand(f"echo {number} > made; cat made", policy=policy))
-            assert result.stdout == f"{number}\n", result
 
 
 def nobody_is_asked_afterwards_where_settings_say_no() -> None:

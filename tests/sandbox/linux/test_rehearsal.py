@@ -1,0 +1,37 @@
+"""A builder that waits makes a warden and forgets it: what that leaves must not come back."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+
+# Python forgets what was rehearsed, cycles and all, only after its descriptors' numbers are others'.
+REHEARSED = """
+import gc, os, sys
+from pinfold.kernel.process import close_all_but
+from pinfold.policy.protected import name_rules
+from pinfold.sandbox.linux import assembly, standing
+
+gc.disable()
+assembly.HOST, assembly.BOUND = "", os.getcwd()
+standing.EMPTY = standing.VOID = os.getcwd()
+operations = (("landlock", ((os.getcwd(), ("write", "make", "remove")),)), ("seccomp", "x", True, (), True))
+assembly.rehearse(operations, list(name_rules(())))
+made = [number for number in range(3, 64) if os.path.exists(f"/proc/self/fd/{number}")]
+close_all_but({0, 1, 2})
+others = [os.open("/dev/null", os.O_RDONLY) for _ in range(40)]
+gc.collect()
+for number in others:
+    os.fstat(number)
+print("left", len(made))
+"""
+
+
+def test_what_is_forgotten_closes_nobodys_descriptor(tmp_path: object) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REHEARSED], cwd=str(tmp_path), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("left ") and done.stdout != "left 0\n", "nothing was rehearsed"
