@@ -130,8 +130,9 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
     except BrokenPipeError:
         return FAILED  # whoever read us has gone: there is nobody left to tell
     except OSError as error:
-        # Nobody may take for granted a verdict that could not be told. What names a file is another trouble.
-        _complain(f"{error.filename or 'cannot write the answer'}: {error.strerror}")
+        if not error.filename:
+            raise  # the answer could not be written: nobody may take a verdict for granted that was not told
+        _complain(f"{error.filename}: {error.strerror}")
         return FAILED
 
 

@@ -54,7 +54,8 @@ class Page:
             self._begin(directory, port)
         except OSError as error:
             self.close()
-            raise PinfoldError(f"{LOOPBACK}:{port}: {error.strerror or error}") from None
+            why = error.strerror or error
+            raise PinfoldError(f"port {port} of loopback: {why}; choose another with --port") from None
 
     def _begin(self, directory: str, port: int) -> None:
         board = Board()
