@@ -26,9 +26,11 @@ def learned(screen: Screen) -> str:
     screen.press("y")
     screen.wait_for("write ~/new/a")
     screen.wait_until(lambda text: text.count("let it? [") == 1 and "no in" in text)
+    # One key at a time: what comes in one piece was pasted, and is no answer.
     screen.press("w")
+    screen.wait_for("count for what is in ~/new")
     screen.press("w")
-    screen.wait_for("what is in ~/new")
+    screen.wait_for("any command may change what is in ~/new")
     screen.press("s")
     return screen.wait_for(ACCEPT)
 
