@@ -3,6 +3,7 @@
 Run one by hand: `python -m tests.session.outside NAME`, in a directory of your own whose parent has a `home`.
 """
 
+import errno
 import os
 import signal
 import subprocess
@@ -89,6 +90,39 @@ def curl(machine: Machine) -> None:
     commands = {entry.data["command"] for entry in connections() if entry.data["face"] != "resolver"}
     assert commands and all("curl" in command for command in commands), commands
     assert all(entry.about for entry in connections() if entry.data["face"] != "resolver")
+
+
+def sockets_that_drop_the_answer(_: Machine) -> None:
+    """An option of its own keeps a program's connect from ever being done: nobody else waits for it."""
+    deaf = """
+        import socket, sys, threading
+        host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+        def connect():
+            sock = socket.socket()
+            sock.setsockopt(socket.IPPROTO_IP, 21, 255)  # IP_MINTTL: what came by a router is dropped
+            before = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16)
+            print(sock.connect_ex((host, port)), flush=True)
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16) == before
+        threads = [threading.Thread(target=connect) for _ in range(count)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    """
+    hearing = """
+        import os, socket, sys, time
+        start = time.monotonic()
+        for number in range(20):
+            open(f"made{number}", "w").close()
+            with socket.create_connection((sys.argv[1], int(sys.argv[2])), None) as sock: pass
+        print(time.monotonic() - start)
+    """
+    with banner() as port, opened() as session:
+        for host, at in (("198.18.0.1", 3128), ("a.test", port)):
+            running = session.start(python(deaf, host, at, 50))
+            time.sleep(0.2)
+            took = float(fine(session, python(hearing, host, at)))
+            assert took < 10, (host, took)
+            result = running.wait()
+            assert result.stdout.split() == [str(errno.ECONNREFUSED)] * 50, (result.stdout, result.stderr)
 
 
 def plain_sockets(_: Machine) -> None:
@@ -548,7 +582,8 @@ def is_ended(process: int) -> bool:
 PROBES = {
     probe.__name__: probe
     for probe in (
-        curl, plain_sockets, many_at_once, streams_come_in_large_pieces, node, git, an_address_by_rule,
+        curl, plain_sockets, sockets_that_drop_the_answer, many_at_once, streams_come_in_large_pieces, node,
+        git, an_address_by_rule,
         new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
         names_that_are_refused_are_told,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,

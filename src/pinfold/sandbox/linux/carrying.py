@@ -1,28 +1,23 @@
 """Connections that leave the pen: the gate is asked, and the caller's own socket is joined to its answer.
 
 A program connects to an address; we have the gate open a way to what it stands for; then a listener of ours
-at that very address takes the caller's connection, and the gate gets our side of it. So the program keeps its
-socket, with its options and epoll registrations, and getpeername tells what it asked for.
+at that very address takes the caller's connection (`meeting`), and the gate gets our side of it. So the
+program keeps its socket, with its options and epoll registrations, and getpeername tells what it asked for.
 
 INVARIANT: what the gate gets is the caller's connection: its address is the one the caller's socket has. No
 way is joined that the gate has not opened, and without the gate every connect is refused.
 
 Facts that shape it:
-- Every address is local to the session's network (`outlet`), so a listener can be bound to it. It is there
-  for the few microseconds of one connect; who else comes by then is turned away. A port below 1024 asks for
-  CAP_NET_BIND_SERVICE, which is a thread's own: this thread has it, and the one that binds for callers not.
-- A program with a listener of its own on that port, for all addresses, has it taken: then ours has another
-  port, and getpeername tells that. The other way round, while such connections last only a program that
-  says SO_REUSEADDR, as servers do, can bind their port.
-- Over loopback a connect is done as soon as the listener is there; one that does not block answers
-  EINPROGRESS all the same, and so would the kernel.
 - A question may wait for a person. Who waits in connect() can wait; who said not to block gets a connection
   after `MOMENT`, and if the answer is no, it is reset.
+- To wake a thread takes longer than to lead a caller to the proxy. So that is done by who answers the calls,
+  and what is not done in a moment is left to the thread, which has the power to listen at low ports.
+- A program can keep its own connection from coming about (`meeting`). So nobody is waited for, here either:
+  who is late is looked after as those are who wait for an answer.
 - A caller that is killed says nothing, and one that handles ctrl-C goes on waiting: while some wait, we look.
 """
 
 import errno
-import fcntl
 import os
 import select
 import signal
@@ -31,28 +26,32 @@ import struct
 import time
 from _queue import Empty, SimpleQueue
 from _thread import start_new_thread
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 from pinfold.kernel import capabilities
-from pinfold.kernel.sockets import connect
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
-from pinfold.sandbox.linux.addresses import AF_INET6, Peer, with_port
+from pinfold.sandbox.linux.addresses import Peer
 from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.meeting import Meeting, is_nonblocking, send_timeout
 from pinfold.sandbox.linux.records import Records
 
 MOMENT = 0.05
 """Seconds that a caller who does not block waits for a decision."""
 LOOK = 0.05
 """Seconds between two looks at whether callers are still there."""
-PATIENCE = 1.0
-"""Seconds in which a connection over loopback has to be there."""
+AT_ONCE, PATIENCE = 0.005, 1.0
+"""Seconds in which a connection over loopback is there as a rule, and in which it has to be."""
 MOST = 512
 """How many may wait at a time; who comes then hears EAGAIN."""
-BACKLOG = 128
 GONE = "the gate is gone, so nothing gets out; start a new session"
-_TIMEVAL = struct.Struct("@ll")
 _RESET = struct.pack("ii", 1, 0)
+
+
+Then = Callable[[int, socket.socket | None], None]
+"""What is to be done with what a connect says, and with our side of it."""
 
 
 class Carried:
@@ -73,12 +72,28 @@ class Carried:
         self.host = lent or peer.host
         """Whom the gate is asked for."""
         self.tag, self.program = caller.who()
-        self.deadline = time.monotonic() + _patience(self.sock) if _is_bounded(self.sock) else None
+        patience = MOMENT if is_nonblocking(self.sock) else send_timeout(self.sock)
+        self.deadline = time.monotonic() + patience if patience > 0 else None
+        self.meeting: Meeting | None = None
+        """Where the caller is to meet us, once it was tried."""
         self.ours: socket.socket | None = None
         """Our side, once the caller was told to go on although there is no answer yet."""
 
+    def meet(self, seconds: float) -> tuple[int, socket.socket | None] | None:
+        """Connects the caller's socket to a listener of ours: what its connect says, and our side; None if it
+        takes longer."""
+        if not self.caller.is_waiting():
+            return errno.EINTR, None
+        try:
+            self.meeting = self.meeting or Meeting(self.sock, self.address, self.peer)
+        except OSError:
+            return errno.ENETUNREACH, None
+        return self.meeting.meet(seconds)
+
     def close(self) -> None:
         self.sock.close()
+        if self.meeting:
+            self.meeting.close()
         if self.ours:
             self.ours.close()
 
@@ -97,6 +112,10 @@ class Carrying:
         self.is_watching = False
         """Whether the thread looks after those who wait without being told of one more."""
         self.waiting: dict[int, Carried] = {}
+        self.late: dict[Carried, tuple[Then, float]] = {}
+        """Who has not come to the meeting yet: what is to be done then, and until when."""
+        self.room = select.poll()
+        self.room.register(gate, select.POLLOUT)
         self.numbers = count(1)
         self.is_gone = False
 
@@ -105,7 +124,7 @@ class Carrying:
         if not self.started:
             start_new_thread(self._serve, ())
             self.started = True
-        if not self._has_asked(carried):
+        if not (self._has_led_to_proxy(carried) if carried.to_proxy else self._has_asked(carried)):
             self.asked.put(carried)
             os.eventfd_write(self.bell, 1)
 
@@ -119,7 +138,7 @@ class Carrying:
         """Asks the gate from here, if the thread need not do anything before the answer: waking it takes
         longer than that. INVARIANT: we do not wait here, and a caller is known to the thread before its
         question is to the gate."""
-        if carried.to_proxy or not self.is_watching or self.is_gone or len(self.waiting) >= MOST:
+        if not self.is_watching or self.is_gone or len(self.waiting) >= MOST:
             return False
         number = next(self.numbers)
         self.waiting[number] = carried
@@ -130,6 +149,15 @@ class Carrying:
         if not self.is_watching:  # it went to sleep meanwhile, and may not have seen this one
             os.eventfd_write(self.bell, 1)
         return True
+
+    def _has_led_to_proxy(self, carried: Carried) -> bool:
+        """The same for a caller of the proxy's, whom the gate need not be asked about."""
+        if self.is_gone or not self.room.poll(0):
+            return False
+        met = carried.meet(AT_ONCE)
+        if met:
+            self._lead_to_proxy(carried, *met)
+        return met is not None
 
     # The thread
 
@@ -145,7 +173,7 @@ class Carrying:
             # One look without anybody comes before a long sleep: who has connected will do so again.
             found = self.poll.poll(LOOK * 1000 if self.is_watching else None)
             self.is_watching = bool(found)
-            if self.waiting:  # looked at after that was said, see `_has_asked`
+            if self.waiting or self.late:  # looked at after that was said, see `_has_asked`
                 self.is_watching = True
             for descriptor, _ in found:
                 if descriptor == self.bell:
@@ -168,15 +196,14 @@ class Carrying:
         if self.is_gone:
             return self._refuse(carried, errno.ECONNREFUSED, GONE)
         if carried.to_proxy:
-            return self._lead_to_proxy(carried)
+            return self._meet(carried, partial(self._lead_to_proxy, carried))
         if len(self.waiting) >= MOST:
             return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
         number = next(self.numbers)
         self.waiting[number] = carried
         return self._send(_question(number, carried))
 
-    def _lead_to_proxy(self, carried: Carried) -> None:
-        error, ours = self._meet(carried)
+    def _lead_to_proxy(self, carried: Carried, error: int, ours: socket.socket | None) -> None:
         if ours:
             self._send(Wish(PROXY, tag=carried.tag), ours)
             ours.close()
@@ -208,11 +235,14 @@ class Carrying:
     def _settle(self, carried: Carried, answer: Answer) -> None:
         if answer.errno:
             return self._refuse(carried, answer.errno, answer.message, answer)
-        error, ours = (0, carried.ours) if carried.ours else self._meet(carried)
+        join = partial(self._join, carried, answer.number)
+        return join(0, carried.ours) if carried.ours else self._meet(carried, join)
+
+    def _join(self, carried: Carried, number: int, error: int, ours: socket.socket | None) -> None:
         if ours:
-            self._send(Wish(JOIN, answer.number), ours)
+            self._send(Wish(JOIN, number), ours)
         else:
-            self._send(Wish(DROP, answer.number))
+            self._send(Wish(DROP, number))
         if carried.ours is None:
             if ours:
                 ours.close()
@@ -230,82 +260,42 @@ class Carrying:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         else:
             carried.caller.refuse(error)
+        self.late.pop(carried, None)
         carried.close()
+
+    def _meet(self, carried: Carried, then: Then) -> None:
+        met = carried.meet(AT_ONCE)
+        if met:
+            self.late.pop(carried, None)
+            then(*met)
+        else:
+            self.late[carried] = then, time.monotonic() + PATIENCE
 
     def _look(self) -> None:
         now = time.monotonic()
+        for carried, (then, end) in list(self.late.items()):
+            met = carried.meet(0) or ((errno.ECONNREFUSED, None) if end <= now else None)
+            if met:
+                del self.late[carried]
+                then(*met)
         for number, carried in list(self.waiting.items()):
-            if carried.ours:
+            if carried.ours or carried in self.late:
                 continue
             if not carried.caller.is_waiting() or carried.caller.is_interrupted():
                 self._send(Wish(DROP, number))
                 carried.caller.refuse(errno.EINTR)
                 self.waiting.pop(number).close()
             elif carried.deadline is not None and carried.deadline <= now:
-                error, carried.ours = self._meet(carried)
-                carried.caller.refuse(error or errno.EINPROGRESS)
-                if not carried.ours:
-                    self._send(Wish(DROP, number))
-                    self.waiting.pop(number).close()
+                self._meet(carried, partial(self._go_on, carried, number))
 
-    def _meet(self, carried: Carried) -> tuple[int, socket.socket | None]:
-        """Connects the caller's socket to a listener of ours: what its connect says, and our side."""
-        if not carried.caller.is_waiting():
-            return errno.EINTR, None
-        family = socket.AF_INET6 if carried.peer.family == AF_INET6 else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            address = carried.address
-            try:
-                listener.bind((carried.peer.host, carried.peer.port))
-                listener.listen(BACKLOG)
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    return errno.ENETUNREACH, None
-                listener.bind((carried.peer.host, 0))
-                listener.listen(BACKLOG)
-                address = with_port(address, listener.getsockname()[1])
-            said = connect(carried.sock.fileno(), address)
-            if said not in (0, errno.EINPROGRESS):
-                return said, None
-            ours = _accept(listener, _name(carried.sock.getsockname()))
-            return (said, ours) if ours else (errno.ECONNREFUSED, None)
+    def _go_on(self, carried: Carried, number: int, error: int, ours: socket.socket | None) -> None:
+        """Who would not wait for an answer has a connection meanwhile."""
+        carried.ours = ours
+        carried.caller.refuse(error or errno.EINPROGRESS)
+        if not ours:
+            self._send(Wish(DROP, number))
+            self.waiting.pop(number).close()
 
 
 def _question(number: int, carried: Carried) -> Wish:
     return Wish(OPEN, number, carried.tag, carried.peer.port, carried.host)
-
-
-def _accept(listener: socket.socket, caller: tuple[str, int]) -> socket.socket | None:
-    """The caller's connection, and no other's."""
-    deadline = time.monotonic() + PATIENCE
-    while (rest := deadline - time.monotonic()) > 0:
-        listener.settimeout(rest)
-        try:
-            sock, peer = listener.accept()
-        except TimeoutError:
-            return None
-        if _name(peer) == caller:
-            return sock
-        sock.close()
-    return None
-
-
-def _name(address: tuple[str, int]) -> tuple[str, int]:
-    """An address in one spelling, whichever family's socket told it."""
-    return address[0].removeprefix("::ffff:"), address[1]
-
-
-def _is_bounded(sock: socket.socket) -> bool:
-    return bool(fcntl.fcntl(sock, fcntl.F_GETFL) & os.O_NONBLOCK) or _send_timeout(sock) > 0
-
-
-def _patience(sock: socket.socket) -> float:
-    return MOMENT if fcntl.fcntl(sock, fcntl.F_GETFL) & os.O_NONBLOCK else _send_timeout(sock)
-
-
-def _send_timeout(sock: socket.socket) -> float:
-    """How long connect may wait, if its program has said so (SO_SNDTIMEO)."""
-    said = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.size)
-    seconds, microseconds = _TIMEVAL.unpack(said)
-    return float(seconds + microseconds / 1e6)

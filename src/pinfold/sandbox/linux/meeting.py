@@ -1,0 +1,111 @@
+"""Where a caller's socket meets ours: a listener at the very address that it connects to.
+
+Facts that shape it:
+- Every address is local to the session's network (`outlet`), so a listener can be bound to it. It is there
+  for the few microseconds of one connect; who else comes by then is turned away. A port below 1024 asks for
+  CAP_NET_BIND_SERVICE, which is a thread's own.
+- A program with a listener of its own on that port, for all addresses, has it taken: then ours has another
+  port, and getpeername tells that. The other way round, while such connections last only a program that
+  says SO_REUSEADDR, as servers do, can bind their port.
+- Over loopback a connect is done as soon as the listener is there; one that does not block answers
+  EINPROGRESS all the same, and so would the kernel.
+- A program can make its own connect wait, by an option that drops the answer (IP_MINTTL). So a socket that
+  blocks is given a timeout for the connect (SO_SNDTIMEO), after which that says EINPROGRESS and goes on by
+  itself; then it has its own again.
+"""
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+import time
+
+from pinfold.kernel.sockets import connect
+from pinfold.sandbox.linux.addresses import AF_INET6, Peer, with_port
+
+BACKLOG = 128
+_TIMEVAL = struct.Struct("@ll")
+
+
+class Meeting:
+    """One caller's. INVARIANT: the listener is there no longer than it is needed, since whoever else connects
+    to its address would come to it."""
+
+    def __init__(self, sock: socket.socket, address: bytes, peer: Peer) -> None:
+        """Raises OSError if there can be no listener."""
+        self._sock, self._address = sock, address
+        self._said: int | None = None
+        family = socket.AF_INET6 if peer.family == AF_INET6 else socket.AF_INET
+        self._listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._listen(peer.host, peer.port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            self._listen(peer.host, 0)
+            self._address = with_port(address, self._listener.getsockname()[1])
+
+    def _listen(self, host: str, port: int) -> None:
+        self._listener.bind((host, port))
+        self._listener.listen(BACKLOG)
+
+    def meet(self, seconds: float) -> tuple[int, socket.socket | None] | None:
+        """What the caller's connect says, and our side of it if there is one; None if nobody has come yet,
+        who may come later."""
+        if self._said is None:
+            said = self._connect(seconds)
+            if said not in (0, errno.EINPROGRESS):
+                self.close()
+                return said, None
+            self._said = said if is_nonblocking(self._sock) else 0
+        ours = _accept(self._listener, _name(self._sock.getsockname()), seconds)
+        if ours is None:
+            return None
+        self.close()
+        return self._said, ours
+
+    def _connect(self, seconds: float) -> int:
+        if is_nonblocking(self._sock):
+            return connect(self._sock.fileno(), self._address)
+        theirs = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.size)
+        timeout = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1e6))
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
+        try:
+            return connect(self._sock.fileno(), self._address)
+        finally:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, theirs)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def _accept(listener: socket.socket, caller: tuple[str, int], seconds: float) -> socket.socket | None:
+    """The caller's connection, and no other's."""
+    deadline = time.monotonic() + seconds
+    while True:
+        listener.settimeout(max(0.0, deadline - time.monotonic()))
+        try:
+            sock, peer = listener.accept()
+        except (TimeoutError, BlockingIOError):
+            return None
+        if _name(peer) == caller:
+            return sock
+        sock.close()
+
+
+def _name(address: tuple[str, int]) -> tuple[str, int]:
+    """An address in one spelling, whichever family's socket told it."""
+    return address[0].removeprefix("::ffff:"), address[1]
+
+
+def is_nonblocking(sock: socket.socket) -> bool:
+    return bool(fcntl.fcntl(sock, fcntl.F_GETFL) & os.O_NONBLOCK)
+
+
+def send_timeout(sock: socket.socket) -> float:
+    """How long connect may wait, if its program has said so (SO_SNDTIMEO)."""
+    said = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.size)
+    seconds, microseconds = _TIMEVAL.unpack(said)
+    return float(seconds + microseconds / 1e6)
