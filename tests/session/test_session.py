@@ -38,6 +38,18 @@ def test_links_out_of_the_workspace(tmp_path: Path) -> None:
     assert judge.check(WriteFile("inner/out/x")).verdict is ASK
 
 
+@pytest.mark.parametrize("line", ["touch way/x", "cd way && touch x", "cat way/x"])
+def test_a_decision_is_remembered_as_long_as_its_paths_lead_where_they_led(tmp_path: Path, line: str) -> None:
+    places = {"fine": ALLOW, ".env": ASK, "/etc": ASK if "cat" not in line else ALLOW}
+    for name in ("fine", ".env"):
+        (tmp_path / name).mkdir()
+    judge = session(tmp_path, {**UNFENCED, "commands": {"allow": ["cat", "touch", "cd", "echo"]}})
+    for place in ("fine", "fine", "/etc", "/etc", ".env", "fine", ".env", "/etc"):
+        (tmp_path / "way").unlink(missing_ok=True)
+        (tmp_path / "way").symlink_to(place)
+        assert judge.check(line).verdict is places[place], place
+
+
 def test_a_requested_path_is_shown_as_where_it_leads(tmp_path: Path) -> None:
     for name in ("work", "elsewhere"):
         (tmp_path / name).mkdir()

@@ -5,7 +5,6 @@ What only a line outside of the fence needs is imported when it is needed; insid
 
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 from time import monotonic
 
@@ -27,19 +26,21 @@ class Disk:
     """The file system as it is now, for one decision."""
 
     def __init__(self) -> None:
-        # A line may name thousands of paths, and one decision asks for each of them many times.
-        self.real = lru_cache(maxsize=65_536)(real_path)
-        self._was_asked = False
+        self.followed: dict[str, str] = {}
+        """Where paths led. A line may name thousands, and one decision asks for each of them many times."""
+        self.was_searched = False
+        """Whether anything else was asked."""
 
-    @property
-    def was_asked(self) -> bool:
-        """Whether anything was asked."""
-        return self._was_asked or self.real.cache_info().currsize > 0
+    def real(self, path: str) -> str:
+        found = self.followed.get(path)
+        if found is None:
+            found = self.followed[path] = real_path(path)
+        return found
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         from glob import iglob
 
-        self._was_asked = True
+        self.was_searched = True
         found: list[str] = []
         # `*` passes over dotfiles in the shell, but `shopt -s dotglob` may be on: look at both.
         try:
@@ -52,14 +53,14 @@ class Disk:
         return tuple(found)
 
     def is_directory(self, path: str) -> bool:
-        self._was_asked = True
+        self.was_searched = True
         return os.path.isdir(path)
 
     def is_git_ignored(self, path: str) -> bool:
         from pinfold.policy.ignore import Ignore, mapping_of
         from pinfold.session.git import find_repository
 
-        self._was_asked = True
+        self.was_searched = True
         found = find_repository(os.path.dirname(path))
         if found is None:
             return False
@@ -74,7 +75,7 @@ class Disk:
     def git_helpers(self, directory: str) -> tuple[str, ...]:
         from pinfold.session.git import git_helpers
 
-        self._was_asked = True
+        self.was_searched = True
         return git_helpers(directory)
 
 

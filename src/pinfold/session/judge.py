@@ -23,7 +23,7 @@ from pinfold.model.text import Origin
 from pinfold.policy.decide import decide
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
-from pinfold.session.disk import Disk, IgnoreFiles
+from pinfold.session.disk import Disk, IgnoreFiles, real_path
 from pinfold.session.leading import granted, with_places
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.requests import as_request, line_of
@@ -34,7 +34,8 @@ from pinfold.shell.shape import shape
 if TYPE_CHECKING:
     from pinfold.policy.elevation import Ground
 
-MOST_ANSWERS = 1024
+MOST_ANSWERS, MOST_FOLLOWED = 1024, 16
+"""How many decisions are remembered, and by how many paths each at most."""
 MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
 
@@ -48,12 +49,18 @@ class Talk(Struct, frozen=True):
 
 
 class _Answer(Struct, frozen=True):
-    """A decision that no look at the disk went into: it stands as long as what it was made of."""
+    """A decision that stands as long as what it was made of."""
 
     settings: Settings
     policy: SandboxPolicy
     trouble: str
+    followed: dict[str, str]
+    """Where the paths led that it asked of the disk."""
     decision: Decision
+
+    def stands(self, settings: Settings, policy: SandboxPolicy, trouble: str) -> bool:
+        is_same = self.settings is settings and self.policy is policy and self.trouble == trouble
+        return is_same and all(real_path(path) == there for path, there in self.followed.items())
 
 
 class Judge:
@@ -226,7 +233,7 @@ class Judge:
         settings, policy = self._now()
         trouble = self.fence_trouble
         known = self._answers.get(request) if _is_plain(request) else None
-        if known and (known.settings is settings and known.policy is policy and known.trouble == trouble):
+        if known and known.stands(settings, policy, trouble):
             return known.decision
         disk = Disk()
         facts = self._facts(request, policy, disk, trouble)
@@ -236,10 +243,10 @@ class Judge:
             facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
             return decide(request, settings, facts)
         decision = decide(request, settings, facts)
-        if _is_plain(request) and not disk.was_asked:
+        if _is_plain(request) and not disk.was_searched and len(disk.followed) <= MOST_FOLLOWED:
             if len(self._answers) >= MOST_ANSWERS:
                 self._answers.clear()
-            self._answers[request] = _Answer(settings, policy, trouble, decision)
+            self._answers[request] = _Answer(settings, policy, trouble, disk.followed, decision)
         return decision
 
     def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...]) -> bool:
