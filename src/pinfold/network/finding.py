@@ -69,7 +69,7 @@ class Finder:
             name = self._meant(canonical(host))
         except ValueError:
             return False
-        way.host, way.port, way.tag = name, port, readable_tag(tag)
+        way.host, way.port, way.tag = name, port, way.tag or readable_tag(tag)
         return self.has_found(way)
 
     def has_found(self, way: Way) -> bool:

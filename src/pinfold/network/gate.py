@@ -10,10 +10,12 @@ INVARIANT: every connection that got as far as naming a host is recorded once, h
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from pinfold.kernel.netlink import is_own_address
 from pinfold.network.dial import Dialer
 from pinfold.network.finding import Finder
+from pinfold.network.greeting import Greeting
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
 from pinfold.network.passage import Passage
@@ -60,6 +62,7 @@ class Gate:
         self._finder = Finder(questions, dialer, self.stand_ins, local or {}, known)
         self._proxy = ProxyFace(self._finder, self._tell, self._tunnel, limits)
         self._busy: set[asyncio.Task[None]] = set()
+        self._silent: set[Greeting] = set()
         self._passing: set[Passage] = set()
         self._listeners: set[socket.socket] = set()
         self._published: dict[int, list[socket.socket]] = {}
@@ -69,11 +72,11 @@ class Gate:
     # Faces
 
     def serve_proxy(self, listener: socket.socket) -> None:
-        self._serve(listener, "http", self._proxy.serve)
+        self._serve(listener, "http", self._greet)
 
     def serve_carried(self, listener: socket.socket) -> None:
         """Connections whose own address says what they were meant for."""
-        self._serve(listener, "carried", self._accepted)
+        self._serve(listener, "carried", lambda way: self._start(way, self._accepted))
 
     def serve_resolver(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -83,7 +86,8 @@ class Gate:
     def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
         """Connections of this machine that are meant for a server inside."""
         self._published.setdefault(port, []).append(listener)
-        self._serve(listener, "published", lambda way: lead_in(way, port, reach, self._limits))
+        handler = partial(lead_in, port=port, reach=reach, limits=self._limits)
+        self._serve(listener, "published", lambda way: self._start(way, handler))
 
     def withdraw_published(self, port: int) -> None:
         """Nobody is led in there any more; who is in already stays."""
@@ -127,7 +131,7 @@ class Gate:
         """A connection to the proxy, and whose it is."""
         way = Way("http", client)
         way.tag = tag
-        self._admit(way, self._proxy.serve)
+        self._admit(way, self._greet)
 
     def join(self, way: Way, client: socket.socket) -> None:
         """The program's side of an opened way."""
@@ -155,6 +159,10 @@ class Gate:
         self._listeners.clear()
         for task in list(self._busy):
             task.cancel()
+        for greeting in list(self._silent):
+            greeting.stop()
+            greeting.way.reset()
+            greeting.way.close()
         for passage in list(self._passing):
             passage.break_off(CLOSED)
         await asyncio.gather(*self._busy, return_exceptions=True)
@@ -162,7 +170,7 @@ class Gate:
 
     # What every connection goes through
 
-    def _serve(self, listener: socket.socket, face: str, handler: Handler) -> None:
+    def _serve(self, listener: socket.socket, face: str, begin: Callable[[Way], None]) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
         self._listeners.add(listener)
@@ -177,7 +185,7 @@ class Gate:
                     loop.remove_reader(listener)
                     loop.call_later(_REST, resume)
                     return
-                self._admit(Way(face, client), handler)
+                self._admit(Way(face, client), begin)
 
         def resume() -> None:
             if listener in self._listeners:
@@ -185,7 +193,7 @@ class Gate:
 
         resume()
 
-    def _admit(self, way: Way, handler: Handler) -> None:
+    def _admit(self, way: Way, begin: Callable[[Way], None]) -> None:
         way.client.setblocking(False)
         set_option(way.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         set_option(way.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -193,11 +201,30 @@ class Gate:
             way.reset()
             way.close()
         else:
-            self._start(way, handler)
+            begin(way)
 
     @property
     def _is_full(self) -> bool:
-        return len(self._busy) + len(self._passing) + self._held >= self._limits.connections
+        there = len(self._silent) + len(self._busy) + len(self._passing) + self._held
+        return there >= self._limits.connections
+
+    def _greet(self, way: Way) -> None:
+        self._silent.add(Greeting(way, self._limits.greeting, self._greeted))
+
+    def _greeted(self, greeting: Greeting, data: bytes) -> None:
+        self._silent.discard(greeting)
+        way, wanted = greeting.way, None
+        try:
+            wanted = self._proxy.hear(way, data) if data else None
+        except OSError as error:
+            way.ended = f"it broke off: {error}"
+        finally:
+            if wanted is None:
+                self._finish(way)
+        if isinstance(wanted, bytes):
+            self._pass(way, wanted)
+        elif wanted:
+            self._start(way, wanted)
 
     def _start(self, way: Way, handler: Handler) -> None:
         task = asyncio.get_running_loop().create_task(self._run(way, handler))

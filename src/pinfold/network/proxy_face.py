@@ -1,13 +1,19 @@
-"""The proxy's face: HTTP and SOCKS on one socket, told apart by the first byte, and each one's yes and no."""
+"""The proxy's face: HTTP and SOCKS on one socket, told apart by the first byte, and each one's yes and no.
+
+Most clients want a tunnel to a host that is known to be fine, and say so in one piece: nothing about that has
+to be waited for. The rest has a task.
+"""
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from pinfold.network import socks
 from pinfold.network.finding import Finder
 from pinfold.network.forward import Exchange
-from pinfold.network.http_layer import Close, HttpLayer, Open, ToClient
+from pinfold.network.http_layer import Close, Command, HttpLayer, Open, ToClient
 from pinfold.network.http_targets import ESTABLISHED
 from pinfold.network.limits import Limits
 from pinfold.network.way import Way
@@ -15,6 +21,12 @@ from pinfold.network.way import Way
 _PIECE = 65536
 _FAREWELL = 2.0
 _LONGEST_FAREWELL = 1 << 20
+
+
+Tunnelled = bytes
+"""It leads somewhere already: what the client has sent for it."""
+Served = Callable[[Way], Coroutine[Any, Any, bool]]
+"""What there is to do about it: True if it goes on by itself afterwards."""
 
 
 class ProxyFace:
@@ -28,15 +40,19 @@ class ProxyFace:
         """`tell` records a way, `tunnel` lets bytes pass, those first that the client sent already."""
         self._finder, self._tell, self._tunnel, self._limits = finder, tell, tunnel, limits
 
-    async def serve(self, way: Way) -> bool:
-        """Does what a client wants; True if it goes on by itself."""
-        async with asyncio.timeout(self._limits.greeting):
-            data = await self._receive(way)
-        if not data:
-            return False
+    def hear(self, way: Way, data: bytes) -> Tunnelled | Served:
+        """A client's first bytes. Raises OSError if it is gone."""
         if data[0] in (socks.VERSION_4, socks.VERSION_5):
-            return await self._socks(way, data)
-        return await self._http(way, data)
+            return partial(self._socks, data=data)
+        layer = HttpLayer()
+        commands = layer.from_client(data)
+        wanted = next((each for each in commands if isinstance(each, Open)), None)
+        if wanted and wanted.is_tunnel:
+            way.face = "connect"
+            if self._finder.find_at_once(way, wanted.target.host, wanted.target.port, wanted.tag):
+                way.client.sendall(ESTABLISHED)  # there is room: it is the first that it gets
+                return wanted.rest
+        return partial(self._http, layer=layer, commands=commands)
 
     async def _receive(self, way: Way) -> bytes:
         return await asyncio.get_running_loop().sock_recv(way.client, _PIECE)
@@ -44,19 +60,19 @@ class ProxyFace:
     async def _send(self, way: Way, data: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(way.client, data)
 
-    async def _http(self, way: Way, data: bytes) -> bool:
-        layer = HttpLayer()
+    async def _http(self, way: Way, layer: HttpLayer, commands: list[Command]) -> bool:
         wanted: Open | None = None
         async with asyncio.timeout(self._limits.greeting):
             while wanted is None:
-                for command in layer.from_client(data):
+                for command in commands:
                     if isinstance(command, Open):
                         wanted = command
                     elif isinstance(command, ToClient):
                         await self._say_last(way, command.data)
                     elif isinstance(command, Close):
                         return False
-                data = await self._receive(way) if wanted is None else b""
+                if wanted is None:
+                    commands = layer.from_client(await self._receive(way))
         way.face = "connect" if wanted.is_tunnel else "http"
         target, is_plain = wanted.target, not (wanted.is_tunnel or wanted.is_upgrade)
         await self._finder.find(way, target.host, target.port, wanted.tag, is_plain=is_plain)
