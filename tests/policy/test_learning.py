@@ -107,6 +107,11 @@ def test_other_things(record: Record, entry: Entry) -> None:
         (write("open", f"{HOME}/.config/nvim/init.lua"), "it is protected"),
         (write("open", f"{HOME}/.emacs.d/init.el"), "it is protected"),
         (write("open", f"{HOME}/.config/Code/User/tasks.json"), "it is protected"),
+        (write("open", f"{HOME}/.config/pip/pip.conf"), "it is protected"),
+        (write("open", f"{HOME}/.gradle/init.d/all.gradle"), "it is protected"),
+        (write("open", f"{HOME}/.local/lib/python3.11/site-packages/usercustomize.py"), "it is protected"),
+        (write("open", "/opt/venv/lib/python3.11/site-packages/a.pth"), "Python loads what is there"),
+        (write("open", "/srv/repository/.hg/hgrc"), "it is protected"),
         (write("open", f"{HOME}/kept/this"), "it is protected"),
         (Record("mkdir", (f"{ROOT}/.vscode",), ".vscode", "editors obey it"), "it is protected: editors"),
         # what would take more than was wanted

@@ -54,6 +54,8 @@ COMMANDING = {
     "default": "a terminal multiplexer runs whatever it is told",
 }
 """Sockets, by their names, that a person may open by hand."""
+LOADED = frozenset(("site-packages", "dist-packages"))
+"""Directories that Python loads from, wherever they lie."""
 NO = "you said no"
 
 
@@ -240,6 +242,8 @@ def _against_write(record: Record, ground: Ground, around: Surroundings) -> str:
     for path in record.paths if places else ():
         if name := protected_by(path, ANYWHERE, ground.policy.protected):
             return f"it is protected: {name.why}"
+        if LOADED.intersection(path.split("/")):
+            return "Python loads what is there into programs that you start"
     return next(filter(None, (_against_place(place, ground, around) for place in places)), "")
 
 
