@@ -136,6 +136,7 @@ def test_other_things(record: Record, entry: Entry) -> None:
         (connect("x..y:443"), "the host"),
         (Record("warden", ("",), why="it ended"), "it ended"),
         (Record("", ("",), why="more than are listed"), "more than are listed"),
+        (Record("resolve", ("10.0.0.1:53",), why="no host's name can be looked up"), "no host's name can be"),
         (Record("run", (), why="it deletes your home"), "it deletes your home"),
     ],
 )

@@ -33,8 +33,8 @@ from pinfold.policy.violations import place_of
 WRITE, GIT_WRITES = "filesystem.write", "filesystem.git_writes"
 HOSTS, SOCKETS, COMMANDS = "network.allow", "network.unix_sockets", "commands.allow"
 RUN, CONNECT, MKDIR = "run", "connect", "mkdir"
-OF_THE_PEN = ("", "warden")
-"""What is told of a pen as a whole, or of more than was counted."""
+OF_THE_PEN = ("", "warden", "resolve")
+"""What is told of a pen as a whole: that it ended, has no names to look up, or of more than was counted."""
 
 SYSTEM = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
 WINDOWS = ("/proc", "/sys", "/dev")
