@@ -345,6 +345,28 @@ print(len(kept))
     assert python(bench, program) == "200\n"
 
 
+def threads_of_the_warden_run_anywhere() -> None:
+    """Those too that begin while it stays on one processor, near a caller."""
+    bench = Bench()
+    program = """
+import os, socket
+server = socket.socket(socket.AF_UNIX); server.bind("narrow"); server.listen(0)
+first, second = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+first.connect("narrow")
+for number in range(200): os.close(os.open(f"made{number}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+second.connect("narrow")
+"""
+    command = bench.session.start(bench.request([PYTHON, "-c", program]))
+    wait_until(lambda: threads_of_wardens() > 1)
+    (warden,) = wardens()
+    wait_until(lambda: os.sched_getaffinity(warden) == os.sched_getaffinity(0))
+    for thread in os.listdir(f"/proc/{warden}/task"):
+        where = os.sched_getaffinity(int(thread))
+        assert where == os.sched_getaffinity(0), where
+    command.cancel()
+    command.wait()
+
+
 def nothing_leaks() -> None:
     bench = Bench()
     program = """

@@ -122,6 +122,7 @@ class Carrying:
     def connect(self, carried: Carried) -> None:
         """Answers later, from the thread."""
         if not self.started:
+            carried.caller.turns.rest()
             start_new_thread(self._serve, ())
             self.started = True
         if not (self._has_led_to_proxy(carried) if carried.to_proxy else self._has_asked(carried)):

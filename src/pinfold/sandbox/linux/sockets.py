@@ -120,6 +120,7 @@ class Sockets:
             return caller.refuse(error.errno or errno.EACCES)
         if not caller.is_waiting():
             return close(held)
+        caller.turns.rest()  # it may take a thread
         look = partial(self._look, caller, peer.port) if peer and is_loopback(peer.host) else None
         answer = self.waiting.connect(caller.id, held, address, target, look)
         return None if answer is None else caller.refuse(answer)
