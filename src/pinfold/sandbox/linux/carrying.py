@@ -86,9 +86,9 @@ class Carried:
             return errno.EINTR, None
         try:
             self.meeting = self.meeting or Meeting(self.sock, self.address, self.peer)
-        except OSError:
+            return self.meeting.meet(seconds)
+        except OSError:  # no address to listen at, or no descriptor left
             return errno.ENETUNREACH, None
-        return self.meeting.meet(seconds)
 
     def close(self) -> None:
         self.sock.close()
