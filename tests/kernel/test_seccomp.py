@@ -103,17 +103,6 @@ def read_nowhere() -> object:
     return os.read(os.open("/nowhere", os.O_RDONLY), 100)
 
 
-def test_a_descriptor_is_put_into_the_caller(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("handed over")
-
-    def answer(listener: int) -> object:
-        call = received(listener)
-        with open(tmp_path / "file") as file:
-            return seccomp.give_descriptor(listener, call.id, file.fileno(), close_on_exec=True)
-
-    assert in_child(lambda: watched("openat", read_nowhere, answer)) == ("b'handed over'", True)
-
-
 def test_a_descriptor_is_put_before_the_answer(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("handed over")
 

@@ -84,6 +84,29 @@ def tools_work() -> None:
     bench.out("exec 3<>/dev/shm/x; echo shm >&3; echo > /dev/null; echo > /dev/stdout; : > /dev/fd/1")
 
 
+RUN_AT_ONCE = """
+import fcntl, os, sys
+program = open("/bin/true", "rb").read()
+for number in range(int(sys.argv[2])):
+    name, how = f"{sys.argv[1]}/made{number}", (os.O_EXCL, os.O_TRUNC)[number % 2]
+    made = os.open(name, how | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o755)
+    fcntl.flock(made, fcntl.LOCK_EX)
+    os.write(made, program)
+    os.close(made)
+    again = os.open(name, os.O_RDONLY)
+    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(again)
+    os.waitpid(os.posix_spawn(name, [name], {}), 0)
+"""
+
+
+def what_is_made_can_be_run_at_once() -> None:
+    """Nobody else has it open by then, or locked (`caller`)."""
+    bench = Bench()
+    done = bench.run([PYTHON, "-c", RUN_AT_ONCE, os.getcwd(), "100"])
+    assert done.exit_code == 0, done.stderr
+
+
 def tools_that_may_be_missing_work() -> None:
     bench = Bench()
     here = {name: bench.run(f"command -v {name}").exit_code == 0 for name in ("gcc", "make", "node", "git")}

@@ -17,6 +17,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import fences
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
+from tests.sandbox.name_probes import RUN_AT_ONCE
 from tests.sandbox.probing import probes_of, run
 from tests.session.runs import journal, wait_until
 
@@ -83,6 +84,14 @@ def python(program: str, *words: str) -> list[str]:
 
 
 # What is granted goes on as if it had always been allowed.
+
+
+def what_was_granted_can_be_run_at_once() -> None:
+    person = Person(pinfold.Answer.ONCE)
+    with opened(person) as session:
+        result = session.run(python(RUN_AT_ONCE, OUT, "40"))
+    assert result.exit_code == 0, result.stderr
+    assert len(person.asked) == 40
 
 
 def a_question_tells_arguments_apart() -> None:

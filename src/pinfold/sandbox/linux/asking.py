@@ -156,7 +156,7 @@ class Asking:
         return True
 
     def answer(self, id_: int, error: int, said: str, descriptors: list[int]) -> None:
-        """What the host says of a call, with the descriptor that it is to be given."""
+        """What the host says of a call, with what has the descriptor in it that it is to be given."""
         try:
             pending = self._drop(id_) if id_ in self.pending else None
             if pending is None:
@@ -171,7 +171,8 @@ class Asking:
             if pending.deed.operation != "open":
                 return caller.succeed()
             try:
-                caller.give(descriptors[0], bool(pending.deed.numbers[0] & os.O_CLOEXEC))
+                opened = channel.taken(descriptors[0])
+                caller.give(opened, bool(pending.deed.numbers[0] & os.O_CLOEXEC))
             except OSError as failure:
                 caller.refuse(failure.errno or EINTR)
         finally:

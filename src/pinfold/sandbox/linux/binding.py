@@ -66,8 +66,8 @@ class Binding:
                 error = unconfined or self._bind(umasks, caller, socket, directory, address)
             except Exception as fault:  # noqa: BLE001  (a fault of ours is this bind's no, and not the end of all)
                 error = getattr(fault, "errno", None) or EIO
-            answer(error)
             close((socket, directory))
+            answer(error)
 
     def _confine(self) -> int:
         """0, or why nothing may be bound by this thread."""

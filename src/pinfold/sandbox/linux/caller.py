@@ -20,7 +20,6 @@ from pinfold.kernel import quick
 from pinfold.kernel.process import prlimit
 from pinfold.kernel.seccomp import (
     Notification,
-    give_descriptor,
     is_valid,
     put_descriptor,
     respond,
@@ -59,7 +58,10 @@ def _opened(proc: int, path: bytes) -> int:
 
 
 class Caller:
-    """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`."""
+    """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`; and what we hold of its
+    files and sockets is closed before that. Who has a file open for writing keeps it from being run
+    (ETXTBSY), and its locks held; who has a socket open keeps its port.
+    """
 
     __slots__ = ("arguments", "id", "known", "listener", "number", "pid", "proc", "turns")
 
@@ -179,14 +181,15 @@ class Caller:
         respond(self.listener, self.id, value=value)
 
     def give(self, descriptor: int, close_on_exec: bool) -> None:
-        """A copy of our descriptor is what the call returns. Raises OSError if the caller has no room."""
+        """A copy of our descriptor is what the call returns; ours is closed. Raises OSError if the caller has
+        no room.
+        """
         kept = self.turns.draw_near(self.pid)
-        if not kept:
-            give_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
-            return
         try:
             number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
         finally:
-            self.turns.let_go(self.pid, kept)
+            os.close(descriptor)
+            if kept:
+                self.turns.let_go(self.pid, kept)
         if number is not None:
             respond(self.listener, self.id, value=number)

@@ -208,8 +208,8 @@ class Carrying:
         if ours:
             self._send(Wish(PROXY, tag=carried.tag), ours)
             ours.close()
+        carried.close()
         carried.caller.refuse(error)
-        return carried.close()
 
     def _send(self, wish: Wish, sock: socket.socket | None = None) -> None:
         try:
@@ -244,11 +244,12 @@ class Carrying:
             self._send(Wish(JOIN, number), ours)
         else:
             self._send(Wish(DROP, number))
-        if carried.ours is None:
-            if ours:
-                ours.close()
+        has_gone_on = carried.ours is not None
+        if ours:
+            ours.close()
+        carried.close()
+        if not has_gone_on:
             carried.caller.refuse(error)
-        return carried.close()
 
     def _refuse(self, carried: Carried, error: int, why: str, answer: Answer | None = None) -> None:
         peer = carried.peer
@@ -257,12 +258,13 @@ class Carrying:
         self.records.add(
             carried.tag, "connect", target, rule, why, carried.program, carried.caller.pid, grantable=True
         )
+        has_gone_on = carried.ours is not None
         if carried.ours:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        else:
-            carried.caller.refuse(error)
         self.late.pop(carried, None)
         carried.close()
+        if not has_gone_on:
+            carried.caller.refuse(error)
 
     def _meet(self, carried: Carried, then: Then) -> None:
         met = carried.meet(AT_ONCE)
@@ -284,18 +286,19 @@ class Carrying:
                 continue
             if not carried.caller.is_waiting() or carried.caller.is_interrupted():
                 self._send(Wish(DROP, number))
-                carried.caller.refuse(errno.EINTR)
                 self.waiting.pop(number).close()
+                carried.caller.refuse(errno.EINTR)
             elif carried.deadline is not None and carried.deadline <= now:
                 self._meet(carried, partial(self._go_on, carried, number))
 
     def _go_on(self, carried: Carried, number: int, error: int, ours: socket.socket | None) -> None:
         """Who would not wait for an answer has a connection meanwhile."""
         carried.ours = ours
-        carried.caller.refuse(error or errno.EINPROGRESS)
+        carried.sock.close()
         if not ours:
             self._send(Wish(DROP, number))
             self.waiting.pop(number).close()
+        carried.caller.refuse(error or errno.EINPROGRESS)
 
 
 def _question(number: int, carried: Carried) -> Wish:

@@ -33,7 +33,7 @@ LARGE = 1 << 16
 MOST = 8
 """How many descriptors a message may carry."""
 _CREDENTIALS = struct.Struct("=iII")
-_INLINE, _IN_MEMORY = b"i", b"m"
+_INLINE, _IN_MEMORY, _ENCLOSED = b"i", b"m", b"e"
 
 
 class Closed(Exception):  # noqa: N818
@@ -66,6 +66,25 @@ def _send(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) ->
         channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
     except (BrokenPipeError, ConnectionResetError):
         raise Closed from None
+
+
+def enclosed(descriptor: int) -> int:
+    """A socket that has this descriptor in it, which nobody has open until it is `taken` out of it."""
+    ours, theirs = pair()
+    with ours:
+        _send(ours, _ENCLOSED, (descriptor,))
+    os.close(descriptor)
+    return theirs.detach()
+
+
+def taken(letter: int) -> int:
+    """What was `enclosed`. The socket stays open."""
+    way = _socket.socket(fileno=letter)
+    try:
+        _, (descriptor,) = receive_bytes(way, len(_ENCLOSED))
+    finally:
+        way.detach()
+    return descriptor
 
 
 def receive_bytes(channel: _socket.socket, size: int) -> tuple[bytes, list[int]]:

@@ -15,6 +15,9 @@ Facts that shape it:
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
 
+- Who has a file open for writing keeps it from being run (ETXTBSY). So what was opened is sent in a socket of
+  its own: from there on nobody has it open but the warden, until the caller has it.
+
 Accepted: a kill between these two leaves the name behind. What takes away a name (unlink, rmdir) takes it
 from whatever has it at that moment, microseconds after the look.
 """
@@ -62,9 +65,10 @@ def serve(host: socket.socket) -> None:
     while True:
         (kind, plain), _ = channel.receive(host)
         error, made = hand.answer(kind, parse_deed(plain))
-        channel.send(host, (error,), () if made is None else (made,))
-        if made is not None:
-            os.close(made)
+        letters = () if made is None else (channel.enclosed(made),)
+        channel.send(host, (error,), letters)
+        for letter in letters:
+            os.close(letter)
 
 
 class Hand:

@@ -241,8 +241,6 @@ class Names:
         except OSError as error:
             os.unlink(spot.name, dir_fd=spot.directory)
             caller.refuse(error.errno or errno.EMFILE)
-        finally:
-            os.close(made)
         return True
 
     def _open_unnamed(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
@@ -260,10 +258,7 @@ class Names:
         made = quick.openat(spot.directory, b".", flags, mode)
         if made < 0:
             return caller.refuse(-made)
-        try:
-            return caller.give(made, bool(flags & os.O_CLOEXEC))
-        finally:
-            os.close(made)
+        return caller.give(made, bool(flags & os.O_CLOEXEC))
 
     def mkdir(self, caller: Caller, base: int, address: int, mode: int) -> None:
         spot = self._wanted(caller, "mkdir", base, address)

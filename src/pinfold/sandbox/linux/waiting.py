@@ -109,8 +109,8 @@ class Waiting:
             with self.lock:
                 del self.threads[id_]
                 self.targets.remove(target)
-            self.answer(id_, error)
             close(descriptors)
+            self.answer(id_, error)
 
     def _watch(self) -> None:
         while True:
