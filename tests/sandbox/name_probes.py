@@ -84,6 +84,19 @@ def tools_work() -> None:
     bench.out("exec 3<>/dev/shm/x; echo shm >&3; echo > /dev/null; echo > /dev/stdout; : > /dev/fd/1")
 
 
+def archives_of_other_people_are_unpacked() -> None:
+    import tarfile
+
+    with tarfile.open("theirs.tar", "w") as archive:
+        for name, mode in (("theirs", 0o755), ("theirs/file", 0o640)):
+            entry = tarfile.TarInfo(name)
+            entry.uid, entry.gid, entry.mode, entry.mtime = 12345, 12345, mode, 1_000_000
+            entry.type = tarfile.DIRTYPE if mode == 0o755 else tarfile.REGTYPE
+            archive.addfile(entry)
+    told = Bench().out("tar -xpf theirs.tar && stat -c '%a %u %Y' theirs/file")
+    assert told == f"640 {os.getuid()} 1000000\n", told
+
+
 RUN_AT_ONCE = """
 import fcntl, os, sys
 program = open("/bin/true", "rb").read()

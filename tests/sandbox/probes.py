@@ -430,6 +430,7 @@ def the_environment_is_scrubbed() -> None:
         "npm_config_cache": "/tmp/cache/npm",
         "LESSHISTFILE": "-",
         "GIT_OPTIONAL_LOCKS": "0",
+        "TAR_OPTIONS": "--no-same-owner",
         "PINFOLD_PEN": "1",
         "PINFOLD_PEN_NETWORK": "0",
         "IS_SANDBOX": "1",

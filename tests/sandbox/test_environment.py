@@ -50,5 +50,6 @@ def test_a_pen_says_that_it_is_one() -> None:
         "npm_config_cache": "/tmp/cache/npm",
         "LESSHISTFILE": "-",
         "GIT_OPTIONAL_LOCKS": "0",
+        "TAR_OPTIONS": "--no-same-owner",
     }
     assert "TMPDIR" not in scrub({"TMPDIR": "/x"}, NONE, network=False, temporary=None)

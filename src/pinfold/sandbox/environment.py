@@ -84,6 +84,8 @@ def scrub(
         kept.setdefault("npm_config_cache", f"{temporary}/cache/npm")
     kept.setdefault("LESSHISTFILE", "-")
     kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
+    # Nobody gives files away in a pen. Root's tar would try to, and fail.
+    kept.setdefault("TAR_OPTIONS", "--no-same-owner")
     if network:
         kept.update(PROXIES)
     kept.update(PINFOLD_PEN="1", PINFOLD_PEN_NETWORK=str(int(network)), IS_SANDBOX="1")
