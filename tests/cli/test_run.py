@@ -130,6 +130,15 @@ def test_a_person_is_asked_about_a_host_while_the_command_waits(
     assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
 
 
+def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
+    line = "{ echo x >> ~/elsewhere; } 2> complaint"
+    _, written = person.on_terminal("-c", line, typed=[(b"let it?", b"n")])
+    told = written[written.index(b"pinfold: refused") :].decode().splitlines()
+    assert len(told) > 1 and max(map(len, told)) < 80 and all(each.startswith("  ") for each in told[1:]), (
+        told
+    )
+
+
 def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:
     code, written = person.on_terminal(
         *("--mode", "ask_every_time", "--", "touch", "made"), typed=[(b"run it?", b"n\n")], before=b"y\ny\n"
@@ -177,7 +186,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         (("--network", "none"), b'to allow it: set `network.access = "ask"`'),
         (
             ("--network", "rules", "--allow-domain", "a.test"),
-            b'add "203.0.113.9" to `network.allow`',
+            b"add `203.0.113.9:80` to `network.allow`",
         ),
     ):
         refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")

@@ -13,6 +13,7 @@ from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
+from pinfold.cli.draw import tell
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.request import RunCommand
@@ -120,8 +121,7 @@ def _page() -> "list[WebApprover]":
 def _tell_wide_project(session: Session) -> None:
     """Nobody who works in their home means all of it."""
     if sys.stderr.isatty() and os.path.realpath(os.path.expanduser("~")) in session.roots:
-        wide = "your whole home is the project, so all of it may be written; name a part of it by --project"
-        print(f"pinfold: {wide}", file=sys.stderr)
+        tell("your whole home is the project, so all of it may be written; name a part of it by --project")
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
@@ -171,7 +171,7 @@ def as_program(
         return SIGNALLED + SIGPIPE, ()
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
-        print(f"pinfold: ended after {limit:g} s, its time limit", file=sys.stderr)
+        tell(f"ended after {limit:g} s, its time limit")
     return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
 
 
@@ -179,22 +179,23 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     settlement = execution.settlement
     if settlement and settlement.by.startswith(TerminalApprover.name):
         # Whoever was asked has just read the rest.
-        print(f"pinfold: not run; {visible(settlement.by)}", file=sys.stderr)
+        tell(f"not run; {visible(settlement.by)}")
         return
     from pinfold.cli.draw import is_coloured
     from pinfold.cli.explain import told
 
-    print("\n".join(told(command, execution.decision, is_coloured(sys.stderr))), file=sys.stderr)
-    print(f"\npinfold: not run; {visible(execution.refusal)}", file=sys.stderr)
+    lines = told(command, execution.decision, is_coloured(sys.stderr))
+    print("\n".join([*lines, ""]), file=sys.stderr)
+    tell(f"not run; {visible(execution.refusal)}")
 
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
-        print(f"pinfold: {each.told}{rule}{remedy}", file=sys.stderr)
+        tell(f"{each.told}{rule}{remedy}")
     if len(violations) > MOST_TOLD:
-        print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
+        tell(f"and {len(violations) - MOST_TOLD} more")
 
 
 def _press(execution: Execution, key: bytes) -> None:
