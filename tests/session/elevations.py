@@ -150,7 +150,8 @@ def every_change_that_is_seen_can_be_granted() -> None:
 
 
 def whoever_looks_first_is_told_to_try() -> None:
-    """A plain file that only the fence closes may be asked about, so `rm` at a terminal gets to try."""
+    """A plain file that only the fence closes may be asked about, so `rm` at a terminal gets to try; so does
+    `rm -r`, of a directory."""
     write(f"{OUT}/file")
     write(f"{OUT}/closed")
     os.mkdir(f"{OUT}/directory")
@@ -173,7 +174,11 @@ def whoever_looks_first_is_told_to_try() -> None:
         assert not person.asked and not result.violations
         run = session.start(f"rm {OUT}/file", terminal=(24, 80))
         assert run.wait().exit_code == 0 and person.paths == [f"{OUT}/file"]
-    assert not os.path.exists(f"{OUT}/file")
+        write(f"{OUT}/directory/file")
+        run = session.start(f"rm -r {OUT}/directory", terminal=(24, 80))
+        assert run.wait().exit_code == 0, run.wait()
+        assert person.paths[1:] == [f"{OUT}/directory/file", f"{OUT}/directory"]
+    assert not os.path.exists(f"{OUT}/file") and not os.path.exists(f"{OUT}/directory")
     with opened(Person(), {"filesystem": {"ask": False}}) as session:
         write(f"{OUT}/file")
         assert session.run(f"test -w {OUT}/file").exit_code == 1
