@@ -131,12 +131,19 @@ def test_a_person_is_asked_about_a_host_while_the_command_waits(
 
 
 def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
-    line = "{ echo x >> ~/elsewhere; } 2> complaint"
-    _, written = person.on_terminal("-c", line, typed=[(b"let it?", b"n")])
+    person.settings("[filesystem]\nask = false\n")
+    _, written = person.on_terminal("-c", "{ echo x > .mcp.json; } 2> complaint", typed=[])
     told = written[written.index(b"pinfold: refused") :].decode().splitlines()
     assert len(told) > 1 and max(map(len, told)) < 80 and all(each.startswith("  ") for each in told[1:]), (
         told
     )
+
+
+def test_whoever_said_no_is_told_just_that(person: Person) -> None:
+    _, written = person.on_terminal("-c", "echo x > .mcp.json", typed=[(b"let it?", b"n")])
+    told = written[written.index(b"pinfold: refused") :].decode()
+    said = f"pinfold: refused open {person.work}/.mcp.json: the person at the terminal said no"
+    assert " ".join(told.split()) == said
 
 
 def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:

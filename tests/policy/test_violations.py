@@ -60,6 +60,8 @@ def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy:
     there = {"/home/me/.bashrc", "/srv/there"}.__contains__
     told = explained(refused(operation, path), SETTINGS, "", home="/home/me", is_there=there)
     assert told.remedy == remedy
+    hidden = refused(operation, path, why="it is hidden, and nobody can grant that")
+    assert not explained(hidden, SETTINGS, "", home="/home/me", is_there=there).remedy
 
 
 def test_a_network_that_is_off_is_named() -> None:

@@ -9,6 +9,8 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
 from pinfold.cli.asking import Asking
@@ -191,6 +193,11 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
+        if TerminalApprover.name in each.why:
+            # Whoever was asked has just read the rest.
+            why = each.why[each.why.index(TerminalApprover.name) :]
+            tell(replace(each, why=why).told)
+            continue
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
         tell(f"{each.told}{rule}{remedy}")

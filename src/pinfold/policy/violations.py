@@ -17,7 +17,7 @@ from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.hosts import matches
 from pinfold.policy.paths import contains, outermost
-from pinfold.policy.protected import BLOCKED, protected_names
+from pinfold.policy.protected import BLOCKED, NOBODY, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
@@ -115,6 +115,8 @@ def _behind(
 
 def _write_remedy(violation: Violation, home: str, is_there: Callable[[str], bool]) -> str:
     """Nobody is told to open their whole home for one name in it."""
+    if violation.why.endswith(NOBODY):
+        return ""
     where = place_of(violation.operation, violation.path, is_there)
     if home and contains(where, home):
         return PERSON if violation.grantable else ""
