@@ -147,13 +147,15 @@ def as_program(
 ) -> tuple[int, tuple[Violation, ...]]:
     """Runs it with our own streams: its exit code, and what it was refused."""
     from pinfold.cli import streams
+    from pinfold.cli.patience import patience
 
     on_terminal = streams.is_terminal(0) and streams.is_terminal(1)
-    execution = (
-        session.start(command, terminal=streams.size())
-        if on_terminal
-        else session.start(command, stdin=streams.standard_input())
-    )
+    with patience(session.roots, person.turn):
+        execution = (
+            session.start(command, terminal=streams.size())
+            if on_terminal
+            else session.start(command, stdin=streams.standard_input())
+        )
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
