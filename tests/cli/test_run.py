@@ -75,7 +75,10 @@ def test_a_denial_says_why_with_a_caret(person: Person) -> None:
     done = person.run("-c", "echo hi && curl evil.example")
     assert done.returncode == 126 and not done.stdout
     text = done.stderr.decode()
-    assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text and "not run" in text
+    assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text
+    assert text.endswith("\n\npinfold: not run\n") and text.count("the rule `curl` speaks of it") == 1
+    alone = person.run("--mode", "ask_every_time", "--", "ls").stderr.decode()
+    assert alone.endswith("\n\npinfold: not run; there is nobody to ask\n")
 
 
 def test_choices_of_the_command_line(person: Person) -> None:

@@ -181,16 +181,14 @@ def as_program(
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     settlement = execution.settlement
-    if settlement and settlement.by.startswith(TerminalApprover.name):
-        # Whoever was asked has just read the rest.
-        tell(f"not run; {visible(settlement.by)}")
-        return
-    from pinfold.cli.draw import is_coloured
-    from pinfold.cli.explain import told
+    # Whoever was asked at the terminal has just read why.
+    if not (settlement and settlement.by.startswith(TerminalApprover.name)):
+        from pinfold.cli.draw import is_coloured
+        from pinfold.cli.explain import told
 
-    lines = told(command, execution.decision, is_coloured(sys.stderr))
-    print("\n".join([*lines, ""]), file=sys.stderr)
-    tell(f"not run; {visible(execution.refusal)}")
+        lines = told(command, execution.decision, is_coloured(sys.stderr))
+        print("\n".join([*lines, ""]), file=sys.stderr)
+    tell(f"not run; {visible(settlement.by)}" if settlement else "not run")
 
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
