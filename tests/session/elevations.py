@@ -337,6 +337,19 @@ def a_commit_asks_once() -> None:
     assert log.count("\n") == 4 and not os.path.exists(".git/hooks/pre-commit")
 
 
+def a_new_repository_is_one_question() -> None:
+    """That about its directory alone would be followed by one about each hook."""
+    person = Person()
+    with opened(person) as session:
+        result = session.run("git init -q new")
+        assert result.exit_code == 0 and not result.violations, result
+        asked = [(str(question.capability), question.operation) for question in person.asked]
+        assert asked[0] == ("widen", "") and set(asked[1:]) <= {("write", "chmod")}, asked
+        again = session.run("mkdir -p new/.git && mkdir new/.git")
+        assert "File exists" in again.stderr and not again.violations and len(person.asked) == len(asked)
+    assert os.path.exists("new/.git/HEAD")
+
+
 def what_is_made_of_a_protected_name_stays_protected() -> None:
     person = Person()
     with opened(person) as session:
