@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.policy import SandboxPolicy
+from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
@@ -62,6 +62,13 @@ def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy:
     assert told.remedy == remedy
     hidden = refused(operation, path, why="it is hidden, and nobody can grant that")
     assert not explained(hidden, SETTINGS, "", home="/home/me", is_there=there).remedy
+
+
+def test_a_policy_that_is_read_only_is_named() -> None:
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+    for path, remedy in (("/w/new", "use the policy `workspace-write`"), ("/o/new", "add `/o` to")):
+        told = explained(refused("open", path), SETTINGS, "", policy, ("/w",))
+        assert told.remedy.startswith(remedy) and told.origin
 
 
 def test_a_network_that_is_off_is_named() -> None:

@@ -10,13 +10,13 @@ from posixpath import basename, dirname
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.hosts import matches
-from pinfold.policy.paths import contains, outermost
+from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.protected import BLOCKED, NOBODY, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
@@ -29,6 +29,7 @@ OPENING = 'set `network.access = "ask"`'
 CHOOSING = 'set `network.access = "rules"`'
 HEARD_OUTSIDE = f"{UNHEARD}, and on this machine's own loopback somebody does"
 PERSON = "a person's yes when they are asked"
+WRITING = "use the policy `workspace-write`"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
@@ -50,7 +51,16 @@ def explained(
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if _is_of_host(violation):
         violation = _with_gates_remedy(violation)
-    origin, remedy = _behind(violation, settings, home, is_there)
+    is_ours = violation.path.startswith("/") and violation.operation != "connect"
+    if (
+        policy
+        and policy.type is PolicyType.WORKSPACE_READONLY
+        and is_ours
+        and is_covered(violation.path, roots)
+    ):
+        origin, remedy = _of_setting(settings, "sandbox.policy", WRITING)
+    else:
+        origin, remedy = _behind(violation, settings, home, is_there)
     return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
 
 
