@@ -27,4 +27,4 @@ def scripted(conversation: list[str]) -> str | None:
 
 
 if __name__ == "__main__":
-    print("\n".join(work("write a greeting", sys.argv[1], scripted)))
+    print("\n".join(work("write a greeting", (sys.argv[1:] or ["."])[0], scripted)))

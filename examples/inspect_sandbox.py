@@ -126,7 +126,10 @@ if __name__ == "__main__":
         output.usage = ModelUsage()
     task = Task([Sample("go")], solver=basic_agent(tools=[bash(timeout=30)]), sandbox="pinfold")
     (log,) = inspect_ai.eval(
-        task, get_model("mockllm/model", custom_outputs=outputs), log_dir=sys.argv[1], display="none"
+        task,
+        get_model("mockllm/model", custom_outputs=outputs),
+        log_dir=(sys.argv[1:] or ["logs"])[0],
+        display="none",
     )
     assert log.status == "success" and log.samples, log.error
     print(

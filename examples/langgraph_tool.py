@@ -32,7 +32,7 @@ def _used(tool: Tool, session: pinfold.Session, **arguments: Any) -> str:
 
 
 if __name__ == "__main__":
-    with pinfold.Session([sys.argv[1]]) as session:
+    with pinfold.Session(sys.argv[1:] or ["."]) as session:
         by_name = {tool.name: tool for tool in tools(session)}
         print(by_name["execute_command"].invoke({"command": "echo hello"}))
         print(by_name["read_file"].invoke({"path": "/etc/passwd"}))

@@ -32,4 +32,4 @@ def main(project: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main((sys.argv[1:] or ["."])[0])

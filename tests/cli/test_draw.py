@@ -1,6 +1,10 @@
 """Lines with carets below them."""
 
-from pinfold.cli.draw import draw
+import os
+import pty
+import termios
+
+from pinfold.cli.draw import draw, fold, folded
 from pinfold.model.text import Span
 
 
@@ -28,3 +32,28 @@ def test_a_long_line_is_shown_around_its_mark() -> None:
     assert "rm" in line
     assert len(line) < 120
     assert line[carets.index("^") :].startswith("rm")
+
+
+def test_a_sentence_is_folded_between_words() -> None:
+    line = "pinfold: refused open /a/path/that-is-longer-than-a-line: why"
+    assert fold(line, 24) == [
+        "pinfold: refused open",
+        "  /a/path/that-is-longer-than-a-line:",
+        "  why",
+    ]
+    assert fold("    rule          one two three", 26, 18) == [
+        "    rule          one two",
+        " " * 18 + "three",
+    ]
+
+
+def test_what_programs_read_is_one_line() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        termios.tcsetwinsize(theirs, (24, 60))
+        assert max(map(len, folded("word " * 40, theirs))) < 60
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    with open(os.devnull) as nobody:
+        assert folded("word " * 40, nobody.fileno()) == ["word " * 40]

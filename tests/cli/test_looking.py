@@ -55,6 +55,7 @@ def test_doctor_fits_eighty_columns_without_colour(tmp_path: Path) -> None:
     assert "\x1b" not in text
     table, _, _ = text.partition("\n\n")
     assert max(map(len, table.splitlines())) <= 80
+    assert all(line == line.rstrip() for line in text.splitlines())
 
 
 def row(said: Any, name: str) -> Any:

@@ -75,7 +75,10 @@ def test_a_denial_says_why_with_a_caret(person: Person) -> None:
     done = person.run("-c", "echo hi && curl evil.example")
     assert done.returncode == 126 and not done.stdout
     text = done.stderr.decode()
-    assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text and "not run" in text
+    assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text
+    assert text.endswith("\n\npinfold: not run\n") and text.count("the rule `curl` speaks of it") == 1
+    alone = person.run("--mode", "ask_every_time", "--", "ls").stderr.decode()
+    assert alone.endswith("\n\npinfold: not run; there is nobody to ask\n")
 
 
 def test_choices_of_the_command_line(person: Person) -> None:
@@ -130,6 +133,22 @@ def test_a_person_is_asked_about_a_host_while_the_command_waits(
     assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
 
 
+def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
+    person.settings("[filesystem]\nask = false\n")
+    _, written = person.on_terminal("-c", "{ echo x > .mcp.json; } 2> complaint", typed=[])
+    told = written[written.index(b"pinfold: refused") :].decode().splitlines()
+    assert len(told) > 1 and max(map(len, told)) < 80 and all(each.startswith("  ") for each in told[1:]), (
+        told
+    )
+
+
+def test_whoever_said_no_is_told_just_that(person: Person) -> None:
+    _, written = person.on_terminal("-c", "echo x > .mcp.json", typed=[(b"let it?", b"n")])
+    told = written[written.index(b"pinfold: refused") :].decode()
+    said = f"pinfold: refused open {person.work}/.mcp.json: the person at the terminal said no"
+    assert " ".join(told.split()) == said
+
+
 def test_what_was_typed_before_the_question_is_no_answer(person: Person) -> None:
     code, written = person.on_terminal(
         *("--mode", "ask_every_time", "--", "touch", "made"), typed=[(b"run it?", b"n\n")], before=b"y\ny\n"
@@ -177,7 +196,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         (("--network", "none"), b'to allow it: set `network.access = "ask"`'),
         (
             ("--network", "rules", "--allow-domain", "a.test"),
-            b'add "203.0.113.9" to `network.allow`',
+            b"add `203.0.113.9:80` to `network.allow`",
         ),
     ):
         refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")

@@ -213,7 +213,7 @@ async def curl(away: Away) -> None:
     code, said = await away.run(by, *ca, f"https://evil.test:{away.secure}/")
     assert code == 6, said
     code, said = await away.run(by, *ca, "-x", PROXY, f"http://evil.test:{away.plain}/")
-    assert 'add "evil.test" to `network.allow`' in said
+    assert f"add `evil.test:{away.plain}` to `network.allow`" in said
     code, said = await away.run(by, *ca, "-v", "-x", PROXY, f"https://evil.test:{away.secure}/")
     assert code == 56 and "403" in said, said
     # another name in the hello, or in the request, than was connected to

@@ -28,7 +28,7 @@ def test_no_name_no_packet() -> None:
             client = await world.connect()
             await client.say(b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n")
             said = await client.hear_all()
-            assert said.startswith(b"HTTP/1.1 403 ") and b'add "evil.test" to `network.allow`' in said
+            assert said.startswith(b"HTTP/1.1 403 ") and b"add `evil.test:443` to `network.allow`" in said
 
             client = await world.connect()
             await client.say(b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")

@@ -252,10 +252,10 @@ def test_answers(data: bytes, start: bytes) -> None:
 
 
 def test_the_reason_is_in_the_answer() -> None:
-    page = refusal_page(Why.DENIED, 'no rule speaks of a.example; add "a.example" to `network.allow`')
+    page = refusal_page(Why.DENIED, "no rule speaks of a.example; add `a.example` to `network.allow`")
     assert page.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert page.endswith(
-        b'\r\n\r\npinfold: no rule speaks of a.example; add "a.example" to `network.allow`\n'
+        b"\r\n\r\npinfold: no rule speaks of a.example; add `a.example` to `network.allow`\n"
     )
 
 

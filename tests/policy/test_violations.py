@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.policy import SandboxPolicy
+from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
@@ -32,7 +32,7 @@ def refused(operation: str, path: str, rule: str = "", why: str = "", grantable:
         (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person's yes"),
         (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's own list", ""),
         (refused("open", "/w/.git/x", ".git", "git writes are blocked"), "managed.toml:3", "administrator"),
-        (refused("connect", "x.example:443"), "network.access", "add `x.example` to `network.allow`"),
+        (refused("connect", "x.example:443"), "network.access", "add `x.example:443` to `network.allow`"),
         (refused("connect", "/run/docker.sock"), "network.unix_sockets", "add `/run/docker.sock`"),
         (refused("resolve", "10.0.0.2:53"), "network.access", "name the host in `network.allow`"),
         (refused("connect", "localhost:5432", why=HEARD_OUTSIDE), "network.allow", "add `localhost:5432` to"),
@@ -43,6 +43,32 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
     told = explained(violation, SETTINGS, "the line")
     assert told.command == "the line" and origin in told.origin and remedy in told.remedy
     assert bool(told.remedy) is bool(remedy)
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "remedy"),
+    [
+        ("open", "/home/me/.bashrc", "add `/home/me/.bashrc` to `filesystem.write`"),
+        ("unlink", "/srv/there", "add `/srv` to `filesystem.write`"),
+        ("open", "/srv/new", "add `/srv` to `filesystem.write`"),
+        # That would open all of the home, and more.
+        ("open", "/home/me/new", "a person's yes when they are asked"),
+        ("mkdir", "/home/you", "a person's yes when they are asked"),
+    ],
+)
+def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy: str) -> None:
+    there = {"/home/me/.bashrc", "/srv/there"}.__contains__
+    told = explained(refused(operation, path), SETTINGS, "", home="/home/me", is_there=there)
+    assert told.remedy == remedy
+    hidden = refused(operation, path, why="it is hidden, and nobody can grant that")
+    assert not explained(hidden, SETTINGS, "", home="/home/me", is_there=there).remedy
+
+
+def test_a_policy_that_is_read_only_is_named() -> None:
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+    for path, remedy in (("/w/new", "use the policy `workspace-write`"), ("/o/new", "add `/o` to")):
+        told = explained(refused("open", path), SETTINGS, "", policy, ("/w",))
+        assert told.remedy.startswith(remedy) and told.origin
 
 
 def test_a_network_that_is_off_is_named() -> None:
@@ -93,7 +119,7 @@ def test_what_hides_what_was_to_be_read(path: str, rule: str, origin: str, remed
 @pytest.mark.parametrize(
     ("why", "said", "remedy"),
     [
-        ('no rule; add "y" to `network.allow`', "no rule", 'add "y" to `network.allow`'),
+        ("no rule; add `y` to `network.allow`", "no rule", "add `y` to `network.allow`"),
         (
             "it is on `network.deny`; change `network.deny`",
             "it is on `network.deny`",

@@ -159,7 +159,8 @@ def every_change_that_is_seen_can_be_granted() -> None:
 
 
 def whoever_looks_first_is_told_to_try() -> None:
-    """A plain file that only the fence closes may be asked about, so `rm` at a terminal gets to try."""
+    """A plain file that only the fence closes may be asked about, so `rm` at a terminal gets to try; so does
+    `rm -r`, of a directory."""
     write(f"{OUT}/file")
     write(f"{OUT}/closed")
     os.mkdir(f"{OUT}/directory")
@@ -182,7 +183,11 @@ def whoever_looks_first_is_told_to_try() -> None:
         assert not person.asked and not result.violations
         run = session.start(f"rm {OUT}/file", terminal=(24, 80))
         assert run.wait().exit_code == 0 and person.paths == [f"{OUT}/file"]
-    assert not os.path.exists(f"{OUT}/file")
+        write(f"{OUT}/directory/file")
+        run = session.start(f"rm -r {OUT}/directory", terminal=(24, 80))
+        assert run.wait().exit_code == 0, run.wait()
+        assert person.paths[1:] == [f"{OUT}/directory/file", f"{OUT}/directory"]
+    assert not os.path.exists(f"{OUT}/file") and not os.path.exists(f"{OUT}/directory")
     with opened(Person(), {"filesystem": {"ask": False}}) as session:
         write(f"{OUT}/file")
         assert session.run(f"test -w {OUT}/file").exit_code == 1
@@ -339,6 +344,19 @@ def a_commit_asks_once() -> None:
     assert subprocess.run(["git", "fsck"], capture_output=True).returncode == 0
     log = subprocess.run(["git", "log", "--oneline"], capture_output=True, text=True).stdout
     assert log.count("\n") == 4 and not os.path.exists(".git/hooks/pre-commit")
+
+
+def a_new_repository_is_one_question() -> None:
+    """That about its directory alone would be followed by one about each hook."""
+    person = Person()
+    with opened(person) as session:
+        result = session.run("git init -q new")
+        assert result.exit_code == 0 and not result.violations, result
+        asked = [(str(question.capability), question.operation) for question in person.asked]
+        assert asked[0] == ("widen", "") and set(asked[1:]) <= {("write", "chmod")}, asked
+        again = session.run("mkdir -p new/.git && mkdir new/.git")
+        assert "File exists" in again.stderr and not again.violations and len(person.asked) == len(asked)
+    assert os.path.exists("new/.git/HEAD")
 
 
 def what_is_made_of_a_protected_name_stays_protected() -> None:

@@ -74,7 +74,7 @@ def curl(machine: Machine) -> None:
         assert fine(session, socks) == f"hello from a.test:{secure}"
         # a denied name: told why with a proxy, not found without one
         result = session.run(f"{by} http://evil.test:{plain}/")
-        assert 'add "evil.test" to `network.allow`' in result.stdout, result.stdout
+        assert f"add `evil.test:{plain}` to `network.allow`" in result.stdout, result.stdout
         (violation,) = result.violations
         assert (violation.operation, violation.path) == ("connect", f"evil.test:{plain}")
         assert session.run(f"{PLAIN}{by} https://evil.test:{secure}/").exit_code == 6
@@ -362,7 +362,7 @@ def names_that_are_refused_are_told(machine: Machine) -> None:
     for access, allow, remedy in (
         ("none", ALLOWED, 'set `network.access = "ask"`'),
         ("rules", (), "name the host in `network.allow`"),
-        ("rules", ALLOWED, 'add "evil.test" to `network.allow`'),
+        ("rules", ALLOWED, "add `evil.test` to `network.allow`"),
     ):
         with pages(False) as web, opened(access, allow) as session:
             result = session.run(f"{by} http://evil.test:{web}/")
@@ -410,7 +410,10 @@ def asked_and_answered(_: Machine) -> None:
     with banner() as port, opened("ask", allow) as session:
         result = session.run(python(CONNECT, "a.test", port))
         assert result.stdout.split() == ["ConnectionRefusedError"] * 2
-        assert "nobody to ask" in result.violations[0].why
+        why = f"no rule speaks of a.test:{port}; it was asked for, but there is nobody to ask"
+        assert [(each.why, each.remedy) for each in result.violations] == [
+            (why, f"add `a.test:{port}` to `network.allow`")
+        ]
 
 
 def an_answer_about_a_host_lasts_as_it_says(_: Machine) -> None:

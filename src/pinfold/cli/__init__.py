@@ -156,7 +156,9 @@ def _flush() -> None:
 
 def _complain(message: str) -> None:
     try:
-        print(f"pinfold: {message}", file=sys.stderr)
+        from pinfold.cli.draw import tell
+
+        tell(message)
     except OSError:
         return
 
@@ -180,9 +182,10 @@ def _overview() -> str:
 def _unknown(name: str) -> int:
     from difflib import get_close_matches
 
+    from pinfold.cli.draw import tell
     from pinfold.model.visible import visible
 
     near = get_close_matches(name, VERBS, n=1)
     hint = f"; did you mean `{near[0]}`?" if near else f"; there are: {', '.join(VERBS)}"
-    print(f"pinfold: no verb `{visible(name)}`{hint}", file=sys.stderr)
+    tell(f"no verb `{visible(name)}`{hint}")
     return BAD_INPUT

@@ -131,13 +131,13 @@ def _as_json(answer: "Remembered", state: str) -> dict[str, object]:
 
 
 def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
-    from pinfold.cli.paper import paper, table
+    from pinfold.cli.paper import paper, put, table
 
     drawn = table("id", "answer", "state", "until", "what")
     for each in answers:
         drawn.add_row(each.id, str(each.answer), states[each.id], _until(each), _what(each))
     sheet = paper()
-    sheet.print(drawn)
+    put(sheet, drawn)
     if STALE in states.values():
         sheet.print("stale: the settings in force are not those it was given under; it is asked again")
     for session in dict.fromkeys(each.session for each in answers if states[each.id] == ENDED):

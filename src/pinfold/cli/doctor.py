@@ -55,14 +55,14 @@ def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
 def _draw(diagnosis: "Diagnosis") -> None:
     from rich.text import Text
 
-    from pinfold.cli.paper import paper, table
+    from pinfold.cli.paper import paper, put, table
 
     drawn = table("layer", "state", "")
     for each in diagnosis.standings:
         colour = COLOURS[each.state] if each.needed or each.state == "ready" else "yellow"
         drawn.add_row(each.name, Text(each.state, style=colour), visible(each.detail))
     sheet = paper()
-    sheet.print(drawn)
+    put(sheet, drawn)
     sheet.print()
     # Commands are for copying: whole, on one line, however long.
     for each in diagnosis.standings:

@@ -1,4 +1,4 @@
-"""A command line drawn with carets under some of its parts."""
+"""A command line drawn with carets under some of its parts; sentences folded to a terminal."""
 
 import os
 import sys
@@ -8,6 +8,7 @@ from pinfold.model.visible import visible
 
 WIDEST = 100
 INDENT = "  "
+STDERR = 2
 
 
 def widest() -> int:
@@ -69,6 +70,37 @@ def _columns(cell: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in cell)
+
+
+def folded(line: str, descriptor: int, indent: int = 0) -> list[str]:
+    """A sentence as lines of the terminal there; whole where there is none, for programs to read.
+
+    A word that is too long for a line stays whole: paths are for copying.
+    """
+    try:
+        columns = os.get_terminal_size(descriptor).columns
+    except OSError:
+        return [line]
+    return fold(line, columns or WIDEST, indent)
+
+
+def fold(line: str, columns: int, indent: int = 0) -> list[str]:
+    """`indent` is what stands before all lines but the first; two more than before that one, unless told."""
+    from textwrap import wrap
+
+    hang = " " * (indent or len(line) - len(line.lstrip()) + len(INDENT))
+    return wrap(
+        line,
+        min(WIDEST, columns) - 1,
+        subsequent_indent=hang,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def tell(sentence: str) -> None:
+    """Says it on standard error, in pinfold's name."""
+    print("\n".join(folded(f"pinfold: {sentence}", STDERR)), file=sys.stderr)
 
 
 def is_coloured(stream: object = None) -> bool:

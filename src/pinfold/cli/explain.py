@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.check import EXIT
 from pinfold.cli.common import place, print_json
-from pinfold.cli.draw import draw, is_coloured, paint
+from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
 from pinfold.cli.requests import add_request, request_of, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.quoting import quoted
@@ -26,6 +26,9 @@ from pinfold.session.plain import decision_as_plain
 
 COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
 MOST_REASONS = 12
+MARGIN = 8
+"""Columns that a drawn line is kept from the edge."""
+STDOUT = 1
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -49,7 +52,7 @@ def _notes(notices: tuple[str, ...]) -> list[str]:
 def told(request: Request, decision: Decision, colours: bool, width: int = 0) -> list[str]:
     """The whole story, as lines."""
     lines = [_headline(request, decision, colours)]
-    width = width and width - 8
+    width = width and width - MARGIN
     text = request.command.rstrip("\n") if isinstance(request, RunCommand) else _asked(request)
     spans = [command.span for command in decision.commands]
     if text.strip():
@@ -101,12 +104,17 @@ def _reason(reason: Reason, text: str, several: bool, colours: bool, width: int)
         "rule": _rule(reason),
         "to change it": reason.remedy,
     }
-    width = max(map(len, facts))
+    longest = max(map(len, facts))
+    told = (f"    {name:{longest}}  {visible(value)}" for name, value in facts.items() if value)
     return [
         *(paint(line, "dim", colours) for line in marked),
-        f"  {paint(visible(reason.message), 'bold', colours)}",
-        *(f"    {name:{width}}  {visible(value)}" for name, value in facts.items() if value),
+        *(paint(line, "bold", colours) for line in _folded(f"  {visible(reason.message)}", width, 2)),
+        *(line for fact in told for line in _folded(fact, width, longest + 6)),
     ]
+
+
+def _folded(line: str, width: int, indent: int) -> list[str]:
+    return fold(line, width + MARGIN, indent) if width else folded(line, STDOUT, indent)
 
 
 def _rule(reason: Reason) -> str:

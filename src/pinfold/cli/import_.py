@@ -3,6 +3,7 @@
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import print_json, short, user_file_of
@@ -34,12 +35,13 @@ def run(args: Namespace) -> int:
 
     path = user_file_of(args)
     files, findings = gather(args.agent, os.environ)
-    before = read_text(path) or ""
-    read_layer(parse("user", path, before))  # a broken file is not edited
-    merged = merge(before, findings, take_wider=args.wider)
-    read_layer(parse("user", path, merged.text))
-    if args.write and merged.text != before:
-        with locked(path):
+    # Whoever changes the file meanwhile waits, and nothing of theirs is lost.
+    with locked(path) if args.write and files else nullcontext():
+        before = read_text(path) or ""
+        read_layer(parse("user", path, before))  # a broken file is not edited
+        merged = merge(before, findings, take_wider=args.wider)
+        read_layer(parse("user", path, merged.text))
+        if args.write and merged.text != before:
             write_text(path, merged.text)
     _tell(args, path, before, files, merged)
     return 0

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pinfold.approval.terminal import QUIET, SET_RIGHT, TTY, TerminalApprover
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
+from pinfold.cli.draw import folded
 from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
@@ -25,7 +26,6 @@ from pinfold.session import Session
 from pinfold.session.learning import UNSEEN, Learned, Listener, accept, chosen, learn
 
 MOST_TOLD = 20
-WIDEST = 100
 YES, EACH, NO = "y", "e", "n"
 ENOUGH = (
     "pinfold: with this, which is for every command and project of yours, it would have been let through:"
@@ -168,11 +168,7 @@ class _Terminal:
         self._put(f"{text}\n")
 
     def fold(self, line: str) -> list[str]:
-        from textwrap import wrap
-
-        width = min(WIDEST, os.get_terminal_size(self._descriptor).columns or WIDEST) - 1
-        indent = "    " if line.startswith("  ") else "  "
-        return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+        return folded(line, self._descriptor)
 
     def answer(self, prompt: str) -> str:
         """What was typed at this prompt, and not before; no for anything that is no answer."""

@@ -24,6 +24,14 @@ def paper(*, stderr: bool = False) -> "Console":
     )
 
 
+def put(sheet: "Console", drawn: "Table") -> None:
+    """A table, without the blanks that rich fills its lines with."""
+    with sheet.capture() as caught:
+        sheet.print(drawn)
+    lines = caught.get().splitlines()
+    sheet.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+
 def table(*columns: str) -> "Table":
     """Columns of which only the last gives way to a narrow terminal."""
     from rich.table import Table

@@ -9,10 +9,13 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
+from pinfold.cli.draw import tell
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.request import RunCommand
@@ -120,8 +123,7 @@ def _page() -> "list[WebApprover]":
 def _tell_wide_project(session: Session) -> None:
     """Nobody who works in their home means all of it."""
     if sys.stderr.isatty() and os.path.realpath(os.path.expanduser("~")) in session.roots:
-        wide = "your whole home is the project, so all of it may be written; name a part of it by --project"
-        print(f"pinfold: {wide}", file=sys.stderr)
+        tell("your whole home is the project, so all of it may be written; name a part of it by --project")
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
@@ -145,13 +147,15 @@ def as_program(
 ) -> tuple[int, tuple[Violation, ...]]:
     """Runs it with our own streams: its exit code, and what it was refused."""
     from pinfold.cli import streams
+    from pinfold.cli.patience import patience
 
     on_terminal = streams.is_terminal(0) and streams.is_terminal(1)
-    execution = (
-        session.start(command, terminal=streams.size())
-        if on_terminal
-        else session.start(command, stdin=streams.standard_input())
-    )
+    with patience(session.roots, person.turn):
+        execution = (
+            session.start(command, terminal=streams.size())
+            if on_terminal
+            else session.start(command, stdin=streams.standard_input())
+        )
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
@@ -171,30 +175,34 @@ def as_program(
         return SIGNALLED + SIGPIPE, ()
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
-        print(f"pinfold: ended after {limit:g} s, its time limit", file=sys.stderr)
+        tell(f"ended after {limit:g} s, its time limit")
     return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
 
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     settlement = execution.settlement
-    if settlement and settlement.by.startswith(TerminalApprover.name):
-        # Whoever was asked has just read the rest.
-        print(f"pinfold: not run; {visible(settlement.by)}", file=sys.stderr)
-        return
-    from pinfold.cli.draw import is_coloured
-    from pinfold.cli.explain import told
+    # Whoever was asked at the terminal has just read why.
+    if not (settlement and settlement.by.startswith(TerminalApprover.name)):
+        from pinfold.cli.draw import is_coloured
+        from pinfold.cli.explain import told
 
-    print("\n".join(told(command, execution.decision, is_coloured(sys.stderr))), file=sys.stderr)
-    print(f"\npinfold: not run; {visible(execution.refusal)}", file=sys.stderr)
+        lines = told(command, execution.decision, is_coloured(sys.stderr))
+        print("\n".join([*lines, ""]), file=sys.stderr)
+    tell(f"not run; {visible(settlement.by)}" if settlement else "not run")
 
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
+        if TerminalApprover.name in each.why:
+            # Whoever was asked has just read the rest.
+            why = each.why[each.why.index(TerminalApprover.name) :]
+            tell(replace(each, why=why).told)
+            continue
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
-        print(f"pinfold: {each.told}{rule}{remedy}", file=sys.stderr)
+        tell(f"{each.told}{rule}{remedy}")
     if len(violations) > MOST_TOLD:
-        print(f"pinfold: and {len(violations) - MOST_TOLD} more", file=sys.stderr)
+        tell(f"and {len(violations) - MOST_TOLD} more")
 
 
 def _press(execution: Execution, key: bytes) -> None:

@@ -50,7 +50,7 @@ def _attack(*, quiet: bool) -> list["Finding"]:
 def _draw(findings: list["Finding"]) -> None:
     from rich.text import Text
 
-    from pinfold.cli.paper import paper, table
+    from pinfold.cli.paper import paper, put, table
 
     sheet = paper()
     drawn = table("", "attack")
@@ -61,7 +61,7 @@ def _draw(findings: list["Finding"]) -> None:
                 word, colour = SHOWN[finding.outcome]
                 told = finding.tries if finding.outcome == "held" else f"{finding.tries}: {finding.detail}"
                 drawn.add_row(Text(word, style=colour), visible(told))
-    sheet.print(drawn)
+    put(sheet, drawn)
     counts = Counter(finding.outcome for finding in findings)
     sheet.print()
     # Once more, where nobody has to scroll for it.

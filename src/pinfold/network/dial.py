@@ -149,7 +149,7 @@ class Dialer:
         return Refusal(
             Why.DENIED,
             f"{leads} is a {kind} address, which only a rule that names it opens; "
-            f'add "{_with_port(spelled, port)}" to `network.allow`',
+            f"add `{_with_port(spelled, port)}` to `network.allow`",
         )
 
     def _owns(self, address: str) -> bool:

@@ -5,7 +5,7 @@ from pinfold.model.facts import Facts
 from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
-from pinfold.policy.hosts import matches, names_special
+from pinfold.policy.hosts import Pattern, matches, names_special
 from pinfold.policy.reach import UNNAMED
 from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
@@ -29,7 +29,7 @@ def reason_of(request: Connect, settings: Settings) -> Reason:
         or _switched_off(settings)
         or needs_person(settings, "every connection")
         or _listed(host, request.port, settings, "allow")
-        or _special(host)
+        or _special(host, request.port)
         or _by_access(host, request.port, settings)
     )
 
@@ -52,7 +52,7 @@ def _switched_off(settings: Settings) -> Reason | None:
     return by_setting(settings, "network_none", Verdict.DENY, said, key, "none")
 
 
-def _special(host: str) -> Reason | None:
+def _special(host: str, port: int) -> Reason | None:
     kind = special_kind(host)
     if not kind:
         return None
@@ -60,7 +60,7 @@ def _special(host: str) -> Reason | None:
         "special_address",
         f"{host} is a {kind} address, which only a rule that names it opens",
         Verdict.DENY,
-        remedy=f'add "{host}" to `network.allow`',
+        remedy=_naming(host, port),
     )
 
 
@@ -70,10 +70,14 @@ def _by_access(host: str, port: int, settings: Settings) -> Reason:
     said = (
         "every host may be reached" if verdict is Verdict.ALLOW else f"no rule speaks of {_where(host, port)}"
     )
-    remedy = "" if verdict is Verdict.ALLOW else f'add "{host}" to `network.allow`'
+    remedy = "" if verdict is Verdict.ALLOW else _naming(host, port)
     return by_setting(settings, "network_access", verdict, said, "network.access", str(access), remedy)
+
+
+def _naming(host: str, port: int) -> str:
+    return f"add `{_where(host, port)}` to `network.allow`"
 
 
 def _where(host: str, port: int) -> str:
     """Who asks for a name alone has no port in mind."""
-    return host if port == UNNAMED else f"{host}:{port}"
+    return str(Pattern(host, None if port == UNNAMED else port))

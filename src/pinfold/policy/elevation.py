@@ -15,7 +15,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.paths import contains, is_covered
-from pinfold.policy.protected import Grant, protected_by
+from pinfold.policy.protected import NOBODY, Grant, protected_by
 from pinfold.policy.widen import with_approved
 
 GIT = ".git"
@@ -75,12 +75,12 @@ def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], grou
         return "the policy is read-only"
     for path in paths:
         if hidden_by(path, ground.policy, ground.roots):
-            return "it is hidden, and nobody can grant that"
+            return f"it is hidden, and {NOBODY}"
         if is_covered(path, ground.own) or (operation == "chmod" and is_covered_by(ground.own, path)):
-            return "it is pinfold's own, and nobody can grant that"
+            return f"it is pinfold's own, and {NOBODY}"
         name = protected_by(path, ANYWHERE, ())
         if name and name.grant is Grant.NEVER:
-            return "nobody can grant that"
+            return NOBODY
         if _is_managed(path, ground):
             return "your administrator protects it"
     return _beyond_cap(key, paths, ground)

@@ -17,6 +17,7 @@ from pinfold.policy.paths import normalised
 
 OWN = "your settings protect it"
 BLOCKED = "git writes are blocked"
+NOBODY = "nobody can grant that"
 
 
 class Reach(StrEnum):

@@ -6,7 +6,7 @@ says something decides; none of them knows what the others say. How a reason is 
 """
 
 from pinfold.model.approval import AutoRunMode
-from pinfold.model.decision import Reason, Verdict
+from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.facts import Facts
 from pinfold.model.script import LONGEST_LINE, Trait
 from pinfold.model.settings import IfUnavailable
@@ -110,12 +110,19 @@ def widening(case: Case) -> Reasons:
     return tuple(
         Reason(
             "widening",
-            f"the request wants {wish.field.replace('_', ' ')}: `{wish.value}`",
+            f"the request wants {_wanted(wish)}",
             Verdict.ASK,
             remedy="add it to your settings, or answer the question",
         )
         for wish in case.effective.widening
     )
+
+
+def _wanted(wish: Widening) -> str:
+    """A switch is called by what it opens."""
+    if wish.field == "block_git_writes":
+        return "leave for git to write"
+    return f"{wish.field.replace('_', ' ')}: `{wish.value}`"
 
 
 def changes_pinfold(case: Case) -> Reasons:

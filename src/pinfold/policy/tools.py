@@ -26,7 +26,7 @@ def _tool(request: CallTool, settings: Settings) -> Reason:
     if not settings.protect.mcp_tools:
         return by_setting(settings, "mcp_tools", Verdict.ALLOW, "tools are not protected", key, False)
     said = f"`{called}` is not on the list of tools"
-    return by_setting(settings, "mcp_tools", Verdict.ASK, said, key, True, f'add "{called}" to `mcp.allow`')
+    return by_setting(settings, "mcp_tools", Verdict.ASK, said, key, True, f"add `{called}` to `mcp.allow`")
 
 
 def _names(entry: str, request: CallTool) -> bool:

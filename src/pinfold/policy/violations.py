@@ -10,14 +10,14 @@ from posixpath import basename, dirname
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.policy import NetworkRules, SandboxPolicy
+from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.hosts import matches
-from pinfold.policy.paths import contains, outermost
-from pinfold.policy.protected import BLOCKED, protected_names
+from pinfold.policy.paths import contains, is_covered, outermost
+from pinfold.policy.protected import BLOCKED, NOBODY, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
@@ -28,6 +28,8 @@ EVERY_COMMAND = "*"
 OPENING = 'set `network.access = "ask"`'
 CHOOSING = 'set `network.access = "rules"`'
 HEARD_OUTSIDE = f"{UNHEARD}, and on this machine's own loopback somebody does"
+PERSON = "a person's yes when they are asked"
+WRITING = "use the policy `workspace-write`"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
@@ -38,16 +40,27 @@ def explained(
     command: str,
     policy: SandboxPolicy | None = None,
     roots: tuple[str, ...] = (),
+    home: str = "",
+    is_there: Callable[[str], bool] = lambda _: False,
 ) -> Violation:
     """The same with its command, where its rule is written, and what would allow it.
 
-    `policy` and `roots` tell what hides a path that was to be read.
+    `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists.
     """
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if _is_of_host(violation):
         violation = _with_gates_remedy(violation)
-    origin, remedy = _behind(violation, settings)
+    is_ours = violation.path.startswith("/") and violation.operation != "connect"
+    if (
+        policy
+        and policy.type is PolicyType.WORKSPACE_READONLY
+        and is_ours
+        and is_covered(violation.path, roots)
+    ):
+        origin, remedy = _of_setting(settings, "sandbox.policy", WRITING)
+    else:
+        origin, remedy = _behind(violation, settings, home, is_there)
     return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
 
 
@@ -87,7 +100,9 @@ def _with_gates_remedy(violation: Violation) -> Violation:
     return replace(violation, why=said, remedy=remedy) if is_remedy else violation
 
 
-def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
+def _behind(
+    violation: Violation, settings: Settings, home: str, is_there: Callable[[str], bool]
+) -> tuple[str, str]:
     if violation.operation == WARDEN:
         return "", ""
     if violation.why == HEARD_OUTSIDE:
@@ -105,8 +120,17 @@ def _behind(violation: Violation, settings: Settings) -> tuple[str, str]:
         return _of_setting(settings, "filesystem.git_writes", "set `filesystem.git_writes = true`")
     if violation.rule:
         return _of_name(violation, settings)
-    where = dirname(violation.path)
-    return _of_setting(settings, "filesystem.write", f"add `{where}` to `filesystem.write`")
+    return _of_setting(settings, "filesystem.write", _write_remedy(violation, home, is_there))
+
+
+def _write_remedy(violation: Violation, home: str, is_there: Callable[[str], bool]) -> str:
+    """Nobody is told to open their whole home for one name in it."""
+    if violation.why.endswith(NOBODY):
+        return ""
+    where = place_of(violation.operation, violation.path, is_there)
+    if home and contains(where, home):
+        return PERSON if violation.grantable else ""
+    return f"add `{where}` to `filesystem.write`"
 
 
 def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
@@ -116,7 +140,7 @@ def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
             origin = settings.origin(key, place)
             return str(origin), remedy_for(origin, f"take `{entry}` from `{key}`")
     listed = any(each.name == violation.rule for each in protected_names())
-    remedy = "a person's yes when they are asked" if violation.grantable else ""
+    remedy = PERSON if violation.grantable else ""
     return SHIPPED if listed else "", remedy
 
 
@@ -133,7 +157,7 @@ def _host_remedy(violation: Violation, settings: Settings) -> str:
         return ""
     if settings.network.access is NetworkAccess.NONE:  # then no entry opens anything
         return OPENING
-    return f"add `{_host(violation.path)}` to `network.allow`"
+    return f"add `{violation.path}` to `network.allow`"
 
 
 def _lending_remedy(violation: Violation, settings: Settings) -> str:

@@ -1,5 +1,6 @@
 """What commands were refused, in full: for the journal, for reports, and for the next question about it."""
 
+import os
 from _thread import allocate_lock
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -32,13 +33,16 @@ class Explanations:
         roots: tuple[str, ...],
         line: str,
         decision: Decision,
+        home: str,
     ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
         """All that was refused, and what of it is to be reported."""
         from pinfold.policy.violations import explained, heard, is_ignored
         from pinfold.session.loopback import is_heard
 
         told = heard(violations, is_heard)
-        every = tuple(explained(each, settings, line, decision.policy, roots) for each in told)
+        every = tuple(
+            explained(each, settings, line, decision.policy, roots, home, os.path.exists) for each in told
+        )
         with self._lock:
             self._last[line] = every
             if len(self._last) > MOST_REFUSED:

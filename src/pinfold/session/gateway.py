@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pinfold.model.approval import Control
-from pinfold.model.decision import Decision, Verdict
+from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
@@ -264,7 +264,7 @@ class Gateway:
         ruling = _ruling(decision)
         if ruling.verdict is Verdict.ASK and port is not None:
             known = self._desk().known(self._question(host, port, tag, decision))
-            return _answered(host, port, ruling, known) if known else ruling
+            return _answered(host, port, decision, ruling, known) if known else ruling
         # The page may be opened later, at a port that is let through now.
         files = (*judge.files, page_file(self._environ))
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
@@ -287,7 +287,7 @@ class Gateway:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
             settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
-        return _answered(host, port, ruling, settlement)
+        return _answered(host, port, decision, ruling, settlement)
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
         request = self._commands.get(tag)
@@ -340,8 +340,12 @@ def _ruling(decision: Decision) -> "Ruling":
     from pinfold.network.ruling import Ruling
 
     reason = decision.reasons[0]
-    said = f"{reason.message}; {reason.remedy}" if reason.remedy else reason.message
-    return Ruling(reason.verdict, said, reason.rule if reason.step in LISTED else "")
+    return Ruling(reason.verdict, _said(reason), reason.rule if reason.step in LISTED else "")
+
+
+def _said(reason: Reason, answer: str = "") -> str:
+    """Why, what came of asking, and last what would change it."""
+    return "; ".join(part for part in (reason.message, answer, reason.remedy) if part)
 
 
 def _our_page(host: str, port: int) -> "Ruling":
@@ -351,9 +355,9 @@ def _our_page(host: str, port: int) -> "Ruling":
     return Ruling(Verdict.DENY, said, f"{host}:{port}")
 
 
-def _answered(host: str, port: int, ruling: "Ruling", settlement: Settlement) -> "Ruling":
+def _answered(host: str, port: int, decision: Decision, ruling: "Ruling", settlement: Settlement) -> "Ruling":
     if settlement.answer is Answer.NO:
-        said = f"{host}:{port} was asked for, but {settlement.by}; {ruling.message}"
+        said = _said(decision.reasons[0], f"it was asked for, but {settlement.by}")
         return ruling._replace(verdict=Verdict.DENY, message=said)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)

@@ -298,7 +298,9 @@ class Session:
             running,
             lambda end: after(entry, end),
             began,
-            lambda found: self._refusals.explained(found, settings, self.roots, line, decision),
+            lambda found: self._refusals.explained(
+                found, settings, self.roots, line, decision, self._judge.home
+            ),
             (lambda found: self._retrying().need(command, policy, found, given))
             if is_first and decision.sandboxed
             else None,

@@ -2,11 +2,14 @@
 
 import json
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pinfold.cli import main
 from pinfold.integrations.imports import claude, codex, cursor, gemini
 from pinfold.integrations.imports.finding import Fit, Found
 from pinfold.integrations.imports.merge import merge
@@ -249,3 +252,19 @@ def test_as_a_program(tmp_path: Path) -> None:
     theirs.write_text("{")
     broken = pinfold("import", "claude", home=tmp_path)
     assert broken.returncode == 2 and "settings.json:1: is not JSON" in broken.stderr
+
+
+def test_what_another_wrote_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, ours = tmp_path / ".claude/settings.json", tmp_path / "ours.toml"
+    theirs.parent.mkdir()
+    theirs.write_text('{"permissions": {"deny": ["Bash(git push *)"]}}')
+
+    @contextmanager
+    def turn_after_another(path: str) -> Iterator[None]:
+        Path(path).write_text('[commands]\nask = ["make"]\n')
+        yield
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("pinfold.settings.files.locked", turn_after_another)
+    assert main(["import", "claude", "--write", "--settings", str(ours)]) == 0
+    assert tomllib.loads(ours.read_text()) == {"commands": {"ask": ["make"], "deny": ["git push"]}}

@@ -109,6 +109,10 @@ class Asking:
         other = source.path if isinstance(source, Spot) else source[0] if source else ""
         if len(self.pending) >= MOST or not self.is_askable(match, spot.path, other):
             return False
+        if operation == "mkdir" and match and match.rule.name == GIT == spot.key and not spot.place.inside:
+            # A new repository: its hooks and configuration would each be asked about. It fails, and one
+            # question follows whether it may be run again with git's writes, where they are vetted.
+            return False
         rule, why = "", ""
         if match:
             closest = (*self._of_git(match, spot.path, other), match.rule)[0]

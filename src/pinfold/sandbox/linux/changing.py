@@ -10,9 +10,10 @@ But who hears EROFS does not try: `rm FILE` at a terminal, `mv` onto a file, an 
 that only the fence keeps from being written, and that a person may be asked about, it is said that it may be
 written: until they were asked neither answer is true, and this one leaves it to them.
 
-For plain files alone: of a directory programs ask where they might keep something (a cache, an installation),
-and do without if it is nowhere there; told yes, they would ask a person for each file. What the user may not
-write either, and what nobody may grant, is left to the kernel's own answer.
+Of a directory programs ask where they might keep something (a cache, an installation), and do without if it
+is nowhere there; told yes, they would ask a person for each file. So that is for `rm` alone, which at a
+terminal looks at each directory that it is to delete. What the user may not write either, and what nobody may
+grant, is left to the kernel's own answer.
 
 Owners and extended attributes are hardly ever changed by path, and nobody changes them on a caller's behalf:
 what was refused is noted, so that the command can be run again with leave for it.
@@ -31,6 +32,7 @@ from pinfold.sandbox.linux.spots import Spot
 
 AT_REMOVEDIR = 0x200
 AT_SYMLINK_NOFOLLOW = 0x100
+DELETERS = ("rm",)
 MODES = os.R_OK | os.W_OK | os.X_OK
 
 
@@ -105,14 +107,18 @@ class Changing:
         spot = self.names.spots.find(caller, base, path)
         if spot and not flags & AT_SYMLINK_NOFOLLOW:
             spot = self.names.followed(spot)
-        if spot and self._might_be_written(spot, mode & MODES):
+        if spot and self._might_be_written(caller, spot, mode & MODES):
             return caller.succeed()
         return caller.resume()
 
-    def _might_be_written(self, spot: Spot, mode: int) -> bool:
-        """Whether it is a plain file that is read-only in the pen alone, and somebody may be asked for it."""
+    def _might_be_written(self, caller: Caller, spot: Spot, mode: int) -> bool:
+        """Whether it is read-only in the pen alone, somebody may be asked for it, and a hint would help."""
         status = spot.status()
-        return status is not None and stat.S_ISREG(status.st_mode) and self._is_closed_by_fence(spot, mode)
+        if status is None or not self._is_closed_by_fence(spot, mode):
+            return False
+        kind = stat.S_IFMT(status.st_mode)
+        # What the caller calls itself: it is told nothing here that it could not find out by trying.
+        return kind == stat.S_IFREG or (kind == stat.S_IFDIR and caller.who()[1] in DELETERS)
 
     def _is_closed_by_fence(self, spot: Spot, mode: int) -> bool:
         """Whether the user's own rights would be enough, and a person may be asked for the rest."""

@@ -19,6 +19,8 @@ PROTECTED, HELD = errno.EROFS, errno.EBUSY
 OUTSIDE = "it lies outside of what may be written"
 CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
 """Calls that change what is there; the others fail by themselves if something is."""
+ONLY_NEW = ("mkdir", "mknod", "symlink", "link")
+"""Those others: EEXIST is what they say then, on a file system that is read-only too."""
 Held = tuple[str, int]
 """Where something that is to get another name lies, and our descriptor of it."""
 
@@ -148,6 +150,10 @@ class Judge:
         onto: Spot | None = None,
     ) -> None:
         """A protected name is in the way. `onto` is where it would be moved."""
+        if operation in ONLY_NEW and isinstance(spot, Spot) and spot.status() is not None:
+            # As the kernel says of it wherever it is: nothing was to be had, and `mkdir -p` goes on.
+            caller.refuse(errno.EEXIST)
+            return
         path = spot if isinstance(spot, str) else spot.path
         error = HELD if operation == "rename" and isinstance(spot, Spot) and spot.status() else PROTECTED
 

@@ -1,0 +1,42 @@
+"""Tells a person at a terminal, once, what takes so long where beginning a command does: all of its project
+is looked through for what is hidden or protected.
+
+A timer of the process rings in the main thread, between two steps of the search: a thread would have to be
+started for every command, and hardly one takes that long.
+"""
+
+import signal
+import sys
+from _thread import LockType
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pinfold.cli.common import short
+from pinfold.cli.draw import tell
+from pinfold.model.visible import visible
+
+SECONDS = 1.0
+
+
+@contextmanager
+def patience(roots: Sequence[str], turn: LockType) -> Iterator[None]:
+    """While this lasts. Whoever holds the terminal's `turn` is asking, and is not disturbed.
+
+    Preconditions: the main thread.
+    """
+    if not sys.stderr or not sys.stderr.isatty():
+        yield
+        return
+
+    def ring(_: int, __: object) -> None:
+        if not turn.locked():
+            where = ", ".join(visible(short(root)) for root in roots)
+            tell(f"looking through {where} for what is hidden or protected; a smaller --project takes less")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,54 @@
+"""What takes long is told once, to a person who waits for it."""
+
+import io
+import signal
+from _thread import allocate_lock
+from collections.abc import Iterator
+
+import pytest
+
+from pinfold.cli import patience
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_has_the_timer() -> Iterator[None]:
+    """The time limit of tests may be that timer too."""
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    handler = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, left)
+
+
+def ring() -> None:
+    """As if it had taken that long."""
+    signal.raise_signal(signal.SIGALRM)
+
+
+def test_it_is_told_what_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    with patience.patience(("/usr",), allocate_lock()):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+        ring()
+    assert screen.getvalue().startswith("pinfold: looking through /usr for")
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_a_question_is_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    turn = allocate_lock()
+    with turn, patience.patience(("/usr",), turn):
+        ring()
+    assert not screen.getvalue()
+
+
+def test_programs_are_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with patience.patience(("/usr",), allocate_lock()):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
