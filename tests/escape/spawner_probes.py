@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
-from tests.session.runs import opened, wait_until
+from tests.session.runs import opened
 
 import pinfold
 

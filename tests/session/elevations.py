@@ -17,8 +17,9 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import fences
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
+from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
-from tests.session.runs import journal, wait_until
+from tests.session.runs import journal
 
 NO, ONCE = pinfold.Answer.NO, pinfold.Answer.ONCE
 SESSION = pinfold.Reply(pinfold.Answer.SESSION, pinfold.Reach.TARGET)
@@ -388,7 +389,7 @@ def a_thousand_that_wait_stall_nobody() -> None:
         waiting = session.start(python(program, OUT))
         taking = threading.Thread(target=lambda: started.extend(waiting.events()))
         taking.start()
-        wait_until(lambda: bool(started) and len(person.asked) == 8, 30)
+        wait_until(lambda: bool(started) and len(person.asked) == 8)
         times = []
         for _ in range(20):
             began = time.monotonic()
@@ -407,8 +408,11 @@ def a_caller_that_died_gets_nothing() -> None:
     going = threading.Event()
     person = Person(ONCE, until(going))
     with opened(person) as session:
-        result = session.run(f"(echo > {OUT}/new) & sleep 0.5; kill -9 $!; wait $! 2>/dev/null; echo over")
-        assert result.stdout == "over\n" and len(person.asked) == 1
+        asked = "until test -e go; do sleep 0.02; done"
+        run = session.start(f"(echo > {OUT}/new) & {asked}; kill -9 $!; wait $! 2>/dev/null; echo over")
+        wait_until(lambda: person.asked)
+        open("go", "w").close()
+        assert run.wait().stdout == "over\n" and len(person.asked) == 1
         time.sleep(0.3)
         going.set()
         session.run("sleep 0.2")
@@ -423,7 +427,7 @@ def a_question_is_withdrawn_with_its_last_caller() -> None:
 
         def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
             self.asked.append(question)
-            wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn), 30)
+            wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn))
             return self.answer
 
         def withdraw(self, question: pinfold.PermissionNeeded) -> None:

@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -122,7 +121,7 @@ def test_nothing_that_is_sent_to_the_socket_is_an_answer(tmp_path: Path) -> None
             sock = connect(environ)
             assert sock is not None
             with sock:
-                sock.settimeout(10)
+                sock.settimeout(30)
                 sock.sendall(text.encode())
                 sock.shutdown(socket.SHUT_WR)
                 assert sock.recv(1) == b""
@@ -221,6 +220,4 @@ def test_the_verb_prints_the_address_and_leaves_nothing(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(20) == 0
     process.stdout.close()
-    end = time.monotonic() + 5
-    while page_port(environ) is not None:
-        assert time.monotonic() < end
+    assert page_port(environ) is None
