@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pinfold
-from pinfold.session.state import page_directory
+from pinfold.session.page import page_directory
 from tests.approval.asking import Person
 from tests.sandbox.probing import probes_of, run
 from tests.web.world import Asking, Tab, page, question
