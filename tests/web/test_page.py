@@ -17,7 +17,9 @@ from pinfold.model.permission import Answer, Capability, Reach
 from pinfold.session.page import find_page, page_directory, page_file
 from pinfold.web import WebApprover
 from pinfold.web.approver import connect
+from pinfold.web.board import Board
 from pinfold.web.place import Page
+from pinfold.web.sheet import Given, Heard, sheet_of
 from tests.web.world import EVERY, Asking, Tab, page, question
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is found by way of /proc")
@@ -45,6 +47,18 @@ def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
         assert reply is not None and (reply.answer, reply.reach) == (Answer.SESSION, Reach.COMMAND)
         tab.questions(count=0)
         assert tab.answer(shown["id"], "once")[0] == 409
+
+
+def test_what_was_answered_stands_no_more() -> None:
+    """At once, though whoever asked may hang up later; with a trouble it still stands."""
+    board = Board()
+    heard = [Heard("a rule is missing"), Heard()]
+    standing = board.put(sheet_of(question(), 60, ""), lambda _: heard.pop(0))
+    assert standing is not None
+    assert board.answer(standing.id, Given(Answer.ONCE)) == Heard("a rule is missing")
+    assert board.wait_for_news(-1, 0)[1] == [standing]
+    assert board.answer(standing.id, Given(Answer.ONCE)) == Heard()
+    assert board.wait_for_news(-1, 0)[1] == [] and board.answer(standing.id, Given(Answer.ONCE)) is None
 
 
 def test_a_wider_answer_is_what_was_offered(tmp_path: Path) -> None:
