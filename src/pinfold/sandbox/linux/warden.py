@@ -44,6 +44,7 @@ from pinfold.sandbox.linux.filters import notes_reads
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.reading import Reading
 from pinfold.sandbox.linux.records import HOLD, Records
 from pinfold.sandbox.linux.sockets import Sockets
@@ -136,25 +137,27 @@ class Warden:
         self.next_look = 0.0
         granted = landlock_rules(operations)
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
-        names = Names(proc, records, Grounds.of(operations), rules, moving)
+        grounds = Grounds.of(operations)
+        names = Names(proc, records, grounds, rules, moving)
+        opening = Opening(names, grounds, rules)
         names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
         self.asking: Asking | None = None
-        asked: dict[str, Handler] = {}
+        handlers = {**names.handlers, **opening.handlers}
         if asks(operations):
             self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
             self.asking.protect = standing.protect
         notes = notes_reads(operations)
         names.judging.looks = notes or self.asking is not None
         if names.judging.looks:
-            asked = Changing(names).handlers
+            handlers |= Changing(names).handlers
         if notes:
-            asked = {**asked, **Reading(names, standing.hidden).handlers}
+            handlers |= Reading(names, opening, standing.hidden).handlers
         changed = [path for path, access in granted if "remove" in access]
         carrying = Carrying(gate, records, lent) if gate else None
         own = granted_sockets(operations)
         covered = tuple(str(each[1]) for each in operations if each[0] == "cover") if notes else ()
         sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying, covered)
-        self.handlers: dict[int, Handler] = by_number({**names.handlers, **asked, **sockets.handlers})
+        self.handlers: dict[int, Handler] = by_number({**handlers, **sockets.handlers})
 
     def serve(self) -> None:
         poll = select.poll()
