@@ -129,12 +129,14 @@ class TerminalApprover:
         except OSError:
             return None
         try:
-            with self.turn, self._keys_alone(terminal):
-                talk = _Talk(terminal, self._sheet, question, seconds)
-                reply = talk.reply(lambda: self._is_closed or question.request_id in self._withdrawn)
+            with self.turn:
+                with self._keys_alone(terminal):
+                    talk = _Talk(terminal, self._sheet, question, seconds)
+                    reply = talk.reply(lambda: self._is_closed or question.request_id in self._withdrawn)
                 if reply is None and not self._is_closed:
+                    # Only now: who sees that it has gone may type for the command again.
                     is_late = question.request_id not in self._withdrawn
-                    _write(terminal, "\n" if is_late else "it is not wanted any more\n")
+                    _write(terminal, "\r\n" if is_late else "it is not wanted any more\r\n")
                 return self._late() if reply is None else reply
         finally:
             os.close(terminal)
