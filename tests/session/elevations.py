@@ -403,15 +403,17 @@ def a_thousand_that_wait_stall_nobody() -> None:
 
 # Who waits may die, be interrupted, or be swapped for something else.
 
+UNTIL = "until test -e {}; do sleep 0.02; done"
+
 
 def a_caller_that_died_gets_nothing() -> None:
     going = threading.Event()
     person = Person(ONCE, until(going))
     with opened(person) as session:
-        asked = "until test -e go; do sleep 0.02; done"
+        asked = UNTIL.format("asked")
         run = session.start(f"(echo > {OUT}/new) & {asked}; kill -9 $!; wait $! 2>/dev/null; echo over")
         wait_until(lambda: person.asked)
-        open("go", "w").close()
+        write("asked")
         assert run.wait().stdout == "over\n" and len(person.asked) == 1
         time.sleep(0.3)
         going.set()
@@ -427,17 +429,20 @@ def a_question_is_withdrawn_with_its_last_caller() -> None:
 
         def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
             self.asked.append(question)
+            write("asked")
             wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn))
             return self.answer
 
         def withdraw(self, question: pinfold.PermissionNeeded) -> None:
             self.withdrawn.append(question.path)
+            write("withdrawn")
 
     person = Patient(ONCE)
     with opened(person) as session:
         call = f"(echo > {OUT}/new) &"
-        two = f"exec 2>&-; {call} a=$!; {call} b=$!; sleep 0.5; kill -9 $a; sleep 0.7; echo one"
-        run = session.start(f"{two}; kill -9 $b; wait; sleep 0.7; echo two; echo > {OUT}/new")
+        two = f"exec 2>&-; {call} a=$!; {call} b=$!; {UNTIL.format('asked')}; sleep 1; kill -9 $a; sleep 1"
+        then = f"echo one; kill -9 $b; wait; {UNTIL.format('withdrawn')}; echo two; echo > {OUT}/new"
+        run = session.start(f"{two}; {then}", timeout=60)
         seen = {}
         for event in run.events():
             for word in getattr(event, "data", b"").split():
@@ -484,9 +489,11 @@ def an_interrupt_ends_the_wait() -> None:
         "except KeyboardInterrupt: print('interrupted')\n"
     )
     with opened(person) as session:
-        line = f'/usr/bin/python3 -c "{program}" {OUT}/new & sleep 1; kill -INT $!; wait $!'
-        result = session.run(f"set -m; {line}")
-        assert "interrupted" in result.stdout, result
+        line = f'/usr/bin/python3 -c "{program}" {OUT}/new & {UNTIL.format("asked")}; kill -INT $!; wait $!'
+        run = session.start(f"set -m; {line}")
+        wait_until(lambda: person.asked)
+        write("asked")
+        assert "interrupted" in run.wait().stdout
         going.set()
     assert not os.path.exists(f"{OUT}/new")
 
