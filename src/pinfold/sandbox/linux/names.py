@@ -20,7 +20,6 @@ opened.
 import errno
 import os
 import stat
-from collections.abc import Callable
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import (
@@ -32,7 +31,7 @@ from pinfold.kernel.files import (
     renameat2,
 )
 from pinfold.model.names import NameMatcher, NameRule
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int, start_of
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int, start_of
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
@@ -44,7 +43,6 @@ MODE = 0o3777
 MOST_LINKS = 40
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
 
-Handler = Callable[[Caller], None]
 End = tuple[int, int]
 """One path of a call: the descriptor that it starts from, and where its text is."""
 

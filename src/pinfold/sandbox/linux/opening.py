@@ -12,8 +12,8 @@ import os
 from pinfold.kernel import quick
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.bare import completes
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
-from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Handler, Names
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Names
 from pinfold.sandbox.linux.spots import ABSENT, PLAIN, SLASH, UNTOLD, Grounds, Spot
 
 O_TMPFILE = os.O_TMPFILE

@@ -11,11 +11,11 @@ as the pen cannot tell.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.records import READ
@@ -33,7 +33,7 @@ class Reading:
         self.names = names
         self.opening = opening
         self.hidden = hidden
-        self.handlers: dict[str, Callable[[Caller], None]] = {
+        self.handlers: dict[str, Handler] = {
             "open": lambda it: self._open(it, "open", AT_FDCWD, *it.arguments[:2]),
             "openat": lambda it: self._open(it, "openat", as_int(it.arguments[0]), *it.arguments[1:3]),
         }

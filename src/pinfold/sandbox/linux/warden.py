@@ -20,6 +20,7 @@ Facts that shape it:
 - One call is answered at a time. So nothing here may wait: whatever could block is left to the caller.
 """
 
+import errno
 import gc
 import os
 import select
@@ -35,7 +36,7 @@ from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.asking import LOOK, Asking
-from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.caller import Caller, Handler
 from pinfold.sandbox.linux.carrying import Carrying
 from pinfold.sandbox.linux.changing import Changing
 from pinfold.sandbox.linux.ending import serve_alone
@@ -54,10 +55,6 @@ from pinfold.sandbox.linux.standing import Standing
 from pinfold.sandbox.linux.turns import Turns
 
 Operations = tuple[tuple[object, ...], ...]
-Handler = Callable[[Caller], None]
-"""Answers a call, now or later from another thread."""
-
-EIO, ENOSYS = 5, 38
 
 
 def serve(
@@ -221,13 +218,13 @@ class Warden:
         caller = Caller(self.listener, self.proc, self.turns, call)
         handler = self.handlers.get(call.number)
         if handler is None:
-            caller.refuse(ENOSYS)
+            caller.refuse(errno.ENOSYS)
             return
         try:
             handler(caller)
         except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
             with suppress(OSError):  # it had its answer already
-                caller.refuse((isinstance(error, OSError) and error.errno) or EIO)
+                caller.refuse((isinstance(error, OSError) and error.errno) or errno.EIO)
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
