@@ -15,8 +15,8 @@ TRY = """python3 - <<'END'
 import socket
 for host in ("OWN", "127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "own.localhost"):
     try:
-        with socket.create_connection((host, PORT), 5) as sock:
-            sock.settimeout(5)
+        with socket.create_connection((host, PORT), 20) as sock:
+            sock.settimeout(20)
             sock.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:PORT\\r\\nConnection: close\\r\\n\\r\\n")
             print("HEARD" if b"pinfold" in sock.recv(10000) else "silence")
     except OSError as error:
