@@ -16,6 +16,7 @@ from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from tests.approval.asking import DECISION, Footing, Person, question
+from tests.patience import wait_until
 
 CONNECT: dict[str, Any] = {"capability": Capability.CONNECT, "host": "a.example", "port": 443}
 WRITE: dict[str, Any] = {
@@ -227,11 +228,10 @@ def test_who_asks_the_same_meanwhile_waits_for_the_answer() -> None:
     ]
     for thread in threads:
         thread.start()
-    while not person.asked:
-        time.sleep(0.001)
+    wait_until(lambda: person.asked)
     person.gate.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert said == [Answer.NO] * 20 and len(person.asked) == 1
 
 
@@ -240,10 +240,11 @@ def test_who_asks_something_else_does_not_wait() -> None:
     person.gate.clear()
     slow = threading.Thread(target=desk.ask, args=(question(command="slow"),))
     slow.start()
+    wait_until(lambda: person.asked)
     desk.approvers = (Person(Answer.NO),)
     assert desk.ask(question(command="quick")).answer is Answer.NO
     person.gate.set()
-    slow.join(10)
+    slow.join(30)
 
 
 def test_an_approver_that_fails_leaves_nobody_waiting() -> None:
@@ -298,8 +299,7 @@ def test_who_waits_for_anothers_answer_may_leave() -> None:
     same = question(run="1")
     asking = threading.Thread(target=desk.ask, args=(same,))
     asking.start()
-    while not person.asked:
-        time.sleep(0.01)
+    wait_until(lambda: person.asked)
     assert desk.ask(question(run="1"), lambda: True) is WITHDRAWN
     person.gate.set()
     asking.join()

@@ -81,7 +81,7 @@ class Person:
             **self.given,
         )
         os.close(theirs)
-        written, deadline = b"", time.monotonic() + 30
+        written, deadline = b"", time.monotonic() + 60
         try:
             while process.poll() is None or select.select([ours], [], [], 0.2)[0]:
                 assert time.monotonic() < deadline, written
@@ -157,7 +157,7 @@ class Screen:
             capture_output=True,
             check=True,
             text=True,
-            timeout=20,
+            timeout=60,
         ).stdout
 
     def press(self, *keys: str) -> None:

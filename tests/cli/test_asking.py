@@ -16,6 +16,7 @@ pytestmark = [
 ]
 ASKING = 'mode = "ask_every_time"\n'
 CURL = "curl -sS -m 20 http://nowhere.invalid/; echo after"
+GIVEN_UP = "& until test -e enough; do sleep 0.1; done; kill $!; wait $! 2>/dev/null"
 
 
 # A command
@@ -157,7 +158,7 @@ def test_a_wider_answer_is_for_any_command(screen: Screen) -> None:
 
 
 def test_time_is_up_for_a_host_too(screen: Screen) -> None:
-    screen.settings('[approvals]\nwait = "2s"\n')
+    screen.settings('[approvals]\nwait = "4s"\n')
     screen.run("run", "-c", f"{CURL}; read word; echo got:$word")
     screen.wait_for("let it connect?")
     screen.wait_for("was asked for, but")
@@ -168,8 +169,9 @@ def test_time_is_up_for_a_host_too(screen: Screen) -> None:
 
 
 def test_a_question_goes_when_nobody_waits_for_it(screen: Screen) -> None:
-    screen.run("run", "-c", f"timeout 2 {CURL}; read word; echo got:$word")
-    screen.wait_for("let it connect?")
+    screen.run("run", "-c", f"curl -sS http://nowhere.invalid/ {GIVEN_UP}; read word; echo got:$word")
+    screen.wait_for("let it connect? [")
+    (screen.work / "enough").touch()
     screen.wait_for("it is not wanted any more")
     screen.press("-l", "hello")
     screen.press("Enter")
@@ -178,7 +180,7 @@ def test_a_question_goes_when_nobody_waits_for_it(screen: Screen) -> None:
 
 
 def test_a_question_goes_with_its_command(screen: Screen) -> None:
-    screen.run("run", "--timeout", "3", "-c", CURL, shell="{}; echo exit:$?; stty -a")
+    screen.run("run", "--timeout", "10", "-c", CURL, shell="{}; echo exit:$?; stty -a")
     screen.wait_for("let it connect?")
     assert "Traceback" not in screen.wait_for("exit:124")
     assert " echo" in screen.wait_for(" icanon")
@@ -188,9 +190,10 @@ def test_a_question_goes_with_its_command(screen: Screen) -> None:
 
 
 def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> None:
-    line = "timeout 2 touch ~/new; read word; echo got:$word; touch ~/new; echo $?"
+    line = f"touch ~/new {GIVEN_UP}; read word; echo got:$word; touch ~/new; echo $?"
     screen.run("run", "-c", line)
     screen.wait_for("let it? [")
+    (screen.work / "enough").touch()
     screen.wait_for("it is not wanted any more")
     screen.press("-l", "hello")
     screen.press("Enter")
@@ -203,7 +206,7 @@ def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> Non
 
 
 def test_a_writes_question_goes_with_its_command(screen: Screen) -> None:
-    screen.run("run", "--timeout", "3", "-c", "touch ~/new", shell="{}; echo exit:$?; stty -a")
+    screen.run("run", "--timeout", "10", "-c", "touch ~/new", shell="{}; echo exit:$?; stty -a")
     screen.wait_for("let it? [")
     after = screen.wait_for("exit:124")
     assert "Traceback" not in after and "warden" not in after

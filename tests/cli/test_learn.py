@@ -68,7 +68,12 @@ def test_anything_else_is_no(screen: Screen, keys: tuple[str, ...]) -> None:
 @needs_screen
 def test_each_can_be_chosen_by_itself_and_what_was_typed_before_is_no_answer(screen: Screen) -> None:
     path = screen.settings(MINE)
-    screen.run("learn", "-c", "mkdir ~/one; mkdir ~/two; rmdir ~/one; echo typing; sleep 2", NO_COLOR="1")
+    screen.run(
+        "learn",
+        "-c",
+        "mkdir ~/one; mkdir ~/two; rmdir ~/one; echo typing; until test -e typed; do sleep 0.2; done",
+        NO_COLOR="1",
+    )
     for deed, key in (("make the directory ~/one", "y"), ("make the directory ~/two", "y"),
                       ("delete the directory ~/one", "n")):  # fmt: skip
         screen.wait_for(deed)
@@ -76,6 +81,7 @@ def test_each_can_be_chosen_by_itself_and_what_was_typed_before_is_no_answer(scr
         screen.press(key)
     screen.wait_for("\ntyping")
     screen.press("y", "Enter", "y", "Enter")
+    (screen.work / "typed").touch()
     told = screen.wait_for(ACCEPT)
     assert "rmdir ~/one" in told and "you said no" in told
     screen.press("e", "Enter")

@@ -6,12 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 
 import pytest
 
 from tests.cli.persons import Person
+from tests.network.probes import free_port
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
@@ -184,6 +185,14 @@ def test_keys_reach_the_command(person: Person) -> None:
     assert code == 9 and b"caught" in written
 
 
+def is_served(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as page:
+            return bool(page.status == 200)
+    except OSError:
+        return False
+
+
 def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
     """And what was refused is told with the setting that opens it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -201,8 +210,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
     ):
         refused = person.run(*options, "-c", "exec 3<>/dev/tcp/203.0.113.9/80")
         assert refused.returncode == 1 and hint in refused.stderr, refused.stderr
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     serve = f"{person.program[0]} -m http.server --bind 127.0.0.1 {port}"
     running = subprocess.Popen(
         [*person.program, "run", "--network", "none", "--publish", str(port), "--", *serve.split()],
@@ -212,15 +220,7 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         **person.given,
     )
     try:
-        for _ in range(200):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
-                    assert page.status == 200
-                    break
-            except OSError:
-                time.sleep(0.05)
-        else:
-            raise AssertionError("the server inside was never reached")
+        wait_until(lambda: is_served(port))
     finally:
         running.terminate()
         running.wait()

@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
-from tests.session.runs import opened, wait_until
+from tests.session.runs import opened
 
 import pinfold
 
@@ -43,7 +44,7 @@ def got(pid):
     os.close(handle)
     if libc.ptrace(0x4206, pid, 0, 0) == 0: yield "ptrace", pid
 open("hunting", "w").close()
-hunted = set()
+hunted, stopped = set(), set()
 while not os.path.exists("enough"):
     for pid in seen():
         hunted.add(pid)
@@ -51,10 +52,14 @@ while not os.path.exists("enough"):
             if sys.argv[1] == "look":
                 for found in got(pid): print("GOT", *found, flush=True)
             else:
-                # Only while it is called so: one that has become its program meanwhile is a command.
                 os.kill(pid, signal.SIGSTOP)
-                if pid not in seen(): os.kill(pid, signal.SIGCONT)
-                elif sys.argv[1] == "SIGKILL": os.kill(pid, signal.SIGKILL)
+                stopped.add(pid)
+                if pid in seen() and sys.argv[1] == "SIGKILL": os.kill(pid, signal.SIGKILL)
+        except OSError: pass
+    # One that has become its program meanwhile is a command, which may be stopped: that is not tried here.
+    for pid in stopped.difference(seen()):
+        stopped.discard(pid)
+        try: os.kill(pid, signal.SIGCONT)
         except OSError: pass
 print("hunted", len(hunted))
 """

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import mcp_types as types
@@ -13,6 +14,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from msgspec import json
 
 from pinfold.session.sessions import living
+from tests.patience import PATIENCE
 from tests.sandbox.probing import probes_of, run
 
 ERAS = ("legacy", "auto")
@@ -227,6 +229,7 @@ async def a_question_that_nobody_waits_for_is_taken_back(era: str) -> None:
     taken_back = asyncio.Event()
 
     async def never(_: Any, __: Any) -> types.ElicitResult:
+        open("asked", "w").close()
         try:
             # In the second era nobody can be told: the answer comes too late, and changes nothing.
             await asyncio.sleep(1000 if era == "legacy" else 4)
@@ -236,11 +239,12 @@ async def a_question_that_nobody_waits_for_is_taken_back(era: str) -> None:
         return types.ElicitResult(action="accept", content={"decision": "once"})
 
     async with client(era, never, '[network]\naccess = "ask"\n') as opened:
-        line = "timeout 1 bash -c 'exec 3<>/dev/tcp/a.test/80'"
-        _, said, data = await use(opened, "execute_command", command=line)
-        assert data["exitCode"] == 124, said
+        line = "bash -c 'exec 3<>/dev/tcp/a.test/80' & until test -e asked; do sleep 0.02; done; kill $!"
+        _, said, data = await use(opened, "execute_command", command=f"{line}; wait $!")
+        assert data["exitCode"] == 128 + signal.SIGTERM, said
+        os.unlink("asked")
         if era == "legacy":
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await taken_back.wait()
         assert (await use(opened, "execute_command", command="echo on"))[1] == "on\n[exit code 0]"
 
@@ -275,19 +279,17 @@ def a_state_is_good_for_its_own_call_alone() -> None:
 @each_era
 async def a_cancelled_call_ends_its_command(era: str) -> None:
     async with client(era) as opened:
-        try:
-            async with asyncio.timeout(2):
-                await use(opened, "execute_command", command="touch began; sleep 1000; touch ended")
-        except TimeoutError:
-            pass
-        for _ in range(200):
-            data = (await use(opened, "execute_command", command="pgrep -x sleep || echo none"))[2]
-            if data["stdout"] == "none\n":
-                break
-            await asyncio.sleep(0.05)
-        else:
-            raise AssertionError("it runs on")
-        assert os.path.exists("began")
+        line = "touch began; sleep 1000; touch ended"
+        call = asyncio.create_task(use(opened, "execute_command", command=line))
+        async with asyncio.timeout(PATIENCE):
+            while not os.path.exists("began"):
+                await asyncio.sleep(0.05)
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        async with asyncio.timeout(PATIENCE):
+            while (await use(opened, "execute_command", command="pgrep -x sleep"))[2]["exitCode"] != 1:
+                await asyncio.sleep(0.05)
         os.unlink("began")
     assert living() == []
 

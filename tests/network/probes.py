@@ -7,6 +7,7 @@ import asyncio
 import getpass
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -179,9 +180,11 @@ class Away:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+    """One that nobody is given by chance before it is bound: those begin at 32768."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 async def with_away(probe: Callable[[Away], Awaitable[None]], *more: int) -> None:

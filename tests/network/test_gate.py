@@ -13,7 +13,8 @@ from pinfold.network.limits import Limits
 from pinfold.network.ruling import Ruling
 from pinfold.network.upstream import Upstream
 from tests.network.hellos import made_hello, real_hello, server_name
-from tests.network.world import LOOPBACK, World, answer_http, echo, run, server
+from tests.network.world import LOOPBACK, World, answer_http, echo, run, server, until
+from tests.patience import PATIENCE
 
 HERE = ("127.0.0.1",)
 NAMES = {"a.test": HERE, "b.test": HERE, "evil.test": HERE}
@@ -380,7 +381,7 @@ def test_an_undecided_host_waits_for_one_answer() -> None:
                 asyncio.create_task(client.tunnel(host, port))
                 for client, host in zip(clients, hosts, strict=True)
             ]
-            await asyncio.sleep(0.1)
+            await until(lambda: len(world.asked) == 2)
             assert not any(task.done() for task in waiting)
             assert sorted(world.asked) == [("a.test", port, ""), ("b.test", port, "")]
             assert world.looked_up == []
@@ -453,9 +454,9 @@ def test_a_question_nobody_waits_for_is_withdrawn() -> None:
         async with world.running():
             client = await world.connect()
             await client.say(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n")
-            await asyncio.sleep(0.1)
+            await until(lambda: world.asked)
             client.writer.transport.abort()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await withdrawn.wait()
             (record,) = await world.recorded()
             assert record.verdict == "deny"
@@ -665,7 +666,6 @@ def test_too_many_connections_are_turned_away_and_others_live() -> None:
             client = await world.connect()
             await client.tunnel("a.test", port)
             others = [await world.connect() for _ in range(2)]
-            await asyncio.sleep(0.05)
             with pytest.raises(ConnectionResetError):
                 await (await world.connect()).hear_all()
             assert (await world.gate.open("a.test", port, "")).refusal is not None

@@ -17,6 +17,7 @@ from pinfold.network.line import Line
 from pinfold.network.messages import RESOLVER
 from pinfold.network.ruling import Outcome, Ruling
 from tests.network.test_dns import EXAMPLE, query
+from tests.patience import PATIENCE
 
 NAMED = Ruling(Verdict.ALLOW, "it is on the list", "localhost")
 NO = Ruling(Verdict.DENY, "no rule speaks of it")
@@ -44,7 +45,7 @@ class Session:
             except OSError:
                 ours.close()
                 raise
-        ours.settimeout(10)
+        ours.settimeout(PATIENCE)
         return ours
 
     def say(self, wish: Wish, *sockets: socket.socket) -> None:
@@ -77,7 +78,7 @@ def session(decide: Decide = only_localhost, ask: Ask = nobody) -> Iterator[Sess
             pass_fds=[theirs.fileno()],
         )
     warden, pen = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    warden.settimeout(10)
+    warden.settimeout(PATIENCE)
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     names.bind(("127.0.0.1", 0))
     found: list[Session] = []
@@ -96,8 +97,8 @@ def session(decide: Decide = only_localhost, ask: Ask = nobody) -> Iterator[Sess
         yield found[0]
     finally:
         line.close()
-        assert process.wait(10) in (0, -9)
-        assert found[0].ended.wait(5)
+        assert process.wait(PATIENCE) in (0, -9)
+        assert found[0].ended.wait(PATIENCE)
         ours.close()
         warden.close()
 
@@ -134,7 +135,7 @@ def test_through_a_gate_of_another_process() -> None:
             assert client.recv(5) == b"\0ping"
         with world.tunnel("evil.test", 443) as client:
             assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
-        assert world.recorded.acquire(timeout=5) and world.recorded.acquire(timeout=5)
+        assert world.recorded.acquire(timeout=PATIENCE) and world.recorded.acquire(timeout=PATIENCE)
         said = {record.host: (record.verdict, record.received) for record in world.records}
         assert said == {"localhost": (Verdict.ALLOW, 5), "evil.test": (Verdict.DENY, 0)}
 
@@ -201,7 +202,7 @@ def patient() -> Iterator[tuple[Session, threading.Event, threading.Event]]:
 
     def ask(_: str, __: int, ___: str, ____: Ruling, withdrawn: threading.Event) -> Ruling:
         asked.set()
-        if withdrawn.wait(10):
+        if withdrawn.wait(PATIENCE):
             gone.set()
         return NO
 
@@ -212,16 +213,16 @@ def patient() -> Iterator[tuple[Session, threading.Event, threading.Event]]:
 def test_a_way_that_nobody_waits_for_is_dropped() -> None:
     with patient() as (world, asked, gone):
         world.say(Wish(OPEN, 1, 1, 443, "a.test"))
-        assert asked.wait(5)
+        assert asked.wait(PATIENCE)
         world.say(Wish(DROP, 1))
-        assert gone.wait(5)
-        assert world.recorded.acquire(timeout=5) and "not wait" in world.records[0].message
+        assert gone.wait(PATIENCE)
+        assert world.recorded.acquire(timeout=PATIENCE) and "not wait" in world.records[0].message
 
 
 def test_the_resolver() -> None:
     client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with client, session(lambda host, *_: NAMED if host == "a.example" else NO) as world:
-        client.settimeout(5)
+        client.settimeout(PATIENCE)
         client.sendto(query(EXAMPLE), ("127.0.0.1", world.names))
         assert client.recv(512).endswith(bytes((198, 18, 1, 0)))
 
@@ -242,13 +243,13 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
     def ask(host: str, port: int, tag: str, _: Ruling, __: threading.Event) -> Ruling:
         asked.append((host, port, tag))
         came.set()
-        go.wait(10)
+        go.wait(PATIENCE)
         return Ruling(Verdict.ALLOW)
 
     with echo() as port, session(decide, ask) as world, world.tunnel("b.localhost", port) as waiting:
         with world.tunnel("localhost", port) as client:
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
-        assert came.wait(10)
+        assert came.wait(PATIENCE)
         assert asked == [("b.localhost", port, "7.1")]
         go.set()
         assert waiting.recv(4096).startswith(b"HTTP/1.1 200 ")
@@ -257,8 +258,8 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
 def test_a_question_is_withdrawn_when_the_program_is_gone() -> None:
     with patient() as (world, asked, gone):
         with world.tunnel("a.test", 443):
-            assert asked.wait(5)
-        assert gone.wait(5)
+            assert asked.wait(PATIENCE)
+        assert gone.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("fault", ["raises", "nonsense"])
@@ -277,8 +278,8 @@ def test_gate_death_closes() -> None:
     with echo() as port, session() as world, world.tunnel("localhost", port) as client:
         client.recv(4096)
         world.process.kill()
-        assert world.process.wait(5) == -9
-        assert world.ended.wait(5)
+        assert world.process.wait(PATIENCE) == -9
+        assert world.ended.wait(PATIENCE)
         with pytest.raises(ConnectionError):
             client.sendall(b"\0")
             if not client.recv(1):
@@ -291,7 +292,7 @@ def test_a_gate_without_its_session_ends() -> None:
     with echo() as port, session() as world, world.tunnel("localhost", port) as client:
         client.recv(4096)
         world.line.close()
-        assert world.process.wait(5) == 0
+        assert world.process.wait(PATIENCE) == 0
         with pytest.raises(ConnectionError):
             if not client.recv(1):
                 raise ConnectionResetError

@@ -12,6 +12,7 @@ from pinfold.network.ruling import Outcome, Ruling
 from pinfold.network.stand_ins import StandIns
 from tests.network.test_dns import query
 from tests.network.world import World, run
+from tests.patience import PATIENCE
 
 FIRST = bytes((198, 18, 1, 0))
 
@@ -105,7 +106,7 @@ def test_on_a_socket() -> None:
                     client.send(b"garbage")
                     client.send(struct.pack("!HHHHHH", 1, 0, 1, 0, 0, 0) + b"\xc0\x0c\0\1\0\1")
                 client.send(query(name("a.test")))
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE):
                     while not (said := await loop.sock_recv(client, 4096)).endswith(FIRST):
                         assert said[3] & 15 == dns.Code.MALFORMED
             assert world.looked_up == []

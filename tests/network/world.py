@@ -18,6 +18,7 @@ from pinfold.network.ruling import Outcome, Ruling
 from pinfold.network.upstream import Upstream
 from pinfold.policy.connect import judge_connect
 from pinfold.policy.hosts import parse_pattern
+from tests.patience import PATIENCE
 from tests.policy.world import facts
 
 LOOPBACK = "127.0.0.0/8"
@@ -109,9 +110,7 @@ class World:
 
     async def recorded(self, count: int = 1) -> list[Outcome]:
         """The records, once there are this many."""
-        async with asyncio.timeout(10):
-            while len(self.records) < count:
-                await asyncio.sleep(0.005)
+        await until(lambda: len(self.records) >= count)
         return self.records
 
 
@@ -126,13 +125,13 @@ class Client:
         await self.writer.drain()
 
     async def hear(self, count: int) -> bytes:
-        return await asyncio.wait_for(self.reader.readexactly(count), 10)
+        return await asyncio.wait_for(self.reader.readexactly(count), PATIENCE)
 
     async def hear_all(self) -> bytes:
-        return await asyncio.wait_for(self.reader.read(), 10)
+        return await asyncio.wait_for(self.reader.read(), PATIENCE)
 
     async def hear_head(self) -> bytes:
-        return await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 10)
+        return await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), PATIENCE)
 
     async def tunnel(self, host: str, port: int) -> bytes:
         await self.say(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
@@ -172,6 +171,12 @@ async def server(talk: Talk, context: ssl.SSLContext | None = None) -> AsyncIter
         running.close()
 
 
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while data := await reader.read(65536):
         writer.write(data)
@@ -196,12 +201,11 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     async def main() -> None:
         async with asyncio.timeout(60):
             await test
-        for _ in range(100):
-            if len(asyncio.all_tasks()) == 1:
-                return
-            await asyncio.sleep(0.02)
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        raise AssertionError(f"left over: {left}")
+        try:
+            await until(lambda: len(asyncio.all_tasks()) == 1)
+        except TimeoutError:
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            raise AssertionError(f"left over: {left}") from None
 
     asyncio.run(main())
 

@@ -12,6 +12,7 @@ from pinfold.sandbox import backend as shell
 from pinfold.sandbox.backend import Backend, Request, Running, Session
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.none import NoBackend
+from tests.patience import wait_until
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 BACKENDS: dict[str, type[LinuxBackend] | type[NoBackend]] = {"linux": LinuxBackend, "none": NoBackend}
@@ -138,7 +139,7 @@ def _refuses_to_be_followed(command: Running) -> None:
 
 
 def limits(session: Session) -> None:
-    late = session.run(request("echo before; sleep 1000", timeout=0.2))
+    late = session.run(request("echo before; sleep 1000", timeout=2))
     assert late.timed_out and late.signal == 9 and late.exit_code is None and late.stdout == b"before\n"
     long = session.run(request("head -c 1000000 /dev/zero", output=10))
     assert long.truncated and len(long.stdout) == 10 and long.exit_code == 0
@@ -147,20 +148,24 @@ def limits(session: Session) -> None:
 
 def nobody_waits(session: Session) -> None:
     """Time runs for commands that nobody follows, and for those that somebody follows slowly."""
-    unattended = session.start(request("sleep 0.3; echo > too-late", timeout=0.1))
-    slowly = session.start(request("echo on; sleep 0.3; echo > too-late", timeout=0.1))
+    waits = "until test -e go; do sleep 0.02; done"
+    unattended = session.start(request(f"{waits}; echo > too-late", timeout=1))
+    slowly = session.start(request(f"echo on; {waits}; echo > too-late", timeout=2))
     following = slowly.events()
-    next(following)
-    unlimited = session.start(request("sleep 0.3; echo > in-time"))
-    time.sleep(0.15)
+    assert next(following) == Output(Stream.STDOUT, b"on\n")
+    unlimited = session.start(request(f"{waits}; echo > in-time"))
+    time.sleep(2.1)
     session.tend(1000)
-    time.sleep(0.4)
-    assert not os.path.exists("too-late") and os.path.exists("in-time")
+    with open("go", "w"):
+        pass
+    wait_until(lambda: os.path.exists("in-time"))
+    assert not os.path.exists("too-late")
     assert unattended.wait().timed_out and list(following)[-1] == Exited(None, 9, timed_out=True)
     end = unlimited.wait()
     assert end.exit_code == 0 and not end.timed_out
     session.tend(1000)
-    os.unlink("in-time")
+    for name in ("go", "in-time"):
+        os.unlink(name)
 
 
 def concurrency(session: Session) -> None:

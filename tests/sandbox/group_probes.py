@@ -14,7 +14,7 @@ from pinfold.sandbox.linux.groups import NAME
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.linux.session import LinuxSession
-from tests.sandbox.probes import wait_until
+from tests.patience import wait_until
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 

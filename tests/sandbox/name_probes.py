@@ -14,7 +14,8 @@ import time
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Result
-from tests.sandbox.probes import WORKSPACE, Bench, alive, processes_of, wait_until
+from tests.patience import wait_until
+from tests.sandbox.probes import WORKSPACE, Bench, alive, processes_of
 from tests.sandbox.probing import probes_of, run
 
 PYTHON = "/usr/bin/python3"
@@ -620,10 +621,10 @@ def wardens_end_with_their_pens() -> None:
     # What was left running still makes names.
     assert alive(warden)
     bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')")
-    wait_until(lambda: not alive(warden), 2.0)
+    wait_until(lambda: not alive(warden))
     (second,) = wardens(bench)
     bench.session.close()
-    wait_until(lambda: not alive(second), 2.0)
+    wait_until(lambda: not alive(second))
 
 
 def what_is_left_running_goes_on_making_names() -> None:
@@ -631,7 +632,7 @@ def what_is_left_running_goes_on_making_names() -> None:
     bench.out("(for n in $(seq 100); do echo > f$n; sleep 0.02; done) >/dev/null 2>&1 & true")
     bench.session.look_again()
     bench.out("true")
-    wait_until(lambda: os.path.exists("f20"), 5.0)
+    wait_until(lambda: os.path.exists("f20"))
 
 
 # what was refused is told

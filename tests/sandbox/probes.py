@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pinfold.model.errors import ConfinementError
@@ -23,6 +23,7 @@ from pinfold.sandbox.linux import start
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
+from tests.patience import wait_until
 from tests.sandbox.probing import OPEN, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -62,13 +63,6 @@ class Bench:
     def close(self) -> None:
         self.session.close()
         self.backend.close()
-
-
-def wait_until(true: Callable[[], bool], patience: float = 5.0) -> None:
-    end = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.005)
 
 
 def git(*arguments: str) -> None:
@@ -459,7 +453,7 @@ def a_timeout_ends_daemons_and_nothing_else() -> None:
     began = time.monotonic()
     result = bench.run("(setsid sleep 1002 &) & nohup sleep 1003 & sleep 1004", timeout=0.3)
     assert result.timed_out and result.signal == signal.SIGKILL and result.exit_code is None
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert bench.out("cat /proc/[0-9]*/cmdline | tr '\\0' ' '").count("sleep 100") == 1
 
 
@@ -532,7 +526,7 @@ def killing_the_keeper_ends_everything() -> None:
     wait_until(lambda: len(processes_of(keeping.pid)) == 6)
     inside = processes_of(keeping.pid)
     os.kill(keeping.pid, signal.SIGKILL)
-    wait_until(lambda: not any(alive(pid) for pid in inside), 1.0)
+    wait_until(lambda: not any(alive(pid) for pid in inside))
     try:
         bench.out("true")
     except ConfinementError:
@@ -552,7 +546,7 @@ def killing_the_host_ends_everything() -> None:
         assert len(pids) == 7 and all(alive(pid) for pid in pids)
         host.kill()
         host.wait()
-        wait_until(lambda: not any(alive(pid) for pid in pids), 1.0)
+        wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
 def _host() -> None:
@@ -916,9 +910,7 @@ def a_dead_keeper_is_reaped_and_another_taken() -> None:
     assert third.keeping is again.keeping and third.run(bench.request("echo hi")).stdout == b"hi\n"
 
 
-PROBES = probes_of(
-    globals(), "wait_until", "git", "processes_of", "alive", "close_benches", "probes_of", "run"
-)
+PROBES = probes_of(globals(), "git", "processes_of", "alive", "close_benches", "probes_of", "run")
 
 if __name__ == "__main__":
     run(globals())

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pinfold.model.policy import SandboxPolicy
-from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench, wait_until
+from tests.patience import wait_until
+from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench
 from tests.sandbox.probing import probes_of, run
 from tests.sandbox.socket_probes import PYTHON, python
 

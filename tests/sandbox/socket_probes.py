@@ -8,7 +8,8 @@ import sys
 import tempfile
 
 from pinfold.model.policy import SandboxPolicy
-from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench, wait_until
+from tests.patience import wait_until
+from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench
 from tests.sandbox.probing import OPEN, probes_of, run
 
 PYTHON = "/usr/bin/python3"
@@ -307,7 +308,7 @@ def a_command_that_is_killed_leaves_no_thread() -> None:
         bench.request([PYTHON, "-c", f"{BLOCKED}\nopen('ready', 'w')\ntime.sleep(1000)"])
     )
     wait_until(lambda: os.path.exists("ready"))
-    wait_until(lambda: threads_of_wardens() > 200, 30)
+    wait_until(lambda: threads_of_wardens() > 200)
     command.cancel()
     command.wait()
     wait_until(lambda: threads_of_wardens() <= 2)

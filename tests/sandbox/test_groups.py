@@ -2,14 +2,15 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
 from pinfold.kernel import cgroups
 from tests.kernel.child import in_child
+from tests.patience import wait_until
 from tests.sandbox.group_probes import PROBES
 from tests.sandbox.people import ORDINARY, USERS, house, run_as, run_at_home
 
@@ -38,10 +39,7 @@ def delegated() -> Iterator[str]:
         yield groups[-1]
     finally:
         for group in reversed(groups):
-            deadline = time.monotonic() + 10
-            while not cgroups.remove(group):  # what was killed takes a moment to be gone
-                assert time.monotonic() < deadline, os.listdir(group)
-                time.sleep(0.01)
+            wait_until(partial(cgroups.remove, group))  # what was killed takes a moment to be gone
 
 
 @pytest.mark.parametrize("probe", PROBES)

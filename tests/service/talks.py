@@ -21,6 +21,7 @@ from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
 from pinfold.service.room import make_room
 from pinfold.session.sessions import living
+from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
 
 
@@ -60,13 +61,6 @@ def session(
 ) -> Iterator[RemoteSession]:
     with client(settings, person, **given) as opened, opened.create_session([os.getcwd()]) as created:
         yield created
-
-
-def wait_until(true: Callable[[], bool], patience: float = 20.0) -> None:
-    end = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.01)
 
 
 def refused(call: Callable[[], object], kind: str = "refused") -> ServiceError:
@@ -592,7 +586,7 @@ def a_socket_that_nobody_listens_on_is_replaced() -> None:
         raise AssertionError("a file was replaced")
 
 
-TALKS = probes_of(globals(), "client", "session", "wait_until", "refused")
+TALKS = probes_of(globals(), "client", "session", "refused")
 
 if __name__ == "__main__":
     run(globals())

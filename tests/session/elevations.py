@@ -17,9 +17,10 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import fences
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
+from tests.patience import wait_until
 from tests.sandbox.name_probes import RUN_AT_ONCE
 from tests.sandbox.probing import probes_of, run
-from tests.session.runs import journal, wait_until
+from tests.session.runs import journal
 
 NO, ONCE = pinfold.Answer.NO, pinfold.Answer.ONCE
 SESSION = pinfold.Reply(pinfold.Answer.SESSION, pinfold.Reach.TARGET)
@@ -415,7 +416,7 @@ def a_thousand_that_wait_stall_nobody() -> None:
         waiting = session.start(python(program, OUT))
         taking = threading.Thread(target=lambda: started.extend(waiting.events()))
         taking.start()
-        wait_until(lambda: bool(started) and len(person.asked) == 8, 30)
+        wait_until(lambda: bool(started) and len(person.asked) == 8)
         times = []
         for _ in range(20):
             began = time.monotonic()
@@ -429,13 +430,18 @@ def a_thousand_that_wait_stall_nobody() -> None:
 
 # Who waits may die, be interrupted, or be swapped for something else.
 
+UNTIL = "until test -e {}; do sleep 0.02; done"
+
 
 def a_caller_that_died_gets_nothing() -> None:
     going = threading.Event()
     person = Person(ONCE, until(going))
     with opened(person) as session:
-        result = session.run(f"(echo > {OUT}/new) & sleep 0.5; kill -9 $!; wait $! 2>/dev/null; echo over")
-        assert result.stdout == "over\n" and len(person.asked) == 1
+        asked = UNTIL.format("asked")
+        run = session.start(f"(echo > {OUT}/new) & {asked}; kill -9 $!; wait $! 2>/dev/null; echo over")
+        wait_until(lambda: person.asked)
+        write("asked")
+        assert run.wait().stdout == "over\n" and len(person.asked) == 1
         time.sleep(0.3)
         going.set()
         session.run("sleep 0.2")
@@ -450,17 +456,20 @@ def a_question_is_withdrawn_with_its_last_caller() -> None:
 
         def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
             self.asked.append(question)
-            wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn), 30)
+            write("asked")
+            wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn))
             return self.answer
 
         def withdraw(self, question: pinfold.PermissionNeeded) -> None:
             self.withdrawn.append(question.path)
+            write("withdrawn")
 
     person = Patient(ONCE)
     with opened(person) as session:
         call = f"(echo > {OUT}/new) &"
-        two = f"exec 2>&-; {call} a=$!; {call} b=$!; sleep 0.5; kill -9 $a; sleep 0.7; echo one"
-        run = session.start(f"{two}; kill -9 $b; wait; sleep 0.7; echo two; echo > {OUT}/new")
+        two = f"exec 2>&-; {call} a=$!; {call} b=$!; {UNTIL.format('asked')}; sleep 1; kill -9 $a; sleep 1"
+        then = f"echo one; kill -9 $b; wait; {UNTIL.format('withdrawn')}; echo two; echo > {OUT}/new"
+        run = session.start(f"{two}; {then}", timeout=60)
         seen = {}
         for event in run.events():
             for word in getattr(event, "data", b"").split():
@@ -507,9 +516,11 @@ def an_interrupt_ends_the_wait() -> None:
         "except KeyboardInterrupt: print('interrupted')\n"
     )
     with opened(person) as session:
-        line = f'/usr/bin/python3 -c "{program}" {OUT}/new & sleep 1; kill -INT $!; wait $!'
-        result = session.run(f"set -m; {line}")
-        assert "interrupted" in result.stdout, result
+        line = f'/usr/bin/python3 -c "{program}" {OUT}/new & {UNTIL.format("asked")}; kill -INT $!; wait $!'
+        run = session.start(f"set -m; {line}")
+        wait_until(lambda: person.asked)
+        write("asked")
+        assert "interrupted" in run.wait().stdout
         going.set()
     assert not os.path.exists(f"{OUT}/new")
 

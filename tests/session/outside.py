@@ -19,8 +19,9 @@ import pinfold
 from pinfold.audit.journal import Entry
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
+from tests.patience import wait_until
 from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
-from tests.session.runs import Says, journal, wait_until
+from tests.session.runs import Says, journal
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 PLAIN = f"env -u NODE_USE_ENV_PROXY {' '.join(f'-u {name}' for name in PROXIES)} "
@@ -456,7 +457,7 @@ class Waits:
 
     def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer:
         self.asked.set()
-        self.go.wait(30)
+        self.go.wait(60)
         return self.answer
 
 
@@ -470,8 +471,8 @@ def a_question_holds_the_connection(_: Machine) -> None:
             person = Waits(answer)
             with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
                 execution = session.start(python(CONNECT, "a.test", port, *patience))
-                assert person.asked.wait(20)
-                time.sleep(0.3)
+                assert person.asked.wait(30)
+                time.sleep(1)  # who does not block goes on by then
                 person.go.set()
                 result = execution.wait()
                 assert result.stdout.split()[0] == said, (said, result.stdout, result.stderr)
@@ -481,10 +482,10 @@ def a_command_that_waits_can_be_ended(_: Machine) -> None:
     person = Waits(pinfold.Answer.ONCE)
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
         execution = session.start(python(CONNECT, "a.test", port))
-        assert person.asked.wait(20)
+        assert person.asked.wait(30)
         began = time.monotonic()
         threading.Timer(0.1, execution.cancel).start()
-        assert execution.wait().cancelled and time.monotonic() - began < 5
+        assert execution.wait().cancelled and time.monotonic() - began < 20
         wait_until(lambda: any("not wait" in entry.data["message"] for entry in connections()))
         person.go.set()
 
@@ -499,11 +500,13 @@ def a_signal_ends_the_wait(_: Machine) -> None:
     person = Waits(pinfold.Answer.ONCE)
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
         execution = session.start(
-            f"({python(code, 'a.test', port)}\n) & sleep 2; pkill -INT -f /tmp/p; wait $!"
+            f"({python(code, 'a.test', port)}\n) & "
+            "until test -e go; do sleep 0.02; done; pkill -INT -f /tmp/p; wait $!"
         )
-        assert person.asked.wait(20)
+        assert person.asked.wait(30)
         began = time.monotonic()
-        assert execution.wait().exit_code == 7 and time.monotonic() - began < 10
+        Path("go").touch()
+        assert execution.wait().exit_code == 7 and time.monotonic() - began < 20
         person.go.set()
 
 

@@ -20,9 +20,10 @@ from typing import Any
 import pinfold
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import free_port, pages, program
+from tests.patience import wait_until
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, connections, fine, gate_of, main_of, python
-from tests.session.runs import Says, journal, wait_until
+from tests.session.runs import Says, journal
 
 
 def opened(given: dict[str, Any] | None = None, **network: Any) -> pinfold.Session:
@@ -106,7 +107,7 @@ def a_published_web_server_serves(_: Machine) -> None:
             except OSError:
                 return False
 
-        wait_until(is_there, 30)
+        wait_until(is_there)
         execution.cancel()
 
 

@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.session import Session
+from tests.patience import wait_until
 
 BLOCKED = "Command execution was blocked by a hook"
 
@@ -32,18 +32,17 @@ ANSWERS = [
     ("""echo '{"decision": "allow"}'""", "ls", Verdict.DENY, "has no `permission`"),
     ("""echo '{"permission": "allow"}'; exit 2""", "ls", Verdict.DENY, "exit status 2"),
     ("printf '\\377'", "ls", Verdict.DENY, "makes no sense"),
-    ("sleep 30", "ls", Verdict.DENY, "did not answer within"),
 ]
 
 
-def judged(tmp_path: Path, line: str, *scripts: str) -> Decision:
+def judged(tmp_path: Path, line: str, *scripts: str, timeout: str = "30s") -> Decision:
     hooks = []
     for number, script in enumerate(scripts):
         hook = tmp_path / f"hook{number}"
         hook.write_text(f"#!/bin/sh\n{script}\n")
         hook.chmod(0o755)
         hooks.append(str(hook))
-    settings = {"commands": {"deny": ["git push"]}, "hooks": {"before_command": hooks, "timeout": "1s"}}
+    settings = {"commands": {"deny": ["git push"]}, "hooks": {"before_command": hooks, "timeout": timeout}}
     return Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check(line)
 
 
@@ -80,13 +79,11 @@ def test_a_missing_hook_is_a_no(tmp_path: Path) -> None:
     assert "could not be started" in decision.reasons[0].message
 
 
-def test_nothing_of_a_late_hook_stays(tmp_path: Path) -> None:
-    judged(tmp_path, "ls", f"sleep 600 & echo $! > {tmp_path}/pid; wait")
+def test_a_late_hook_is_a_no_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    decision = judged(tmp_path, "ls", f"sleep 600 & echo $! > {tmp_path}/pid; wait", timeout="3s")
+    assert decision.verdict is Verdict.DENY and "did not answer within 3 s" in decision.reasons[0].message
     pid = int((tmp_path / "pid").read_text())
-    deadline = monotonic() + 20
-    while is_running(pid) and monotonic() < deadline:
-        sleep(0.01)
-    assert not is_running(pid)
+    wait_until(lambda: not is_running(pid))
 
 
 def is_running(pid: int) -> bool:
@@ -106,5 +103,6 @@ def test_the_home_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_hooks_are_asked_at_once(tmp_path: Path) -> None:
-    slow = 'cat >/dev/null; sleep 0.7; echo "{}"'
-    assert judged(tmp_path, "ls", slow, slow, slow).verdict is Verdict.ALLOW
+    for_all = f"""cat >/dev/null; touch {tmp_path}/here$$
+    until [ $(ls {tmp_path}/here* | wc -l) = 3 ]; do sleep 0.02; done; echo '{{}}'"""
+    assert judged(tmp_path, "ls", for_all, for_all, for_all).verdict is Verdict.ALLOW

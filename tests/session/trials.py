@@ -358,7 +358,7 @@ def a_bomb_that_is_waited_for_ends_in_time() -> None:
         assert result.timed_out and time.monotonic() - began < 15, result
         began = time.monotonic()
         result = session.run("cat /proc/[0-9]*/comm")
-        assert result.exit_code == 0 and time.monotonic() - began < 5, result
+        assert result.exit_code == 0 and time.monotonic() - began < 20, result
         left = result.stdout.split()
         assert left.count("sleep") == 1 and left.count("bash") <= 1, left
     began = time.monotonic()
@@ -378,10 +378,10 @@ def a_bomb_left_behind_leaves_the_machine() -> None:
                 worked += session.run(pinfold.RunCommand("true", timeout=2)).exit_code == 0
             except ConfinementError as error:
                 assert "no more processes" in str(error) and "nothing was run" in str(error), error
-        assert subprocess.run(["true"], timeout=5).returncode == 0
+        assert subprocess.run(["true"], timeout=20).returncode == 0
         closing = time.monotonic()
     print(f"{most} processes; {worked} more worked; closed in {time.monotonic() - closing:.2f} s")
-    assert time.monotonic() - closing < 10
+    assert time.monotonic() - closing < 20
     # 512 by default; root, who is bound by process numbers, has those below 300 besides.
     assert most < 2000, most
     with opened() as session:

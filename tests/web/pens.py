@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pinfold
-from pinfold.session.state import page_directory
+from pinfold.session.page import page_directory
 from tests.approval.asking import Person
 from tests.sandbox.probing import probes_of, run
 from tests.web.world import Asking, Tab, page, question
@@ -15,8 +15,8 @@ TRY = """python3 - <<'END'
 import socket
 for host in ("OWN", "127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "own.localhost"):
     try:
-        with socket.create_connection((host, PORT), 5) as sock:
-            sock.settimeout(5)
+        with socket.create_connection((host, PORT), 20) as sock:
+            sock.settimeout(20)
             sock.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:PORT\\r\\nConnection: close\\r\\n\\r\\n")
             print("HEARD" if b"pinfold" in sock.recv(10000) else "silence")
     except OSError as error:

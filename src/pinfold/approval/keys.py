@@ -9,10 +9,15 @@ What this means for us: a piece that begins with escape, or holds more than one 
 question. Only a key that comes alone is one; Enter after it is forgiven.
 """
 
+from pinfold.model.permission import Answer
+
+KEYS = {Answer.ONCE: "y", Answer.SESSION: "s", Answer.ALWAYS: "a", Answer.RULE: "r", Answer.NO: "n"}
+"""What each answer is given by, at a terminal and on the page."""
+WIDER, EXPLAIN = "w", "e"
 INTERRUPTS = ("\x03", "\x1c")
 """Ctrl-C and Ctrl-\\."""
 ESCAPE = "\x1b"
-REFUSALS = ("", "\x04", "n")
+REFUSALS = ("", "\x04", KEYS[Answer.NO])
 """Enter, Ctrl-D and the key itself."""
 
 

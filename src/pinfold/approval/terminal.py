@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from pinfold.approval.keys import INTERRUPTS, REFUSALS, Edited, single_key
-from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
+from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
+from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.visible import visible
 
 TTY = "/dev/tty"
@@ -31,8 +31,6 @@ SECONDS = 120.0
 QUIET = 0.25
 """Seconds without a key before a key may be an answer."""
 LONGEST_QUIET = 2.0
-KEYS = {"y": Answer.ONCE, "s": Answer.SESSION, "a": Answer.ALWAYS, "r": Answer.RULE, "n": Answer.NO}
-WIDER, EXPLAIN = "w", "e"
 PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?"}
 # Ends whatever sequence was begun; plain text, the usual character set, the whole screen scrolls, a cursor.
 SET_RIGHT = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[?25h"
@@ -129,12 +127,14 @@ class TerminalApprover:
         except OSError:
             return None
         try:
-            with self.turn, self._keys_alone(terminal):
-                talk = _Talk(terminal, self._sheet, question, seconds)
-                reply = talk.reply(lambda: self._is_closed or question.request_id in self._withdrawn)
+            with self.turn:
+                with self._keys_alone(terminal):
+                    talk = _Talk(terminal, self._sheet, question, seconds)
+                    reply = talk.reply(lambda: self._is_closed or question.request_id in self._withdrawn)
                 if reply is None and not self._is_closed:
+                    # Only now: who sees that it has gone may type for the command again.
                     is_late = question.request_id not in self._withdrawn
-                    _write(terminal, "\n" if is_late else "it is not wanted any more\n")
+                    _write(terminal, "\r\n" if is_late else "it is not wanted any more\r\n")
                 return self._late() if reply is None else reply
         finally:
             os.close(terminal)
@@ -170,9 +170,8 @@ class _Talk:
         self._terminal, self._sheet, self._question = terminal, sheet, question
         self._deadline = time.monotonic() + seconds
         self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
-        self._keys = {key: answer for key, answer in KEYS.items() if answer in question.choices}
+        self._keys = {key: answer for answer, key in KEYS.items() if answer in question.choices}
         self._reach = question.reaches[0]
-        self._can_widen = len(question.reaches) > 1 and Answer.SESSION in question.choices
         self._poll = select.poll()
         self._poll.register(terminal, select.POLLIN)
         self._is_withdrawn: Callable[[], bool] = lambda: False
@@ -196,8 +195,8 @@ class _Talk:
             if key == EXPLAIN:
                 self._write("\n" + _text(["", *self._sheet.explanation(self._question, self._size()[0]), ""]))
                 drawn = self._draw_choices()
-            elif key == WIDER and self._can_widen:
-                self._widen()
+            elif key == WIDER and self._question.can_widen:
+                self._reach = self._question.next_reach(self._reach)
                 drawn = self._draw_choices(over=drawn)
             elif self._keys.get(key) is Answer.RULE:
                 if rules := self._worded():
@@ -209,12 +208,7 @@ class _Talk:
 
     def _said(self, answer: Answer) -> Reply:
         self._write(f"{answer}\n" if self._is_dumb else f"\r{self._wanted()} {answer}\x1b[K\n")
-        is_lasting = answer in (Answer.SESSION, Answer.ALWAYS)
-        return Reply(answer, self._reach if is_lasting else Reach.COMMAND)
-
-    def _widen(self) -> None:
-        reaches = self._question.reaches
-        self._reach = reaches[(reaches.index(self._reach) + 1) % len(reaches)]
+        return Reply(answer, self._reach if answer in LASTING else Reach.COMMAND)
 
     def _draw_choices(self, over: int = 0) -> int:
         """How many lines it took; `over` says how many to draw over."""
@@ -228,7 +222,7 @@ class _Talk:
 
     def _prompt(self) -> str:
         # The keys are in the lines above; here is what a narrow terminal still shows.
-        keys = [*self._keys, *([WIDER] if self._can_widen else []), EXPLAIN]
+        keys = [*self._keys, *([WIDER] if self._question.can_widen else []), EXPLAIN]
         return (
             f"{self._wanted()} [{' '.join(keys)}] no in {max(0, round(self._deadline - time.monotonic()))} s "
         )

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from pinfold.approval.keys import EXPLAIN, WIDER
 from pinfold.cli.common import short
 from pinfold.cli.draw import draw
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
@@ -106,10 +107,10 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
         (offer.key, str(offer.answer), offer.effect + also.get(offer.answer, ""))
         for offer in telling.offers(question, reach, short)
     ]
-    if telling.can_widen(question):
+    if question.can_widen:
         wider = telling.widening(question, reach, short)
-        rows.append((telling.WIDER, "wider", f"s and a then count for {wider}"))
-    rows.append((telling.EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
+        rows.append((WIDER, "wider", f"s and a then count for {wider}"))
+    rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 
 

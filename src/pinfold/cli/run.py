@@ -23,7 +23,7 @@ from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
-from pinfold.session.state import page_file
+from pinfold.session.page import page_file
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver

@@ -52,7 +52,7 @@ def _open(address: str) -> None:
     """By a file that is only the user's: other users see the arguments that a browser is started with."""
     import webbrowser
 
-    from pinfold.session.state import page_directory
+    from pinfold.session.page import page_directory
 
     path = os.path.join(page_directory(os.environ), "open.html")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:

@@ -96,6 +96,15 @@ class PermissionNeeded(Struct, frozen=True):
         return (Reach.COMMAND, Reach.TARGET, *wide)
 
     @property
+    def can_widen(self) -> bool:
+        """Whether a lasting answer may be given for more than the command."""
+        return len(self.reaches) > 1 and Answer.SESSION in self.choices
+
+    def next_reach(self, reach: Reach) -> Reach:
+        """One step wider; after the widest comes the first again."""
+        return self.reaches[(self.reaches.index(reach) + 1) % len(self.reaches)]
+
+    @property
     def rule_key(self) -> str:
         """The list of the settings that `rules` belong to."""
         return "network.allow" if self.capability is Capability.CONNECT else "commands.allow"

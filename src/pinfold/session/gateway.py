@@ -26,7 +26,7 @@ from pinfold.policy.reach import LOOPBACK, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
-from pinfold.session.state import page_file, page_port
+from pinfold.session.page import find_page, page_file
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
@@ -271,7 +271,8 @@ class Gateway:
 
     def _is_our_page(self, host: str, port: int) -> bool:
         """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
-        return is_same(host, LOOPBACK) and port == page_port(self._environ)
+        page = find_page(self._environ) if is_same(host, LOOPBACK) else None
+        return page is not None and port == page.port
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""

@@ -173,8 +173,7 @@ def _said(reply: Answer | Reply | None) -> Said:
 
 
 def _is_whole(reply: Answer | Reply | None) -> bool:
-    is_wide = isinstance(reply, Reply) and reply.reach is Reach.DIRECTORY
-    return is_wide and isinstance(reply, Reply) and reply.answer in LASTING
+    return isinstance(reply, Reply) and reply.reach is Reach.DIRECTORY and reply.answer in LASTING
 
 
 def _of_violation(violation: Violation, said: Said) -> Record:
@@ -243,15 +242,14 @@ def _expanded(value: str, home: str) -> str:
 
 def _holds(entry: Entry, judge: "Judge", session: "Session") -> bool:
     policy, value = judge.policy, _expanded(entry.value, judge.home)
-    match entry.key:
-        case key if key == WRITE:
-            return is_covered(os.path.realpath(value), policy.additional_readwrite_paths)
-        case key if key == GIT_WRITES:
-            return not policy.block_git_writes
-        case key if key == HOSTS:
-            pattern = parse_pattern(value)
-            return judge.check_host(pattern.name, pattern.port, policy).verdict is Verdict.ALLOW
-        case key if key == SOCKETS:
-            path = session.environ.get(value[1:], "") if value.startswith("$") else value
-            return path in policy.unix_sockets
+    if entry.key == WRITE:
+        return is_covered(os.path.realpath(value), policy.additional_readwrite_paths)
+    if entry.key == GIT_WRITES:
+        return not policy.block_git_writes
+    if entry.key == HOSTS:
+        pattern = parse_pattern(value)
+        return judge.check_host(pattern.name, pattern.port, policy).verdict is Verdict.ALLOW
+    if entry.key == SOCKETS:
+        path = session.environ.get(value[1:], "") if value.startswith("$") else value
+        return path in policy.unix_sockets
     return True

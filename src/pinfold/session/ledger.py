@@ -113,7 +113,7 @@ class Ledger:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
             # It has happened: its result must not be lost with it.
-            self._note(f"an end was not written down: {error.why}")
+            self._note(f"something that happened (`{kind}`) was not written down: {error.why}")
 
     def _note(self, trouble: str) -> None:
         self.troubles = [*self.troubles[1 - MOST_TROUBLES :], trouble]

@@ -3,11 +3,6 @@
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypedDict
-
-
-class _Page(TypedDict):
-    port: int
 
 
 def state_directory(environ: Mapping[str, str]) -> str:
@@ -25,26 +20,6 @@ def approvals_file(environ: Mapping[str, str]) -> str:
 
 def journal_file(environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "journal.sqlite")
-
-
-def page_directory(environ: Mapping[str, str]) -> str:
-    """What the approval page (`web`) has: its socket for questions, and the file that says where it is."""
-    return os.path.join(state_directory(environ), "web")
-
-
-def page_file(environ: Mapping[str, str]) -> str:
-    return os.path.join(page_directory(environ), "page.json")
-
-
-def page_port(environ: Mapping[str, str]) -> int | None:
-    """The port of loopback where the page is; None if there is no page."""
-    from msgspec import DecodeError, json
-
-    try:
-        with open(page_file(environ), "rb") as file:
-            return json.decode(file.read(1 << 16), type=_Page)["port"]
-    except (OSError, DecodeError):
-        return None
 
 
 def write_private(path: str, data: bytes) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pinfold.approval.keys import KEYS
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.text import Span
@@ -17,7 +18,6 @@ Short = Callable[[str], str]
 """A path as short as it can be said where it is shown."""
 RUNNING = (Capability.CONNECT, Capability.WRITE)
 """What a command wants that runs already."""
-WIDER, EXPLAIN = "w", "e"
 
 
 class Offer(NamedTuple):
@@ -83,28 +83,19 @@ def offers(question: PermissionNeeded, reach: Reach, short: Short) -> list[Offer
     """The answers that may be given, the refusing one last."""
     what = _what(question, reach, short)
     rules = ", ".join(f"`{visible(rule)}`" for rule in question.rules)
-    every = (
-        Offer(Answer.ONCE, "y", _this_time(question)),
-        Offer(Answer.SESSION, "s", f"{what}, while this session lasts"),
-        Offer(Answer.ALWAYS, "a", f"{what}, in later sessions too"),
-        Offer(Answer.RULE, "r", f"edit and add {rules} to `{question.rule_key}`: not asked again"),
-        Offer(Answer.NO, "n", "not this time"),
-    )
-    return [offer for offer in every if offer.answer in question.choices]
-
-
-def can_widen(question: PermissionNeeded) -> bool:
-    return len(question.reaches) > 1 and Answer.SESSION in question.choices
-
-
-def next_reach(question: PermissionNeeded, reach: Reach) -> Reach:
-    reaches = question.reaches
-    return reaches[(reaches.index(reach) + 1) % len(reaches)]
+    effects = {
+        Answer.ONCE: _this_time(question),
+        Answer.SESSION: f"{what}, while this session lasts",
+        Answer.ALWAYS: f"{what}, in later sessions too",
+        Answer.RULE: f"edit and add {rules} to `{question.rule_key}`: not asked again",
+        Answer.NO: "not this time",
+    }
+    return [Offer(each, KEYS[each], effect) for each, effect in effects.items() if each in question.choices]
 
 
 def widening(question: PermissionNeeded, reach: Reach, short: Short) -> str:
     """What lasting answers would count for, one step wider than `reach`."""
-    wider = next_reach(question, reach)
+    wider = question.next_reach(reach)
     if wider is Reach.DIRECTORY:
         return f"what is in {visible(short(os.path.dirname(question.path)))}"
     return {Reach.TARGET: "any command", Reach.COMMAND: "this very command again"}[wider]

@@ -11,7 +11,7 @@ import msgspec
 
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.model.structs import ready
-from pinfold.session.state import page_directory
+from pinfold.session.page import page_directory
 from pinfold.session.telling import rule_trouble
 from pinfold.web.sheet import LONGEST, Given, Heard, line_of, sheet_of
 

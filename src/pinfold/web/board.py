@@ -64,4 +64,7 @@ class Board:
         offered = [each for each in standing.sheet.offered if each.reach is given.reach]
         if not offered or given.answer not in [choice.answer for choice in offered[0].choices]:
             return Heard("that was not offered")
-        return standing.give(given)
+        heard = standing.give(given)
+        if heard and not heard.trouble:
+            self.remove(standing)  # whoever asked hangs up too, but only when it gets to that
+        return heard

@@ -1,4 +1,4 @@
-"""Where the page is: one for each user, held by a lock, told by a file that no pen can see."""
+"""The page with all that it takes: one for each user, held by a lock, told by a file that no pen can see."""
 
 import errno
 import fcntl
@@ -9,26 +9,15 @@ from contextlib import suppress
 from threading import Thread
 
 import msgspec
-from msgspec import Struct
 
 from pinfold.model.errors import PinfoldError
-from pinfold.model.structs import ready
-from pinfold.session.state import page_directory, page_file, write_private
+from pinfold.session.page import Place, find_page, page_directory, page_file
+from pinfold.session.state import write_private
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
 from pinfold.web.guard import LOOPBACK
 from pinfold.web.intake import Intake
 from pinfold.web.server import Server
-
-
-class Place(Struct, frozen=True):
-    port: int
-    token: str
-    host: str = LOOPBACK
-
-    @property
-    def address(self) -> str:
-        return f"http://{self.host}:{self.port}/#{self.token}"
 
 
 class Page:
@@ -46,7 +35,7 @@ class Page:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            self.running = running(environ)
+            self.running = find_page(environ)
             if self.running is None:
                 raise PinfoldError("another `pinfold web` starts at this moment; try again") from None
             return
@@ -61,7 +50,7 @@ class Page:
         board = Board()
         server = _server(port, board)
         self._servers.append(server)
-        self.place = Place(server.port, server.token, server.host)
+        self.place = Place(server.host, server.port, server.token)
         # Told before anybody is let in: from here on the gate knows which port is not for pens.
         write_private(self._file, msgspec.json.encode(self.place))
         self._servers.append(Intake(directory, board))
@@ -94,11 +83,3 @@ def _server(port: int, board: Board) -> Server:
         if error.errno != errno.EADDRNOTAVAIL:
             raise
     return Server(LOOPBACK, port, board, token)
-
-
-def running(environ: Mapping[str, str]) -> Place | None:
-    try:
-        with open(page_file(environ), "rb") as file:
-            return msgspec.json.decode(file.read(1 << 16), type=ready(Place))
-    except (OSError, msgspec.DecodeError):
-        return None

@@ -86,7 +86,7 @@ def sheet_of(question: PermissionNeeded, seconds: float, home: str) -> Sheet:
         return f"~/{path[len(home) + 1 :]}" if len(home) > 1 and path.startswith(f"{home}/") else path
 
     is_command = question.capability not in telling.RUNNING
-    reaches = question.reaches if telling.can_widen(question) else (Reach.COMMAND,)
+    reaches = question.reaches if question.can_widen else (Reach.COMMAND,)
     is_grave = question.capability is Capability.BYPASS or (
         question.capability is Capability.RUN and not question.decision.sandboxed
     )

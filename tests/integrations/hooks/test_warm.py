@@ -8,11 +8,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
 from pinfold.integrations.hooks import start, warm
+from tests.patience import wait_until
 
 PROGRAM = [sys.executable, "-I", "-S", start.__file__]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux who the other side is")
@@ -24,17 +24,10 @@ def served(environ: dict[str, str]) -> Iterator[dict[str, str]]:
     given = {**environ, warm.SWITCH: ""}
     with subprocess.Popen([*PROGRAM, "--serve"], env=given, stdin=subprocess.DEVNULL) as service:
         try:
-            wait_for(Path(warm.socket_path(given, start.__file__)))
+            wait_until(Path(warm.socket_path(given, start.__file__)).exists)
             yield given
         finally:
             service.kill()
-
-
-def wait_for(path: Path) -> None:
-    end = monotonic() + 20
-    while not path.exists():
-        assert monotonic() < end
-        sleep(0.01)
 
 
 def payload(home: Path, line: str = "npm test", tool: str = "Bash") -> bytes:
@@ -117,7 +110,7 @@ def test_one_is_left_behind_and_ends(home: Path, environ: dict[str, str]) -> Non
     given = {**environ, warm.SWITCH: ""}
     path = Path(warm.socket_path(given, start.__file__))
     assert hook(payload(home), given)[0] == 0
-    wait_for(path)
+    wait_until(path.exists)
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(warm._reachable(str(path)))
         pid = int.from_bytes(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)

@@ -7,8 +7,8 @@ Who is who, from the outside in:
 - a session's **init** (`init`): pid 1 of its pid namespace; it holds the namespaces and the pieces that all
   pens of the session share, and ends the processes of one command on request;
 - a pen's **warden** (`warden`): the process that built its mounts, outside of the pid namespace; it makes
-  names (`names`, `spots`, `judging`) and connections (`sockets`) for those inside, and records what it
-  refuses. One waits, as the **builder** of the next pen, before there is a plan;
+  names (`names`, `opening`, `spots`, `judging`) and connections (`sockets`) for those inside, and records
+  what it refuses. One waits, as the **builder** of the next pen, before there is a plan;
 - a pen's **spawner** (`spawner`): confined by the pen's plan for good, it starts commands with vfork and
   reports.
 

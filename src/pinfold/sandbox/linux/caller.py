@@ -14,6 +14,7 @@ Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
 
 import errno
 import os
+from collections.abc import Callable
 from signal import SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from pinfold.kernel import quick
@@ -193,3 +194,7 @@ class Caller:
                 self.turns.let_go(self.pid, kept)
         if number is not None:
             respond(self.listener, self.id, value=number)
+
+
+Handler = Callable[[Caller], None]
+"""Answers a call, now or later from another thread."""

@@ -49,7 +49,6 @@ MOST = 512
 GONE = "the gate is gone, so nothing gets out; start a new session"
 _RESET = struct.pack("ii", 1, 0)
 
-
 Then = Callable[[int, socket.socket | None], None]
 """What is to be done with what a connect says, and with our side of it."""
 
@@ -120,7 +119,7 @@ class Carrying:
         self.is_gone = False
 
     def connect(self, carried: Carried) -> None:
-        """Answers later, from the thread."""
+        """Answers at once where nobody has to be waited for, else later, from the thread."""
         if not self.started:
             carried.caller.turns.rest()
             start_new_thread(self._serve, ())

@@ -22,10 +22,9 @@ what was refused is noted, so that the command can be run again with leave for i
 import errno
 import os
 import stat
-from collections.abc import Callable
 
 from pinfold.kernel.files import access_error
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.judging import OUTSIDE
 from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.spots import Spot
@@ -41,7 +40,7 @@ class Changing:
         self.names = names
         self.handlers = {name: names.releasing(handler) for name, handler in self._calls().items()}
 
-    def _calls(self) -> dict[str, Callable[[Caller], None]]:
+    def _calls(self) -> dict[str, Handler]:
         here = AT_FDCWD
         return {
             "unlink": lambda it: self.change(it, "unlink", here, it.arguments[0]),

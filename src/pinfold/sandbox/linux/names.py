@@ -1,4 +1,4 @@
-"""Making names on a caller's behalf: files, directories, links, and what is renamed.
+"""Making names on a caller's behalf: directories, links, and what is renamed; files are made by `opening`.
 
 Where a name would be made decides who makes it:
 - where Landlock leaves the caller all rights (a private /tmp), and where it may write nothing at all, the
@@ -7,8 +7,6 @@ Where a name would be made decides who makes it:
   once nothing is found against the name that the directory really has in the pen (`judging`).
 
 Facts that shape it:
-- An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
-  mean the caller (/dev/stdout). The boundary judges it again.
 - Every rename in a root is ours, so while one call is answered nothing in this pen moves. The session's other
   pens are kept still by `moving` where it matters.
 - The kernel follows at most 40 links in a walk.
@@ -22,7 +20,6 @@ opened.
 import errno
 import os
 import stat
-from collections.abc import Callable
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import (
@@ -34,28 +31,18 @@ from pinfold.kernel.files import (
     renameat2,
 )
 from pinfold.model.names import NameMatcher, NameRule
-from pinfold.sandbox.linux.bare import completes
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int, start_of
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int, start_of
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
-from pinfold.sandbox.linux.spots import ABSENT, PLAIN, SLASH, UNTOLD, Grounds, Spot, Spots
+from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot, Spots
 from pinfold.sandbox.linux.umasks import Umasks
 
-O_TMPFILE = os.O_TMPFILE
-CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-ALL_FLAGS = 0x7FFFFFFF
 MODE = 0o3777
 """Not what makes a program run as its owner, as with chmod (`seccomp.profile`)."""
-NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
-NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
-"""No link is followed at the end."""
 MOST_LINKS = 40
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
-DEVICES = (b"/dev/", b"/proc/")
-"""Devices and processes: what can be opened there exists, but for what the pen has of its own in it."""
 
-Handler = Callable[[Caller], None]
 End = tuple[int, int]
 """One path of a call: the descriptor that it starts from, and where its text is."""
 
@@ -75,12 +62,6 @@ class Names:
         self.spots = Spots(proc, grounds, matcher, moving)
         self.judging = Judge(records, matcher)
         self.judge = self.judging.judge
-        self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
-        plain = [os.fsencode(rule.name) for rule in rules if not rule.name.startswith(".")]
-        self.marks = frozenset(name.partition(b"/")[0] for name in plain if name[0] != SLASH)
-        self.marked = tuple(name for name in plain if name[0] == SLASH)
-        """A component of every path that is protected begins with a dot or is one of the first, or one of the
-        second is in its text, if it is spelled as the rule is."""
         self.free = tuple(os.fsencode(f"{path}/") for path in grounds.free)
         self.umasks = Umasks(proc)
         self.handlers = {name: self.releasing(handler) for name, handler in self._calls().items()}
@@ -89,9 +70,6 @@ class Names:
         """By their arguments: a path has a descriptor before it, or starts where the caller is."""
         here = AT_FDCWD
         return {
-            "open": lambda it: self.open(it, here, *it.arguments[:3]),
-            "openat": self._openat,
-            "creat": lambda it: self.open(it, here, it.arguments[0], CREAT, it.arguments[1]),
             "mkdir": lambda it: self.mkdir(it, here, *it.arguments[:2]),
             "mkdirat": lambda it: self.mkdir(it, as_int(it.arguments[0]), *it.arguments[1:3]),
             "mknod": lambda it: self.mknod(it, here, *it.arguments[:2]),
@@ -108,10 +86,6 @@ class Names:
             "umask": self.umask,
         }
 
-    def _openat(self, caller: Caller) -> None:
-        base, address, flags, mode, _, _ = caller.arguments
-        self.open(caller, as_int(base), address, flags, mode)
-
     def releasing(self, handler: Handler) -> Handler:
         spots, moving = self.spots, self.moving
 
@@ -126,80 +100,13 @@ class Names:
 
     # The calls.
 
-    def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
-        # Of a register the kernel takes what fits the argument's type.
-        flags, mode = flags & ALL_FLAGS, mode & MODE
-        if flags & O_TMPFILE == O_TMPFILE:
-            return self._open_unnamed(caller, base, address, flags, mode)
-        path = caller.text(address)
-        if not path or path.endswith(b"/"):
-            return caller.resume()
-        makes = flags & os.O_CREAT and not flags & NEVER_CREATES
-        if path[0] == SLASH and not path.startswith(self.inside):
-            if path.startswith(DEVICES):
-                return caller.resume()
-            if not makes:
-                # What exists is refused by the kernel alone. It is noted where the text says enough.
-                return self._open_existing(caller, base, path, flags)
-        if not makes:
-            if self.judging.looks and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
-                return self._open_existing(caller, base, path, flags)
-            return caller.resume()
-        glance = UNTOLD if flags & NAMES_IT_ALONE else self.spots.glance(caller, base, path)
-        if glance == PLAIN:
-            return caller.resume()
-        spot = self.spots.find(caller, base, path)
-        if spot is None or not spot.place.made_by_warden:
-            return self._open_beyond(caller, spot, flags)
-        # Whatever is not there is most often simply made. Only a link to nothing is in the way of that.
-        straight = glance == ABSENT and not spot.matches() and not completes(spot)
-        if (flags & os.O_EXCL or straight) and self._create(caller, spot, flags, mode):
-            return None
-        return caller.resume() if flags & os.O_EXCL else self._open_at(caller, spot, flags, mode)
-
-    def _open_at(self, caller: Caller, spot: Spot | None, flags: int, mode: int) -> None:
-        for _ in range(MOST_LINKS):
-            if spot is None or not spot.place.made_by_warden:
-                return self._open_beyond(caller, spot, flags)
-            link = quick.readlinkat(spot.directory, spot.name)
-            if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
-                # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
-                lost = any(not match.rest for match in spot.matches())
-                return None if lost and self.judge(caller, "open", spot) else caller.resume()
-            if isinstance(link, int):
-                return None if self._create(caller, spot, flags, mode) else caller.resume()
-            # Its target's place is judged as any, since the target may not be there.
-            spot = self.spots.walk(spot.directory, link)
-        return caller.refuse(errno.ELOOP)
-
-    def _open_existing(self, caller: Caller, base: int, path: bytes, flags: int) -> None:
-        """No name is made, so the kernel alone judges: unless a person may be asked first."""
-        spot = self.spots.find(caller, base, path)
-        if spot and self.judging.looks:
-            spot = self.followed(spot, flags)
-        if spot is None or spot.status() is None:
-            return caller.resume()
-        if spot.place.made_by_warden:
-            return self.leave_own(caller, "open", spot)
-        return self.judging.leave(caller, "open", spot)
-
-    def _open_beyond(self, caller: Caller, spot: Spot | None, flags: int) -> None:
-        """A name may be made, in a place where the warden makes none."""
-        if spot and self.judging.looks:
-            spot = self.followed(spot, flags)
-        if spot is None or (flags & os.O_EXCL and spot.status()):
-            return caller.resume()
-        return self.judging.leave(caller, "open", spot)
-
     def leave_own(self, caller: Caller, operation: str, spot: Spot) -> None:
         """Something in a root is changed, by the kernel, unless a mount of its own protects it."""
         lost = next((match for match in spot.matches() if not match.rest), None)
         return self.judging.leave_protected(caller, operation, spot, lost) if lost else caller.resume()
 
-    def followed(self, spot: Spot, flags: int = 0) -> Spot | None:
+    def followed(self, spot: Spot) -> Spot | None:
         """Where the links at the end of a path lead; None if nowhere."""
-        if flags & NAMES_IT_ALONE:
-            return spot
         found: Spot | None = spot
         for _ in range(MOST_LINKS):
             link = quick.readlinkat(found.directory, found.name) if found else 0
@@ -207,12 +114,6 @@ class Names:
                 return found
             found = self.spots.walk(found.directory, link)
         return None
-
-    def _is_unmarked(self, path: bytes) -> bool:
-        """Whether the text of an absolute path is enough to tell that nobody need be asked."""
-        if path[0] != SLASH or b"/." in path or not self.marks.isdisjoint(path.split(b"/")):
-            return False
-        return not self.marked or not any(mark in path for mark in self.marked)
 
     def is_plain(self, caller: Caller, base: int, path: bytes) -> bool:
         """Whether a path leads, by its text, to where commands may write and nothing is protected.
@@ -227,42 +128,13 @@ class Names:
                 return True
         return path.startswith(self.free) or self.spots.is_plain(path)
 
-    def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> bool:
-        """True if the caller has its answer; False if the name is taken."""
-        if self.judge(caller, "open", spot) or not self._ready(caller, mode):
-            return True
-        try:
-            # O_EXCL follows no link either, and is not seen in the descriptor's flags afterwards.
-            made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
-        except FileExistsError:
-            return False
-        try:
-            caller.give(made, bool(flags & os.O_CLOEXEC))
-        except OSError as error:
-            os.unlink(spot.name, dir_fd=spot.directory)
-            caller.refuse(error.errno or errno.EMFILE)
-        return True
-
-    def _open_unnamed(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
-        """O_TMPFILE: the path is the directory's. It gets its name by a link, which is judged then."""
-        path = caller.text(address)
-        spot = self.spots.directory(caller, base, path) if path else None
-        if spot is None:
-            return caller.resume()
-        if not spot.place.made_by_warden:
-            return self.judging.leave(caller, "open", spot)
-        if spot.place.inside:
-            return self.judging.refuse(caller, "open", spot, spot.place.inside)
-        if not self._ready(caller, mode):
-            return None
-        made = quick.openat(spot.directory, b".", flags, mode)
-        if made < 0:
-            return caller.refuse(-made)
-        return caller.give(made, bool(flags & os.O_CLOEXEC))
-
     def mkdir(self, caller: Caller, base: int, address: int, mode: int) -> None:
         spot = self._wanted(caller, "mkdir", base, address)
-        if spot is None or self.judge(caller, "mkdir", spot, directory=True) or not self._ready(caller, mode):
+        if (
+            spot is None
+            or self.judge(caller, "mkdir", spot, directory=True)
+            or not self.is_ready(caller, mode)
+        ):
             return
         os.mkdir(spot.name, mode & MODE, dir_fd=spot.directory)
         caller.succeed()
@@ -271,7 +143,7 @@ class Names:
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK):
             return caller.resume()
         spot = self._wanted(caller, "mknod", base, address)
-        if spot is None or self.judge(caller, "mknod", spot) or not self._ready(caller, mode):
+        if spot is None or self.judge(caller, "mknod", spot) or not self.is_ready(caller, mode):
             return None
         os.mknod(spot.name, mode & (0o170000 | MODE), dir_fd=spot.directory)
         return caller.succeed()
@@ -379,7 +251,7 @@ class Names:
         outside = source if spot.place.made_by_warden else spot
         return self.judging.leave(caller, "rename", outside, source, spot, lost)
 
-    def _ready(self, caller: Caller, mode: int) -> bool:
+    def is_ready(self, caller: Caller, mode: int) -> bool:
         """Takes over the caller's umask if it counts; False if it is no longer there."""
         if mode & 0o077 or self.umasks.bind_owners:
             self.umasks.take_over(caller.pid)

@@ -11,12 +11,13 @@ as the pen cannot tell.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.records import READ
 from pinfold.sandbox.linux.spots import SLASH
 from pinfold.sandbox.seccomp.profile import WRITING
@@ -27,18 +28,19 @@ MACHINE = "/sys/"
 
 
 class Reading:
-    def __init__(self, names: Names, hidden: Collection[str]) -> None:
+    def __init__(self, names: Names, opening: Opening, hidden: Collection[str]) -> None:
         """`hidden` is what the pen hides now, and grows with it."""
         self.names = names
+        self.opening = opening
         self.hidden = hidden
-        self.handlers: dict[str, Callable[[Caller], None]] = {
+        self.handlers: dict[str, Handler] = {
             "open": lambda it: self._open(it, "open", AT_FDCWD, *it.arguments[:2]),
             "openat": lambda it: self._open(it, "openat", as_int(it.arguments[0]), *it.arguments[1:3]),
         }
 
     def _open(self, caller: Caller, call: str, base: int, address: int, flags: int) -> None:
         if flags & WRITING:
-            return self.names.handlers[call](caller)
+            return self.opening.handlers[call](caller)
         try:
             path = self._place(caller, base, address)
             if path.startswith("/") and self._is_hidden(path) and caller.is_waiting():

@@ -20,6 +20,7 @@ Facts that shape it:
 - One call is answered at a time. So nothing here may wait: whatever could block is left to the caller.
 """
 
+import errno
 import gc
 import os
 import select
@@ -35,7 +36,7 @@ from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late
 from pinfold.sandbox.linux.asking import LOOK, Asking
-from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.caller import Caller, Handler
 from pinfold.sandbox.linux.carrying import Carrying
 from pinfold.sandbox.linux.changing import Changing
 from pinfold.sandbox.linux.ending import serve_alone
@@ -44,6 +45,7 @@ from pinfold.sandbox.linux.filters import notes_reads
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.reading import Reading
 from pinfold.sandbox.linux.records import HOLD, Records
 from pinfold.sandbox.linux.sockets import Sockets
@@ -53,10 +55,6 @@ from pinfold.sandbox.linux.standing import Standing
 from pinfold.sandbox.linux.turns import Turns
 
 Operations = tuple[tuple[object, ...], ...]
-Handler = Callable[[Caller], None]
-"""Answers a call, now or later from another thread."""
-
-EIO, ENOSYS = 5, 38
 
 
 def serve(
@@ -136,25 +134,27 @@ class Warden:
         self.next_look = 0.0
         granted = landlock_rules(operations)
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
-        names = Names(proc, records, Grounds.of(operations), rules, moving)
+        grounds = Grounds.of(operations)
+        names = Names(proc, records, grounds, rules, moving)
+        opening = Opening(names, grounds, rules)
         names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
         self.asking: Asking | None = None
-        asked: dict[str, Handler] = {}
+        handlers = {**names.handlers, **opening.handlers}
         if asks(operations):
             self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
             self.asking.protect = standing.protect
         notes = notes_reads(operations)
         names.judging.looks = notes or self.asking is not None
         if names.judging.looks:
-            asked = Changing(names).handlers
+            handlers |= Changing(names).handlers
         if notes:
-            asked = {**asked, **Reading(names, standing.hidden).handlers}
+            handlers |= Reading(names, opening, standing.hidden).handlers
         changed = [path for path, access in granted if "remove" in access]
         carrying = Carrying(gate, records, lent) if gate else None
         own = granted_sockets(operations)
         covered = tuple(str(each[1]) for each in operations if each[0] == "cover") if notes else ()
         sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying, covered)
-        self.handlers: dict[int, Handler] = by_number({**names.handlers, **asked, **sockets.handlers})
+        self.handlers: dict[int, Handler] = by_number({**handlers, **sockets.handlers})
 
     def serve(self) -> None:
         poll = select.poll()
@@ -218,13 +218,13 @@ class Warden:
         caller = Caller(self.listener, self.proc, self.turns, call)
         handler = self.handlers.get(call.number)
         if handler is None:
-            caller.refuse(ENOSYS)
+            caller.refuse(errno.ENOSYS)
             return
         try:
             handler(caller)
         except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
             with suppress(OSError):  # it had its answer already
-                caller.refuse((isinstance(error, OSError) and error.errno) or EIO)
+                caller.refuse((isinstance(error, OSError) and error.errno) or errno.EIO)
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:

@@ -1,0 +1,155 @@
+"""Opens that may make a file, or change one: made on the caller's behalf, or left to the kernel (`names`).
+
+Facts that shape it:
+- An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
+  mean the caller (/dev/stdout). The boundary judges it again.
+- Most opens are of files that exist and are nobody's concern. By their text alone most of these are known.
+"""
+
+import errno
+import os
+
+from pinfold.kernel import quick
+from pinfold.model.names import NameRule
+from pinfold.sandbox.linux.bare import completes
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Names
+from pinfold.sandbox.linux.spots import ABSENT, PLAIN, SLASH, UNTOLD, Grounds, Spot
+
+O_TMPFILE = os.O_TMPFILE
+CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+ALL_FLAGS = 0x7FFFFFFF
+NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
+NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
+"""No link is followed at the end."""
+DEVICES = (b"/dev/", b"/proc/")
+"""Devices and processes: what can be opened there exists, but for what the pen has of its own in it."""
+
+
+class Opening:
+    def __init__(self, names: Names, grounds: Grounds, rules: list[NameRule]) -> None:
+        self.names = names
+        self.spots = names.spots
+        self.judging = names.judging
+        self.judge = names.judge
+        self.is_plain = names.is_plain
+        self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
+        plain = [os.fsencode(rule.name) for rule in rules if not rule.name.startswith(".")]
+        self.marks = frozenset(name.partition(b"/")[0] for name in plain if name[0] != SLASH)
+        self.marked = tuple(name for name in plain if name[0] == SLASH)
+        """A component of every path that is protected begins with a dot or is one of the first, or one of the
+        second is in its text, if it is spelled as the rule is."""
+        calls: dict[str, Handler] = {
+            "open": lambda it: self.open(it, AT_FDCWD, *it.arguments[:3]),
+            "openat": self._openat,
+            "creat": lambda it: self.open(it, AT_FDCWD, it.arguments[0], CREAT, it.arguments[1]),
+        }
+        self.handlers = {name: names.releasing(handler) for name, handler in calls.items()}
+
+    def _openat(self, caller: Caller) -> None:
+        base, address, flags, mode, _, _ = caller.arguments
+        self.open(caller, as_int(base), address, flags, mode)
+
+    def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
+        # Of a register the kernel takes what fits the argument's type.
+        flags, mode = flags & ALL_FLAGS, mode & MODE
+        if flags & O_TMPFILE == O_TMPFILE:
+            return self._open_unnamed(caller, base, address, flags, mode)
+        path = caller.text(address)
+        if not path or path.endswith(b"/"):
+            return caller.resume()
+        makes = flags & os.O_CREAT and not flags & NEVER_CREATES
+        if path[0] == SLASH and not path.startswith(self.inside):
+            if path.startswith(DEVICES):
+                return caller.resume()
+            if not makes:
+                # What exists is refused by the kernel alone. It is noted where the text says enough.
+                return self._open_existing(caller, base, path, flags)
+        if not makes:
+            if self.judging.looks and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
+                return self._open_existing(caller, base, path, flags)
+            return caller.resume()
+        glance = UNTOLD if flags & NAMES_IT_ALONE else self.spots.glance(caller, base, path)
+        if glance == PLAIN:
+            return caller.resume()
+        spot = self.spots.find(caller, base, path)
+        if spot is None or not spot.place.made_by_warden:
+            return self._open_beyond(caller, spot, flags)
+        # Whatever is not there is most often simply made. Only a link to nothing is in the way of that.
+        straight = glance == ABSENT and not spot.matches() and not completes(spot)
+        if (flags & os.O_EXCL or straight) and self._create(caller, spot, flags, mode):
+            return None
+        return caller.resume() if flags & os.O_EXCL else self._open_at(caller, spot, flags, mode)
+
+    def _open_at(self, caller: Caller, spot: Spot | None, flags: int, mode: int) -> None:
+        for _ in range(MOST_LINKS):
+            if spot is None or not spot.place.made_by_warden:
+                return self._open_beyond(caller, spot, flags)
+            link = quick.readlinkat(spot.directory, spot.name)
+            if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
+                # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
+                lost = any(not match.rest for match in spot.matches())
+                return None if lost and self.judge(caller, "open", spot) else caller.resume()
+            if isinstance(link, int):
+                return None if self._create(caller, spot, flags, mode) else caller.resume()
+            # Its target's place is judged as any, since the target may not be there.
+            spot = self.spots.walk(spot.directory, link)
+        return caller.refuse(errno.ELOOP)
+
+    def _open_existing(self, caller: Caller, base: int, path: bytes, flags: int) -> None:
+        """No name is made, so the kernel alone judges: unless a person may be asked first."""
+        spot = self.spots.find(caller, base, path)
+        if spot and self.judging.looks and not flags & NAMES_IT_ALONE:
+            spot = self.names.followed(spot)
+        if spot is None or spot.status() is None:
+            return caller.resume()
+        if spot.place.made_by_warden:
+            return self.names.leave_own(caller, "open", spot)
+        return self.judging.leave(caller, "open", spot)
+
+    def _open_beyond(self, caller: Caller, spot: Spot | None, flags: int) -> None:
+        """A name may be made, in a place where the warden makes none."""
+        if spot and self.judging.looks and not flags & NAMES_IT_ALONE:
+            spot = self.names.followed(spot)
+        if spot is None or (flags & os.O_EXCL and spot.status()):
+            return caller.resume()
+        return self.judging.leave(caller, "open", spot)
+
+    def _is_unmarked(self, path: bytes) -> bool:
+        """Whether the text of an absolute path is enough to tell that nobody need be asked."""
+        if path[0] != SLASH or b"/." in path or not self.marks.isdisjoint(path.split(b"/")):
+            return False
+        return not self.marked or not any(mark in path for mark in self.marked)
+
+    def _create(self, caller: Caller, spot: Spot, flags: int, mode: int) -> bool:
+        """True if the caller has its answer; False if the name is taken."""
+        if self.judge(caller, "open", spot) or not self.names.is_ready(caller, mode):
+            return True
+        try:
+            # O_EXCL follows no link either, and is not seen in the descriptor's flags afterwards.
+            made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
+        except FileExistsError:
+            return False
+        try:
+            caller.give(made, bool(flags & os.O_CLOEXEC))
+        except OSError as error:
+            os.unlink(spot.name, dir_fd=spot.directory)
+            caller.refuse(error.errno or errno.EMFILE)
+        return True
+
+    def _open_unnamed(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
+        """O_TMPFILE: the path is the directory's. It gets its name by a link, which is judged then."""
+        path = caller.text(address)
+        spot = self.spots.directory(caller, base, path) if path else None
+        if spot is None:
+            return caller.resume()
+        if not spot.place.made_by_warden:
+            return self.judging.leave(caller, "open", spot)
+        if spot.place.inside:
+            return self.judging.refuse(caller, "open", spot, spot.place.inside)
+        if not self.names.is_ready(caller, mode):
+            return None
+        made = quick.openat(spot.directory, b".", flags, mode)
+        if made < 0:
+            return caller.refuse(-made)
+        return caller.give(made, bool(flags & os.O_CLOEXEC))
