@@ -27,12 +27,14 @@ import time
 from _queue import Empty, SimpleQueue
 from _thread import start_new_thread
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import count
 
 from pinfold.kernel import capabilities
+from pinfold.kernel.alarm import Alarm
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.sandbox.linux import moment
 from pinfold.sandbox.linux.addresses import Peer
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.meeting import Meeting, is_nonblocking, send_timeout
@@ -46,6 +48,8 @@ AT_ONCE, PATIENCE = 0.005, 1.0
 """Seconds in which a connection over loopback is there as a rule, and in which it has to be."""
 MOST = 512
 """How many may wait at a time; who comes then hears EAGAIN."""
+WAKING = signal.SIGUSR1
+"""Ends what the thread waits in; SIGALRM is for who answers the calls."""
 GONE = "the gate is gone, so nothing gets out; start a new session"
 _RESET = struct.pack("ii", 1, 0)
 
@@ -86,9 +90,9 @@ class Carried:
             return errno.EINTR, None
         try:
             self.meeting = self.meeting or Meeting(self.sock, self.address, self.peer)
+            return self.meeting.meet(seconds)
         except OSError:
             return errno.ENETUNREACH, None
-        return self.meeting.meet(seconds)
 
     def close(self) -> None:
         self.sock.close()
@@ -118,6 +122,7 @@ class Carrying:
         self.room.register(gate, select.POLLOUT)
         self.numbers = count(1)
         self.is_gone = False
+        moment.prepare(WAKING)
 
     def connect(self, carried: Carried) -> None:
         """Answers later, from the thread."""
@@ -152,7 +157,8 @@ class Carrying:
 
     def _has_led_to_proxy(self, carried: Carried) -> bool:
         """The same for a caller of the proxy's, whom the gate need not be asked about."""
-        if self.is_gone or not self.room.poll(0):
+        # Where some keep their connects from coming about, who answers the calls would wait for each of them.
+        if self.is_gone or self.late or not self.room.poll(0):
             return False
         met = carried.meet(AT_ONCE)
         if met:
@@ -166,6 +172,11 @@ class Carrying:
         held = capabilities.capget()
         powers = held.effective | 1 << capabilities.CAP_NET_BIND_SERVICE
         capabilities.capset(capabilities.Sets(powers, held.permitted, 0))
+        alarm: AbstractContextManager[None] = nullcontext()
+        try:
+            alarm = Alarm(WAKING, moment.MOMENT)
+        except OSError:  # without it whoever wants to could keep us: nobody gets out
+            self.is_gone = True
         self.poll = select.poll()
         self.poll.register(self.bell, select.POLLIN)
         self.poll.register(self.gate, select.POLLIN)
@@ -175,13 +186,14 @@ class Carrying:
             self.is_watching = bool(found)
             if self.waiting or self.late:  # looked at after that was said, see `_has_asked`
                 self.is_watching = True
-            for descriptor, _ in found:
-                if descriptor == self.bell:
-                    os.eventfd_read(self.bell)
-                    self._take()
-                elif descriptor == self.gate.fileno():
-                    self._hear()
-            self._look()
+            with alarm:
+                for descriptor, _ in found:
+                    if descriptor == self.bell:
+                        os.eventfd_read(self.bell)
+                        self._take()
+                    elif descriptor == self.gate.fileno():
+                        self._hear()
+                self._look()
 
     def _take(self) -> None:
         with suppress(Empty):
@@ -195,10 +207,10 @@ class Carrying:
     def _begin(self, carried: Carried) -> None:
         if self.is_gone:
             return self._refuse(carried, errno.ECONNREFUSED, GONE)
+        if len(self.waiting) + len(self.late) >= MOST:
+            return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
         if carried.to_proxy:
             return self._meet(carried, partial(self._lead_to_proxy, carried))
-        if len(self.waiting) >= MOST:
-            return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
         number = next(self.numbers)
         self.waiting[number] = carried
         return self._send(_question(number, carried))

@@ -33,7 +33,7 @@ from pinfold.kernel.calls import number
 from pinfold.kernel.numbers import MACHINE, NUMBERS
 from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel, late
+from pinfold.sandbox.linux import channel, late, moment
 from pinfold.sandbox.linux.asking import LOOK, Asking
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.carrying import Carrying
@@ -225,6 +225,8 @@ class Warden:
         except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
             with suppress(OSError):  # it had its answer already
                 caller.refuse((isinstance(error, OSError) and error.errno) or EIO)
+        finally:
+            moment.end()
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
