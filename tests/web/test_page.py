@@ -129,6 +129,19 @@ def test_nothing_that_is_sent_to_the_socket_is_an_answer(tmp_path: Path) -> None
         assert asking.reply is None and len(Tab(opened).questions()) == 1
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user as well")
+def test_another_users_page_is_none(tmp_path: Path) -> None:
+    """One that lies in our directory all the same, as where somebody made that writable for others."""
+    approver = WebApprover(environ := {"HOME": str(tmp_path)})
+    os.makedirs(page_directory(environ))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.join(page_directory(environ), "questions"))
+        os.seteuid(54321)
+        server.listen()
+        os.seteuid(0)
+        assert not is_there(approver) and approver(question()) is None
+
+
 def test_it_is_the_users_alone(tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
         directory = Path(page_directory(environ))
