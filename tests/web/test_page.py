@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pinfold.session.state import page_directory, page_file, page_port
 from pinfold.web import WebApprover
 from pinfold.web.approver import connect
 from pinfold.web.place import Page, running
+from pinfold.web.server import MOST_CLIENTS
 from tests.web.world import EVERY, Asking, Tab, page, question
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is found by way of /proc")
@@ -127,6 +129,21 @@ def test_nothing_that_is_sent_to_the_socket_is_an_answer(tmp_path: Path) -> None
                 sock.shutdown(socket.SHUT_WR)
                 assert sock.recv(1) == b""
         assert asking.reply is None and len(Tab(opened).questions()) == 1
+
+
+def test_strangers_keep_nobody_from_the_page(tmp_path: Path) -> None:
+    """Any user of the machine can connect; one who never ends what they say makes room for the person."""
+    with page(tmp_path) as (opened, environ):
+        Asking(environ, question())
+        place = (opened.place.host, opened.place.port)
+        crowd = [socket.create_connection(place) for _ in range(2 * MOST_CLIENTS)]
+        for each in crowd:
+            with suppress(OSError):
+                each.sendall(b"GET / HTTP/1.1\r\nX: ")
+        (shown,) = Tab(opened).questions()
+        assert Tab(opened).answer(shown["id"], "no")[0] == 200
+        for each in crowd:
+            each.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user as well")
