@@ -5,6 +5,7 @@ Run one by hand: `python -m tests.session.outside NAME`, in a directory of your 
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -551,6 +552,31 @@ def a_question_holds_the_connection(_: Machine) -> None:
                 assert result.stdout.split()[0] == said, (said, result.stdout, result.stderr)
 
 
+def many_that_wait_leave_descriptors_to_others(_: Machine) -> None:
+    """Whoever would not wait for an answer holds a connection meanwhile, also when its program has ended."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    code = """
+        import errno, socket, sys, threading
+        host, said = socket.gethostbyname("a.test"), []
+        def connect():
+            for _ in range(30):
+                sock = socket.socket()
+                sock.setblocking(False)
+                said.append(sock.connect_ex((host, int(sys.argv[1]))))
+                kept.append(sock)
+        kept = []
+        threads = [threading.Thread(target=connect) for _ in range(20)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(*{errno.errorcode[each] for each in said})
+    """
+    person = Waits(pinfold.Answer.NO)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        assert set(fine(session, python(code, port)).split()) == {"EINPROGRESS", "EAGAIN"}
+        fine(session, "for name in a b c; do echo x > $name && mv $name $name.x; done")
+        person.go.set()
+
+
 def a_command_that_waits_can_be_ended(_: Machine) -> None:
     person = Waits(pinfold.Answer.ONCE)
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
@@ -665,6 +691,7 @@ PROBES = {
         new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
         names_that_are_refused_are_told,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
+        many_that_wait_leave_descriptors_to_others,
         a_signal_ends_the_wait,
         gate_death_closes, the_gate_ends_with_its_session,
     )

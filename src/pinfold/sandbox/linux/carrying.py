@@ -19,6 +19,7 @@ Facts that shape it:
 
 import errno
 import os
+import resource
 import select
 import signal
 import socket
@@ -47,7 +48,9 @@ LOOK = 0.05
 AT_ONCE, PATIENCE = 0.005, 1.0
 """Seconds in which a connection over loopback is there as a rule, and in which it has to be."""
 MOST = 512
-"""How many may wait at a time; who comes then hears EAGAIN."""
+"""How many may wait at a time, where there are descriptors enough; who comes then hears EAGAIN."""
+EACH = 4
+"""One of so many descriptors is a caller that may wait: each takes two, and other calls need some."""
 WAKING = signal.SIGUSR1
 """Ends what the thread waits in; SIGALRM is for who answers the calls."""
 GONE = "the gate is gone, so nothing gets out; start a new session"
@@ -122,6 +125,7 @@ class Carrying:
         self.room.register(gate, select.POLLOUT)
         self.numbers = count(1)
         self.is_gone = False
+        self.most = min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // EACH)
         moment.prepare(WAKING)
 
     def connect(self, carried: Carried) -> None:
@@ -143,7 +147,7 @@ class Carrying:
         """Asks the gate from here, if the thread need not do anything before the answer: waking it takes
         longer than that. INVARIANT: we do not wait here, and a caller is known to the thread before its
         question is to the gate."""
-        if not self.is_watching or self.is_gone or len(self.waiting) >= MOST:
+        if not self.is_watching or self.is_gone or len(self.waiting) >= self.most:
             return False
         number = next(self.numbers)
         self.waiting[number] = carried
@@ -207,8 +211,8 @@ class Carrying:
     def _begin(self, carried: Carried) -> None:
         if self.is_gone:
             return self._refuse(carried, errno.ECONNREFUSED, GONE)
-        if len(self.waiting) + len(self.late) >= MOST:
-            return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
+        if len(self.waiting) + len(self.late) >= self.most:
+            return self._refuse(carried, errno.EAGAIN, f"{self.most} connections wait already")
         if carried.to_proxy:
             return self._meet(carried, partial(self._lead_to_proxy, carried))
         number = next(self.numbers)
@@ -303,6 +307,7 @@ class Carrying:
     def _go_on(self, carried: Carried, number: int, error: int, ours: socket.socket | None) -> None:
         """Who would not wait for an answer has a connection meanwhile."""
         carried.ours = ours
+        carried.sock.close()
         carried.caller.refuse(error or errno.EINPROGRESS)
         if not ours:
             self._send(Wish(DROP, number))

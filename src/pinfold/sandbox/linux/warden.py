@@ -22,6 +22,7 @@ Facts that shape it:
 
 import gc
 import os
+import resource
 import select
 import socket
 from collections.abc import Callable
@@ -57,6 +58,7 @@ Handler = Callable[[Caller], None]
 """Answers a call, now or later from another thread."""
 
 EIO, ENOSYS = 5, 38
+MOST_DESCRIPTORS = 65_536
 
 
 def serve(
@@ -94,6 +96,7 @@ def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[
     set_name("pinfold-warden")
     keeper = os.getppid()
     close_all_but(kept)
+    make_room()
     drop_powers()
     serve_alone(keeper)
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
@@ -104,6 +107,14 @@ def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[
     os.close(came)
     seccomp.set_sync_wake_up(listener)
     return warden
+
+
+def make_room() -> None:
+    """As many descriptors as this user may have: callers that wait take some, and others need some."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def drop_powers() -> None:
