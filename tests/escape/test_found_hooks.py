@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from msgspec import json
@@ -138,3 +139,27 @@ def test_a_search_does_not_look_past_an_ignore_file(project: Path) -> None:
     (project / ".pinfoldignore").write_text("secrets.json\n")
     said = asked(project, "claude-code", "Grep", {"pattern": "KEY"})
     assert said["permissionDecision"] == "ask" and "inside the fence" in str(said["permissionDecisionReason"])
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "given"),
+    [
+        ("claude-code", "Edit", {"files": [*(f"f{number}" for number in range(20_000)), ".git/hooks/x"]}),
+        ("claude-code", "WebFetch", {"url": "https://fine.example/", "prompt": " ".join(
+            f"https://{number}.fine.example/" for number in range(20_000)
+        )}),
+        ("codex", "apply_patch", {"input": "".join(f"*** Add File: {n}\n" for n in range(20_000))}),
+    ],
+)  # fmt: skip
+def test_a_hook_is_not_kept_until_its_agent_goes_on_without_it(
+    agent: str, tool: str, given: Mapping[str, object], project: Path
+) -> None:
+    start = monotonic()
+    assert asked(project, agent, tool, given)["permissionDecision"] in ("ask", "deny")
+    assert monotonic() - start < 5
+
+
+def test_what_is_named_twice_is_judged_once(project: Path) -> None:
+    assert asked(project, "claude-code", "Edit", {"files": ["fine"] * 20_000}) == {}
+    said = asked(project, "claude-code", "Edit", {"files": [*["fine"] * 20_000, ".git/hooks/x"]})
+    assert said["permissionDecision"] == "ask"

@@ -108,6 +108,42 @@ def the_agent_is_told_that_there_is_a_terminal() -> None:
     }
 
 
+def what_makes_no_sense_ends_nothing() -> None:
+    """Whatever either side sends in the place of objects and numbers, the other calls go on."""
+    desk = Desk()
+    wrong: list[Any] = [[1], "x", 5, None, {"sessionId": "s"}, {"sessionId": []}]
+    denied = {"rawInput": {"command": "echo \0"}}
+    calls = [{"sessionId": "s", "toolCall": call} for call in (*wrong, denied)]
+    choices: list[Any] = [5, [1], [{}], [{"kind": "reject_once"}], [{"kind": "reject_once", "optionId": []}]]
+    updates = [*wrong, *({"content": each} for each in ([1], [{"type": "terminal", "terminalId": []}]))]
+    for method, params in (
+        *(("session/request_permission", each) for each in (*wrong, *calls)),
+        *(("session/request_permission", {**calls[-1], "options": each}) for each in choices),
+        *(("session/update", each) for each in wrong),
+        *(
+            ("session/update", {"sessionId": session, "update": each})
+            for each in updates
+            for session in wrong
+        ),
+    ):
+        desk.proxy.from_agent({"jsonrpc": "2.0", "id": 5, "method": method, "params": params})
+    for method, params in (
+        *((method, each) for method in ("initialize", "session/new", "session/load") for each in wrong),
+        *(("initialize", {"protocolVersion": 1, "clientCapabilities": each}) for each in wrong),
+    ):
+        desk.proxy.from_editor({"jsonrpc": "2.0", "id": 6, "method": method, "params": params})
+    for method, given in (
+        ("fs/read_text_file", {"path": 5}),
+        ("fs/write_text_file", {"path": "a", "content": {}}),
+        ("terminal/create", {"command": {}}),
+        ("terminal/create", {"command": "echo", "env": {"a": "b"}}),
+        ("terminal/output", {"terminalId": []}),
+    ):
+        assert "error" in desk.ask(method, **given), (method, given)
+    assert desk.run("echo hello", outputByteLimit="x")[0] == "hello\n"
+    assert desk.run("echo hello", outputByteLimit=-5)[0] == ""
+
+
 def another_version_is_not_let_through() -> None:
     desk = Desk()
     first = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 2}}

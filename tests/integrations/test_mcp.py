@@ -1,5 +1,6 @@
 """What holds of the MCP server, as root and as an ordinary user. `scenes` says it."""
 
+import asyncio
 import subprocess
 import sys
 
@@ -32,3 +33,24 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
 
 def test_the_transcript_is_as_it_was() -> None:
     require_as_it_was("tests.integrations.scenes", "mcp.txt")
+
+
+def test_a_call_whose_state_was_used_for_another_is_over() -> None:
+    """What it would be asked later goes to the next approver, and does not wait for somebody who has gone."""
+    types = pytest.importorskip("mcp_types")
+    from pinfold.integrations import mcp
+    from pinfold.integrations.tools import TOOLS
+    from tests.web.world import question
+
+    async def scene() -> None:
+        server = mcp.McpServer(lambda _: None)  # type: ignore[arg-type, return-value]
+        call, asked = mcp._Call(TOOLS["execute_command"], {"command": "a"}), mcp._Asked(question())
+        server._calls.append(call)
+        server._waiting["state"] = call, asked
+        other = types.CallToolRequestParams(
+            name="execute_command", arguments={"command": "b"}, request_state="state"
+        )
+        assert server._resumed(other) is None and asked.answer == "no"
+        assert server(question()) is None
+
+    asyncio.run(scene())

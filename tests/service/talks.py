@@ -1,6 +1,7 @@
 """What holds of the service: each function runs in a child, as root and as another user."""
 
 import os
+import resource
 import socket
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer
 from pinfold.service import listener as listening
 from pinfold.service.client import Client, Event, Question, RemoteSession, ServiceError
@@ -584,6 +586,64 @@ def a_socket_that_nobody_listens_on_is_replaced() -> None:
         assert "s:" in str(error) and os.path.exists(path)
     else:
         raise AssertionError("a file was replaced")
+
+
+def of_two_that_begin_at_once_one_listens() -> None:
+    path, refused_ = os.path.expanduser("~/s"), []
+    names = vars(listening)
+    written, services = names["write_private"], [Service(settings={}) for _ in range(2)]
+
+    def begin() -> None:
+        try:
+            Listener(path, services[1], os.environ)
+        except PinfoldError as error:
+            refused_.append(str(error))
+
+    other = threading.Thread(target=begin)
+
+    def meanwhile(path: str, data: bytes) -> None:
+        names["write_private"] = written
+        other.start()
+        other.join(0.3)
+        written(path, data)
+
+    names["write_private"] = meanwhile
+    first = Listener(path, services[0], os.environ)
+    other.join()
+    assert refused_ == [f"{path}: a service listens there already"]
+    # One whose place was taken leaves the other's token alone.
+    os.unlink(path)
+    second = Listener(path, services[1], os.environ)
+    first.close()
+    assert os.path.exists(path) and os.path.exists(second.token_file)
+    second.close()
+    assert not os.path.exists(path) and not os.path.exists(second.token_file)
+
+
+def a_service_without_a_free_descriptor_goes_on() -> None:
+    path = os.path.expanduser("~/s")
+    process = _served("--socket", path)
+    try:
+        assert process.stdout
+        wait_until(lambda: os.path.exists(path))
+        while process.stdout.readline().strip() != b"}":
+            pass
+        free = len(os.listdir(f"/proc/{process.pid}/fd")) + 10
+        before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (free, free))
+        crowd = [socket.socket(socket.AF_UNIX) for _ in range(60)]
+        for each in crowd:
+            each.connect(path)
+        time.sleep(0.2)
+        assert process.poll() is None
+        for each in crowd:
+            each.close()
+        with suppress(PermissionError):
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+        with Client.connect(path) as opened:
+            assert opened.welcome.methods
+    finally:
+        process.terminate()
+        process.communicate()
 
 
 TALKS = probes_of(globals(), "client", "session", "refused")

@@ -5,6 +5,7 @@ Run one by hand: `python -m tests.session.outside NAME`, in a directory of your 
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -124,6 +125,83 @@ def sockets_that_drop_the_answer(_: Machine) -> None:
             assert took < 10, (host, took)
             result = running.wait()
             assert result.stdout.split() == [str(errno.ECONNREFUSED)] * 50, (result.stdout, result.stderr)
+
+
+LONGEST = """
+    import time
+    longest = 0
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        start = time.monotonic()
+        open("made", "w").close()
+        longest = max(longest, time.monotonic() - start)
+    print(longest)
+"""
+"""How long others wait for a call that the warden answers."""
+
+
+def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
+    """A program changes how its socket waits while it is connected: nobody else waits for that."""
+    code = """
+        import fcntl, os, signal, socket, struct, sys, time
+        host, port, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            sock = socket.socket()
+            sock.setsockopt(socket.IPPROTO_IP, 21, 255)
+            flags = fcntl.fcntl(sock, fcntl.F_GETFL)
+            none = struct.pack("@ll", 0, 0)
+            changer = os.fork()
+            while not changer:
+                if how == "flags":
+                    fcntl.fcntl(sock, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+                    fcntl.fcntl(sock, fcntl.F_SETFL, flags)
+                else:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, none)
+            sock.connect_ex((host, port))
+            sock.close()
+            os.kill(changer, signal.SIGKILL)
+            os.waitpid(changer, 0)
+    """
+    with banner() as port, opened() as session:
+        for host, at in (("198.18.0.1", 3128), ("a.test", port)):
+            for how in ("flags", "timeout"):
+                running = session.start(python(code, host, at, how), timeout=20)
+                longest = float(fine(session, python(LONGEST)))
+                assert longest < 1, (host, how, longest)
+                assert not running.wait().timed_out
+
+
+def sockets_that_linger(_: Machine) -> None:
+    """Who closes a socket last may have to wait for its other side: that is never for all others to do."""
+    code = """
+        import os, signal, socket, struct, sys, time
+        how, end = sys.argv[1], time.monotonic() + 3
+        server = socket.socket()
+        server.bind(("127.0.0.1", 0))
+        server.listen(100)
+        while time.monotonic() < end:
+            sock = socket.create_connection(server.getsockname())
+            other, _ = server.accept()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 30))
+            sock.setsockopt(socket.IPPROTO_IP, 21, 255)  # IP_MINTTL: it never hears that its end was heard
+            child = os.fork()
+            while not child:
+                try:
+                    sock.bind(("127.0.0.1", 0)) if how == "bind" else sock.connect(("198.18.0.1", 3128))
+                except OSError:
+                    pass
+            sock.close()
+            time.sleep(0.002)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    """
+    with opened() as session:
+        for how in ("bind", "connect"):
+            running = session.start(python(code, how), timeout=20)
+            longest = float(fine(session, python(LONGEST)))
+            assert longest < 1, (how, longest)
+            assert not running.wait().timed_out
 
 
 def plain_sockets(_: Machine) -> None:
@@ -478,6 +556,31 @@ def a_question_holds_the_connection(_: Machine) -> None:
                 assert result.stdout.split()[0] == said, (said, result.stdout, result.stderr)
 
 
+def many_that_wait_leave_descriptors_to_others(_: Machine) -> None:
+    """Whoever would not wait for an answer holds a connection meanwhile, also when its program has ended."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    code = """
+        import errno, socket, sys, threading
+        host, said = socket.gethostbyname("a.test"), []
+        def connect():
+            for _ in range(30):
+                sock = socket.socket()
+                sock.setblocking(False)
+                said.append(sock.connect_ex((host, int(sys.argv[1]))))
+                kept.append(sock)
+        kept = []
+        threads = [threading.Thread(target=connect) for _ in range(20)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(*{errno.errorcode[each] for each in said})
+    """
+    person = Waits(pinfold.Answer.NO)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        assert set(fine(session, python(code, port)).split()) == {"EINPROGRESS", "EAGAIN"}
+        fine(session, "for name in a b c; do echo x > $name && mv $name $name.x; done")
+        person.go.set()
+
+
 def a_command_that_waits_can_be_ended(_: Machine) -> None:
     person = Waits(pinfold.Answer.ONCE)
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
@@ -588,11 +691,13 @@ def is_ended(process: int) -> bool:
 PROBES = {
     probe.__name__: probe
     for probe in (
-        curl, plain_sockets, sockets_that_drop_the_answer, many_at_once, streams_come_in_large_pieces, node,
+        curl, plain_sockets, sockets_that_drop_the_answer, sockets_whose_flags_change_meanwhile,
+        sockets_that_linger, many_at_once, streams_come_in_large_pieces, node,
         git, an_address_by_rule,
         new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
         names_that_are_refused_are_told,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
+        many_that_wait_leave_descriptors_to_others,
         a_signal_ends_the_wait,
         gate_death_closes, the_gate_ends_with_its_session,
     )

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pinfold.web import WebApprover
 from pinfold.web.approver import connect
 from pinfold.web.board import Board
 from pinfold.web.place import Page
+from pinfold.web.server import MOST_CLIENTS
 from pinfold.web.sheet import Given, Heard, sheet_of
 from tests.web.world import EVERY, Asking, Tab, page, question
 
@@ -140,6 +142,34 @@ def test_nothing_that_is_sent_to_the_socket_is_an_answer(tmp_path: Path) -> None
                 sock.shutdown(socket.SHUT_WR)
                 assert sock.recv(1) == b""
         assert asking.reply is None and len(Tab(opened).questions()) == 1
+
+
+def test_strangers_keep_nobody_from_the_page(tmp_path: Path) -> None:
+    """Any user of the machine can connect; one who never ends what they say makes room for the person."""
+    with page(tmp_path) as (opened, environ):
+        Asking(environ, question())
+        place = (opened.place.host, opened.place.port)
+        crowd = [socket.create_connection(place) for _ in range(2 * MOST_CLIENTS)]
+        for each in crowd:
+            with suppress(OSError):
+                each.sendall(b"GET / HTTP/1.1\r\nX: ")
+        (shown,) = Tab(opened).questions()
+        assert Tab(opened).answer(shown["id"], "no")[0] == 200
+        for each in crowd:
+            each.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user as well")
+def test_another_users_page_is_none(tmp_path: Path) -> None:
+    """One that lies in our directory all the same, as where somebody made that writable for others."""
+    approver = WebApprover(environ := {"HOME": str(tmp_path)})
+    os.makedirs(page_directory(environ))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.join(page_directory(environ), "questions"))
+        os.seteuid(54321)
+        server.listen()
+        os.seteuid(0)
+        assert not is_there(approver) and approver(question()) is None
 
 
 def test_it_is_the_users_alone(tmp_path: Path) -> None:

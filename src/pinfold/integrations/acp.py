@@ -93,13 +93,13 @@ class Proxy:
     # From the editor
 
     def from_editor(self, message: dict[str, Any]) -> None:
-        method, params = message.get("method"), message.get("params") or {}
+        method, params = message.get("method"), _table(message.get("params"))
         if method is None and str(message.get("id", "")).startswith(OURS):
             self._answered(message)
             return
         if method == "initialize":
             self._initializing = message.get("id")
-            capabilities = {**(params.get("clientCapabilities") or {})}
+            capabilities = {**_table(params.get("clientCapabilities"))}
             capabilities |= {"terminal": True, "fs": {"readTextFile": True, "writeTextFile": True}}
             message = {**message, "params": {**params, "clientCapabilities": capabilities}}
             if params.get("protocolVersion") != VERSION:
@@ -168,14 +168,14 @@ class Proxy:
     def _serve(self, message: dict[str, Any]) -> None:
         number = message.get("id")
         try:
-            result = self._done(message["method"], message.get("params") or {})
+            result = self._done(message["method"], _table(message.get("params")))
             answer = {"jsonrpc": "2.0", "id": number, "result": result}
         except _Fault as fault:
             answer = _error(number, fault.code, str(fault), fault.data)
         except FileRefused as refused:
             told = file_refusal_as_plain(refused)
             answer = _error(number, REFUSED, told["message"], told)
-        except (PinfoldError, ValueError, TypeError, KeyError) as error:
+        except Exception as error:  # noqa: BLE001  (whatever it was, the agent is told)
             answer = _error(number, FAILED, f"{type(error).__name__}: {error}", {"kind": "failed"})
         if "id" in message:
             self._agent(msgspec.to_builtins(answer))
@@ -204,13 +204,14 @@ class Proxy:
             told = refusal_as_plain(execution.decision, execution.settlement)
             raise _Fault(REFUSED, f"{told['message']}; {told['next']}", told)
         limit = params.get("outputByteLimit")
+        kept = max(0, limit) if isinstance(limit, int) else KEPT
         name = f"terminal-{next(self._numbers)}"
-        self._terminals[params["sessionId"], name] = Terminal(execution, KEPT if limit is None else limit)
+        self._terminals[str(params["sessionId"]), name] = Terminal(execution, kept)
         return name
 
     def _of_terminal(self, method: str, params: dict[str, Any]) -> Any:
-        key = (params["sessionId"], params.get("terminalId"))
-        terminal = self._terminals.get(key)  # type: ignore[arg-type]
+        key = (str(params["sessionId"]), str(params.get("terminalId")))
+        terminal = self._terminals.get(key)
         if terminal is None:
             raise _Fault(INVALID, "there is no such terminal", {"kind": "no_terminal"})
         match method:
@@ -223,7 +224,7 @@ class Proxy:
             case "terminal/kill":
                 terminal.kill()
             case "terminal/release":
-                self._terminals.pop(key, None)  # type: ignore[arg-type]
+                self._terminals.pop(key, None)
                 terminal.kill()
             case _:
                 raise _Fault(NO_METHOD, f"there is no method `{method}`")
@@ -233,16 +234,16 @@ class Proxy:
 
     def _rejection(self, message: dict[str, Any]) -> str:
         """The option that rejects, where what the agent asks about is denied anyway."""
-        params = message.get("params") or {}
+        params = _table(message.get("params"))
         session = self._sessions.get(str(params.get("sessionId")))
-        raw = (params.get("toolCall") or {}).get("rawInput") or {}
-        command = raw.get("command") if isinstance(raw, dict) else None
+        command = _table(_table(params.get("toolCall")).get("rawInput")).get("command")
         if session is None or not command:
             return ""
         with suppress(PinfoldError, TypeError, ValueError):
             if session.check(as_request(command)).verdict is Verdict.DENY:
-                options = params.get("options") or ()
-                return next((each["optionId"] for each in options if each.get("kind") == "reject_once"), "")
+                options = [_table(each) for each in params.get("options") or ()]
+                found = (each.get("optionId") for each in options if each.get("kind") == "reject_once")
+                return str(next(found, None) or "")
         return ""
 
     def __call__(self, question: PermissionNeeded) -> Answer | None:
@@ -273,8 +274,8 @@ class Proxy:
 
     def _shown(self, message: dict[str, Any]) -> dict[str, Any]:
         """Terminals of ours are shown as their text: the editor knows nothing of them."""
-        params = message.get("params") or {}
-        update = params.get("update") or {}
+        params = _table(message.get("params"))
+        update = _table(params.get("update"))
         content = update.get("content")
         if not isinstance(content, list):
             return message
@@ -284,7 +285,7 @@ class Proxy:
     def _text_of(self, session: Any, content: Any) -> Any:
         if not isinstance(content, dict) or content.get("type") != "terminal":
             return content
-        terminal = self._terminals.get((session, content.get("terminalId", "")))
+        terminal = self._terminals.get((str(session), str(content.get("terminalId"))))
         text = terminal.text if terminal else ""
         return {"type": "content", "content": {"type": "text", "text": text}}
 
@@ -329,6 +330,11 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
     ]
     params = {"sessionId": session, "toolCall": call, "options": options}
     return {"jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": params}
+
+
+def _table(value: Any) -> dict[str, Any]:
+    """What is an object; whatever else somebody sends in its place says nothing."""
+    return value if isinstance(value, dict) else {}
 
 
 def _error(number: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -233,6 +233,7 @@ class McpServer:
             return None
         if (call.tool.name, call.arguments) != (params.name, params.arguments or {}):
             asked.settle(Answer.NO)
+            self._end(call)  # nobody comes back for it: no other question may be put to it
             return None
         response = (params.input_responses or {}).get(KEY)
         asked.settle(_answer(response, asked.question))

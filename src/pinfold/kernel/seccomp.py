@@ -165,11 +165,14 @@ def is_valid(listener: int, id_: int) -> bool:
 
 
 def _answered(listener: int, request: int, data: bytes) -> bool:
-    try:
-        fcntl.ioctl(listener, request, data)
-    except FileNotFoundError:
-        return False
-    return True
+    while True:
+        try:
+            fcntl.ioctl(listener, request, data)
+        except FileNotFoundError:
+            return False
+        except InterruptedError:  # as it waited for its turn: nothing was done
+            continue
+        return True
 
 
 def put_descriptor(listener: int, id_: int, source: int, *, close_on_exec: bool) -> int | None:

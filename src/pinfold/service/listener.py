@@ -9,15 +9,18 @@ Who connects must be the same user, and must say the token: a program in a pen i
 cannot read the token, since it lies in the state directory, which every pen hides.
 """
 
+import errno
+import fcntl
 import hashlib
 import os
 import secrets
 import socket
 import stat
 import struct
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import BoundedSemaphore, Thread
+from time import sleep
 
 from pinfold.model.errors import PinfoldError
 from pinfold.service.connection import Connection, Service
@@ -27,6 +30,9 @@ from pinfold.session.state import state_directory, write_private
 
 MOST_CLIENTS = 128
 LONGEST_PATH = 107
+FOR_GOOD = (errno.EBADF, errno.EINVAL)
+"""How a socket that was closed refuses to accept."""
+SOON = 0.05
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -46,16 +52,28 @@ class Listener:
         self._connections: set[Connection] = set()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._bind()
-            service.token = secrets.token_urlsafe(32)
-            write_private(self.token_file, service.token.encode())
-            self._socket.listen(MOST_CLIENTS)
+            with self._alone():
+                self._bind()
+                service.token = secrets.token_urlsafe(32)
+                write_private(self.token_file, service.token.encode())
+                self._socket.listen(MOST_CLIENTS)
         except PinfoldError:
             self._socket.close()
             raise
         except OSError as error:
             self._socket.close()
             raise PinfoldError(f"{self.path}: {error.strerror or error}") from None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Of several that begin at once, one at a time: until it listens, a socket looks dead to others."""
+        os.makedirs(os.path.dirname(self.token_file), 0o700, exist_ok=True)
+        lock = os.open(f"{self.token_file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
     def _bind(self) -> None:
         if os.path.lexists(self.path):
@@ -69,12 +87,14 @@ class Listener:
         # A file that is no socket refuses a connection too.
         if not stat.S_ISSOCK(os.lstat(self.path).st_mode):
             raise PinfoldError(f"{self.path}: something else than a socket is there")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as other:
             try:
                 other.connect(self.path)
             except ConnectionRefusedError:
                 os.unlink(self.path)
                 return
+            except BlockingIOError:
+                pass  # more wait there than it has room for
         raise PinfoldError(f"{self.path}: a service listens there already")
 
     def serve(self) -> None:
@@ -82,9 +102,15 @@ class Listener:
         while True:
             try:
                 client, _ = self._socket.accept()
-            except OSError:
-                return
-            Thread(target=self._attend, args=(client,), name="pinfold-client", daemon=True).start()
+            except OSError as error:
+                if error.errno in FOR_GOOD:
+                    return
+                sleep(SOON)  # no descriptor is free at the moment: whoever has some may let go of them
+                continue
+            try:
+                Thread(target=self._attend, args=(client,), name="pinfold-client", daemon=True).start()
+            except RuntimeError:  # nor is a thread
+                client.close()
 
     def _attend(self, client: socket.socket) -> None:
         with client:
@@ -113,7 +139,9 @@ class Listener:
         with suppress(OSError):
             if os.stat(self.path).st_ino == self._inode:
                 os.unlink(self.path)
-            os.unlink(self.token_file)
+        with suppress(OSError), open(self.token_file) as file:
+            if file.read() == self.service.token:  # and not of another that has this place by now
+                os.unlink(self.token_file)
 
 
 def peer_of(client: socket.socket) -> int:

@@ -22,6 +22,15 @@ def journal_file(environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "journal.sqlite")
 
 
+def is_private(directory: str) -> bool:
+    """Whether nobody but this user can put anything there."""
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
 def write_private(path: str, data: bytes) -> None:
     """A file for this user alone; nobody ever reads half of it."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
@@ -17,12 +18,13 @@ from pinfold.web.sheet import LONGEST, Given, Heard, line_of, sheet_of
 
 SOCKET = "questions"
 SECONDS = 120.0
+_CREDENTIALS = struct.Struct("3i")
 GRACE = 2.0
 """Seconds that the page may be sooner or later than we are at the end of a question's time."""
 
 
 def connect(environ: Mapping[str, str]) -> socket.socket | None:
-    """A line to the page; None if there is none."""
+    """A line to the page; None if there is none, or if it is another user's."""
     try:
         # Through the directory's descriptor: a socket's path has at most 107 bytes.
         directory = os.open(page_directory(environ), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -31,12 +33,20 @@ def connect(environ: Mapping[str, str]) -> socket.socket | None:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.connect(f"/proc/self/fd/{directory}/{SOCKET}")
+        if user_of(sock) != os.geteuid():
+            raise PermissionError(SOCKET)
     except OSError:
         sock.close()
         return None
     finally:
         os.close(directory)
     return sock
+
+
+def user_of(sock: socket.socket) -> int:
+    """Who is at the other end, as they were when they connected or began to listen: the kernel says it."""
+    data = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(data)[1])
 
 
 class WebApprover:

@@ -8,14 +8,13 @@ import os
 import queue
 import socket
 import socketserver
-import struct
 from contextlib import suppress
 from threading import BoundedSemaphore
 
 import msgspec
 
 from pinfold.model.structs import ready
-from pinfold.web.approver import SOCKET
+from pinfold.web.approver import SOCKET, user_of
 from pinfold.web.board import Board
 from pinfold.web.crowd import Crowd
 from pinfold.web.sheet import LONGEST, Given, Heard, Sheet, line_of
@@ -23,7 +22,6 @@ from pinfold.web.sheet import LONGEST, Given, Heard, Sheet, line_of
 MOST_CLIENTS = 256
 SOON = 5.0
 """Seconds that whoever connects has to ask, and whoever asked to hear an answer."""
-_CREDENTIALS = struct.Struct("3i")
 
 
 class Intake(Crowd, socketserver.UnixStreamServer):
@@ -44,9 +42,7 @@ class Intake(Crowd, socketserver.UnixStreamServer):
 
     def verify_request(self, request: object, client_address: object) -> bool:
         assert isinstance(request, socket.socket)  # noqa: S101  (for mypy)
-        data = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        is_ours = bool(_CREDENTIALS.unpack(data)[1] == os.geteuid())
-        return is_ours and super().verify_request(request, client_address)
+        return user_of(request) == os.geteuid() and super().verify_request(request, client_address)
 
 
 class _Asker(socketserver.StreamRequestHandler):

@@ -2,12 +2,17 @@
 
 `GET /api/questions?after=N` waits until there is something else to see than version N; `POST /api/answer`
 says what the person said. The rest are the page's own files.
+
+Whoever is on this machine can connect, other users too: where there is no more room, one who has not shown
+the token makes some.
 """
 
 import os
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from time import monotonic
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,12 +22,14 @@ from msgspec import Struct
 from pinfold.model.structs import ready
 from pinfold.web.board import Board
 from pinfold.web.crowd import Crowd
-from pinfold.web.guard import HEADERS, objection
+from pinfold.web.guard import API, HEADERS, objection
 from pinfold.web.sheet import Given
 
 MOST_CLIENTS = 64
 PATIENCE = 25.0
 """Seconds that a browser waits for news before it is told that there are none."""
+SOON = 1.0
+"""Seconds in which one who is turned away has left."""
 LONGEST_BODY = 1 << 16
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 PAGE = os.path.join(os.path.dirname(__file__), "page")
@@ -45,12 +52,43 @@ def files() -> Mapping[str, tuple[str, bytes]]:
 
 class Server(Crowd, HTTPServer):
     allow_reuse_address = True
+    request_queue_size = MOST_CLIENTS
 
     def __init__(self, host: str, port: int, board: Board, token: str) -> None:
         self.board, self.token = board, token
         self.files = files()
         self.room = BoundedSemaphore(MOST_CLIENTS)
+        self._lock = Lock()
+        self._strangers: dict[object, None] = {}
+        """Who has not shown the token, the oldest first."""
         super().__init__((host, port), _Handler)
+
+    def verify_request(self, request: object, client_address: object) -> bool:
+        has_room = super().verify_request(request, client_address) or (
+            self._has_turned_one_away() and self.room.acquire(timeout=SOON)
+        )
+        if has_room:
+            with self._lock:
+                self._strangers[request] = None
+        return has_room
+
+    def _has_turned_one_away(self) -> bool:
+        with self._lock:
+            stranger = next(iter(self._strangers), None)
+            self._strangers.pop(stranger, None)
+        if isinstance(stranger, socket.socket):
+            with suppress(OSError):
+                stranger.shutdown(socket.SHUT_RDWR)
+        return stranger is not None
+
+    def know(self, request: object) -> None:
+        """It has shown the token, or is gone."""
+        with self._lock:
+            self._strangers.pop(request, None)
+
+    def shutdown_request(self, request: object) -> None:
+        self.know(request)
+        super().shutdown_request(request)  # type: ignore[arg-type]
 
     @property
     def host(self) -> str:
@@ -96,6 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         )
         if found:
             self._fail(found.status, found.why)
+        elif path.startswith(API):
+            self.server.know(self.connection)
         return found is not None
 
     def _tell_questions(self, after: str) -> None:

@@ -129,6 +129,13 @@ def an_old_ticket_is_none() -> None:
     assert not ticket.exists()
 
 
+def a_ticket_that_others_could_have_left_is_none() -> None:
+    prepared()
+    _, line = asked("ship it")
+    (Path.home() / ".local/state/pinfold/tickets").chmod(0o770)
+    assert shell(line).returncode == 126
+
+
 def no_ticket_can_be_made_inside() -> None:
     prepared()
     tickets = Path.home() / ".local/state/pinfold/tickets"

@@ -22,6 +22,8 @@ from pinfold.settings.sources import find_project
 BARE = "this hook cannot put the command behind the fence"
 NOTHING = Outcome(Opinion.NONE)
 ORDER = tuple(Opinion)
+MOST = 500
+"""Files and hosts of one call, 2 ms each: an agent whose hook takes too long goes on without its answer."""
 
 
 def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
@@ -32,9 +34,12 @@ def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
         forget_answered(call, environ)
     if call.trouble:
         return _asked(call, Outcome(Opinion.ASK, f"it could not be judged: {call.trouble}"))
+    requests = dict.fromkeys(call.requests)
+    if len(requests) > MOST:
+        return _asked(call, Outcome(Opinion.ASK, f"it names more than {MOST} things to be judged"))
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
-    outcomes = [_judged(call, request, cwd, roots, environ) for request in call.requests]
+    outcomes = [_judged(call, request, cwd, roots, environ) for request in requests]
     return min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
 
 

@@ -3,9 +3,10 @@
 A hook that answers "ask" leaves a ticket: what is asked for, to the letter. The agent runs the line only
 once its person said yes, and the run, which asks for itself, finds the ticket and takes it with it. A
 ticket is good once, for an hour, and for the very same line, place and policy. Nothing inside a pen sees
-them. Nothing tells that the person said no. But a run takes its ticket as soon as they said yes: what is
-still there when the same conversation has come to its person's next words was answered with no, and is taken
-back then. So it is where the same line comes again and nobody is asked about it.
+them, and where others could have put one none is. Nothing tells that the person said no. But a run takes
+its ticket as soon as they said yes: what is still there when the same conversation has come to its person's
+next words was answered with no, and is taken back then. So it is where the same line comes again and nobody
+is asked about it.
 """
 
 import os
@@ -20,7 +21,7 @@ from pinfold.integrations.hooks.call import Call
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
-from pinfold.session.state import state_directory
+from pinfold.session.state import is_private, state_directory
 
 Environ = Mapping[str, str]
 HOUR = 3600.0
@@ -78,7 +79,8 @@ class AgentApprover:
         if question.capability not in ANSWERED:
             return None
         key = _key(self._agent, question.command, question.cwd, question.decision)
-        return Answer.ONCE if _take(_directory(self._environ), key) else None
+        directory = _directory(self._environ)
+        return Answer.ONCE if is_private(directory) and _take(directory, key) else None
 
 
 def _take(directory: str, key: str) -> bool:

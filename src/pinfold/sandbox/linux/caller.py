@@ -26,6 +26,7 @@ from pinfold.kernel.seccomp import (
     respond,
     resume,
 )
+from pinfold.sandbox.linux import moment
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from pinfold.sandbox.linux.turns import Turns
 from pinfold.sandbox.linux.umasks import parse_umask
@@ -95,7 +96,11 @@ class Caller:
             return -(error.errno or errno.EBADF)
 
     def descriptor(self, number: int) -> int:
-        """A copy of one of the caller's descriptors: the same open file. Raises OSError."""
+        """A copy of one of the caller's descriptors: the same open file. Raises OSError.
+
+        On the loop: until the call is answered nothing waits for more than a `moment`.
+        """
+        moment.begin()
         found = quick.copy_descriptor(self.pid, number)
         if found in quick.NO_HANDLE:
             # Before 6.9 there are handles on processes alone; their threads share descriptors as a rule.

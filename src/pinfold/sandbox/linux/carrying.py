@@ -19,6 +19,7 @@ Facts that shape it:
 
 import errno
 import os
+import resource
 import select
 import signal
 import socket
@@ -27,12 +28,14 @@ import time
 from _queue import Empty, SimpleQueue
 from _thread import start_new_thread
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import count
 
 from pinfold.kernel import capabilities
+from pinfold.kernel.alarm import Alarm
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.sandbox.linux import moment
 from pinfold.sandbox.linux.addresses import Peer
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.meeting import Meeting, is_nonblocking, send_timeout
@@ -45,9 +48,14 @@ LOOK = 0.05
 AT_ONCE, PATIENCE = 0.005, 1.0
 """Seconds in which a connection over loopback is there as a rule, and in which it has to be."""
 MOST = 512
-"""How many may wait at a time; who comes then hears EAGAIN."""
+"""How many may wait at a time, where there are descriptors enough; who comes then hears EAGAIN."""
+EACH = 4
+"""One of so many descriptors is a caller that may wait: each takes two, and other calls need some."""
+WAKING = signal.SIGUSR1
+"""Ends what the thread waits in; SIGALRM is for who answers the calls."""
 GONE = "the gate is gone, so nothing gets out; start a new session"
 _RESET = struct.pack("ii", 1, 0)
+
 
 Then = Callable[[int, socket.socket | None], None]
 """What is to be done with what a connect says, and with our side of it."""
@@ -117,6 +125,8 @@ class Carrying:
         self.room.register(gate, select.POLLOUT)
         self.numbers = count(1)
         self.is_gone = False
+        self.most = min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // EACH)
+        moment.prepare(WAKING)
 
     def connect(self, carried: Carried) -> None:
         """Answers at once where nobody has to be waited for, else later, from the thread."""
@@ -138,7 +148,7 @@ class Carrying:
         """Asks the gate from here, if the thread need not do anything before the answer: waking it takes
         longer than that. INVARIANT: we do not wait here, and a caller is known to the thread before its
         question is to the gate."""
-        if not self.is_watching or self.is_gone or len(self.waiting) >= MOST:
+        if not self.is_watching or self.is_gone or len(self.waiting) >= self.most:
             return False
         number = next(self.numbers)
         self.waiting[number] = carried
@@ -152,7 +162,8 @@ class Carrying:
 
     def _has_led_to_proxy(self, carried: Carried) -> bool:
         """The same for a caller of the proxy's, whom the gate need not be asked about."""
-        if self.is_gone or not self.room.poll(0):
+        # Where some keep their connects from coming about, who answers the calls would wait for each of them.
+        if self.is_gone or self.late or not self.room.poll(0):
             return False
         met = carried.meet(AT_ONCE)
         if met:
@@ -166,6 +177,11 @@ class Carrying:
         held = capabilities.capget()
         powers = held.effective | 1 << capabilities.CAP_NET_BIND_SERVICE
         capabilities.capset(capabilities.Sets(powers, held.permitted, 0))
+        alarm: AbstractContextManager[None] = nullcontext()
+        try:
+            alarm = Alarm(WAKING, moment.MOMENT)
+        except OSError:  # without it whoever wants to could keep us: nobody gets out
+            self.is_gone = True
         self.poll = select.poll()
         self.poll.register(self.bell, select.POLLIN)
         self.poll.register(self.gate, select.POLLIN)
@@ -175,13 +191,14 @@ class Carrying:
             self.is_watching = bool(found)
             if self.waiting or self.late:  # looked at after that was said, see `_has_asked`
                 self.is_watching = True
-            for descriptor, _ in found:
-                if descriptor == self.bell:
-                    os.eventfd_read(self.bell)
-                    self._take()
-                elif descriptor == self.gate.fileno():
-                    self._hear()
-            self._look()
+            with alarm:
+                for descriptor, _ in found:
+                    if descriptor == self.bell:
+                        os.eventfd_read(self.bell)
+                        self._take()
+                    elif descriptor == self.gate.fileno():
+                        self._hear()
+                self._look()
 
     def _take(self) -> None:
         with suppress(Empty):
@@ -195,10 +212,10 @@ class Carrying:
     def _begin(self, carried: Carried) -> None:
         if self.is_gone:
             return self._refuse(carried, errno.ECONNREFUSED, GONE)
+        if len(self.waiting) + len(self.late) >= self.most:
+            return self._refuse(carried, errno.EAGAIN, f"{self.most} connections wait already")
         if carried.to_proxy:
             return self._meet(carried, partial(self._lead_to_proxy, carried))
-        if len(self.waiting) >= MOST:
-            return self._refuse(carried, errno.EAGAIN, f"{MOST} connections wait already")
         number = next(self.numbers)
         self.waiting[number] = carried
         return self._send(_question(number, carried))

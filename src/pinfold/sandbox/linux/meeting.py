@@ -9,9 +9,9 @@ Facts that shape it:
   says SO_REUSEADDR, as servers do, can bind their port.
 - Over loopback a connect is done as soon as the listener is there; one that does not block answers
   EINPROGRESS all the same, and so would the kernel.
-- A program can make its own connect wait, by an option that drops the answer (IP_MINTTL). So a socket that
-  blocks is given a timeout for the connect (SO_SNDTIMEO), after which that says EINPROGRESS and goes on by
-  itself; then it has its own again.
+- A program can make its own connect wait, by an option that drops the answer (IP_MINTTL), and no option that
+  we would set keeps it from that: its other threads can set it anew. A signal ends the wait; the connection
+  goes on by itself.
 """
 
 import errno
@@ -30,7 +30,9 @@ _TIMEVAL = struct.Struct("@ll")
 
 class Meeting:
     """One caller's. INVARIANT: the listener is there no longer than it is needed, since whoever else connects
-    to its address would come to it."""
+    to its address would come to it.
+
+    Preconditions: a timer stands that ends what this thread waits in (`moment`, `kernel.alarm`)."""
 
     def __init__(self, sock: socket.socket, address: bytes, peer: Peer) -> None:
         """Raises OSError if there can be no listener."""
@@ -55,27 +57,16 @@ class Meeting:
         """What the caller's connect says, and our side of it if there is one; None if nobody has come yet,
         who may come later."""
         if self._said is None:
-            said = self._connect(seconds)
-            if said not in (0, errno.EINPROGRESS):
+            said = connect(self._sock.fileno(), self._address)
+            if said not in (0, errno.EINPROGRESS, errno.EINTR):
                 self.close()
                 return said, None
-            self._said = said if is_nonblocking(self._sock) else 0
+            self._said = errno.EINPROGRESS if said and is_nonblocking(self._sock) else 0
         ours = _accept(self._listener, _name(self._sock.getsockname()), seconds)
         if ours is None:
             return None
         self.close()
         return self._said, ours
-
-    def _connect(self, seconds: float) -> int:
-        if is_nonblocking(self._sock):
-            return connect(self._sock.fileno(), self._address)
-        theirs = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.size)
-        timeout = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1e6))
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
-        try:
-            return connect(self._sock.fileno(), self._address)
-        finally:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, theirs)
 
     def close(self) -> None:
         self._listener.close()

@@ -4,13 +4,11 @@ Facts that shape it:
 - A connect waits while the other side's backlog is full, perhaps for good, and nothing tells beforehand. The
   loop that answers everybody's calls must not wait with it.
 - Handing each one to a thread would cost every connect a wake-up on the other processor. So the loop tries
-  itself, under a timer whose signal ends the wait (EINTR); it repeats, since one that comes before the call
-  has begun ends nothing. What would be waited for once more is known by its target, and is not tried again.
+  itself, under a timer whose signal ends the wait (`moment`). What would be waited for once more is known by
+  its target, and is not tried again.
 - The socket is the caller's own, so its flags are not ours to change: one that does not block answers at once
   by itself, and one with SO_SNDTIMEO waits as long as it says.
 - A caller that is killed leaves its connect with us, and no event says so: while threads wait, one looks.
-- Closing the last copy of a lingering socket waits too; hence the timer stands until after the close.
-- Signals for the process go to its main thread first, and that is the loop's.
 """
 
 import errno
@@ -22,9 +20,8 @@ from time import sleep
 
 from pinfold.kernel.namespaces import CLONE_FS, unshare
 from pinfold.kernel.sockets import connect
+from pinfold.sandbox.linux import moment
 
-MOMENT = 0.005
-"""More than a tick: a timer that is due before the next one costs 16 us to set and unset, a later one 1."""
 LOOK = 0.05
 """Seconds between two looks at whether the callers are still there."""
 MOST = 256
@@ -47,7 +44,7 @@ class Waiting:
         """The calls that are waited for, by id: the thread of each."""
         self.targets: list[Hashable] = []
         self.watching = False
-        signal.signal(signal.SIGALRM, _wake)
+        moment.prepare()
         stack_size(STACK)
 
     def connect(
@@ -62,18 +59,15 @@ class Waiting:
 
         Takes the descriptors: they stay open until it is done. `target` is what may be found waiting.
         `look` is shown the first one, and how it went, before that; not if a thread has to wait for it.
+        Preconditions: the timer stands (`moment`).
         """
         if target not in self.targets:
-            signal.setitimer(signal.ITIMER_REAL, MOMENT, MOMENT)
-            try:
-                error = connect(descriptors[0], address)
-                if error != errno.EINTR:
-                    if look:
-                        look(descriptors[0], error)
-                    close(descriptors)
-                    return error
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+            error = connect(descriptors[0], address)
+            if error != errno.EINTR:
+                if look:
+                    look(descriptors[0], error)
+                close(descriptors)
+                return error
         return self._hand_over(id_, descriptors, address, target)
 
     def _hand_over(
@@ -122,10 +116,6 @@ class Waiting:
                 for id_, thread in self.threads.items():
                     if not self.is_wanted(id_):
                         signal.pthread_kill(thread, signal.SIGALRM)
-
-
-def _wake(_number: int, _frame: object) -> None:
-    """Being handled is all that the signal is for."""
 
 
 def close(descriptors: tuple[int, ...]) -> None:

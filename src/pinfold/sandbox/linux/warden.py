@@ -23,6 +23,7 @@ Facts that shape it:
 import errno
 import gc
 import os
+import resource
 import select
 import socket
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from pinfold.kernel.calls import number
 from pinfold.kernel.numbers import MACHINE, NUMBERS
 from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel, late
+from pinfold.sandbox.linux import channel, late, moment
 from pinfold.sandbox.linux.asking import LOOK, Asking
 from pinfold.sandbox.linux.caller import Caller, Handler
 from pinfold.sandbox.linux.carrying import Carrying
@@ -55,6 +56,7 @@ from pinfold.sandbox.linux.standing import Standing
 from pinfold.sandbox.linux.turns import Turns
 
 Operations = tuple[tuple[object, ...], ...]
+MOST_DESCRIPTORS = 65_536
 
 
 def serve(
@@ -92,6 +94,7 @@ def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[
     set_name("pinfold-warden")
     keeper = os.getppid()
     close_all_but(kept)
+    make_room()
     drop_powers()
     serve_alone(keeper)
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
@@ -102,6 +105,14 @@ def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[
     os.close(came)
     seccomp.set_sync_wake_up(listener)
     return warden
+
+
+def make_room() -> None:
+    """As many descriptors as this user may have: callers that wait take some, and others need some."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def drop_powers() -> None:
@@ -225,6 +236,8 @@ class Warden:
         except Exception as error:  # noqa: BLE001  (a fault of ours is the call's no, not the end of all)
             with suppress(OSError):  # it had its answer already
                 caller.refuse((isinstance(error, OSError) and error.errno) or errno.EIO)
+        finally:
+            moment.end()
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
