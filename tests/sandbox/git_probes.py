@@ -227,6 +227,11 @@ cd .. && git clone -q new copy && git -C copy log --oneline && git -C copy fetch
 """
     text = bench.out(script)
     assert "branch.follow.merge=refs/heads/topic" in text and "user.name=B" in text
+    # Git's trial of modes fails in a pen; what it writes down of it is true all the same.
+    for where in ("new", "copy"):
+        assert git("config", "core.fileMode", cwd=where) == "true\n"
+    bench.out("git -C copy config core.fileMode false")
+    assert git("config", "core.fileMode", cwd="copy") == "false\n"
     git("fsck", cwd="new")
     git("fsck", cwd="copy")
     assert "B" in git("log", "-1", "--format=%an", cwd="new")

@@ -13,6 +13,10 @@ configuration: whoever wrote it may still hold it open. What it says is judged (
 Accepted: a kill in those 2 ms leaves a directory of mode 0 behind, in a repository that was being made. So
 `config.worktree` is not born here: it would be in one that somebody has.
 
+A new repository's git tries whether modes are kept, by giving its configuration another one, which the mount
+refuses; and would write down for good that they are not (`core.filemode`). Whether they are is found out here
+instead, of the lock.
+
 In a new hooks directory there may be `*.sample`, which git never runs.
 """
 
@@ -35,6 +39,7 @@ from pinfold.sandbox.linux.spots import Spot
 HOOKS = ".git/hooks"
 CONFIGURATIONS = {".git/config": b"config", ".git/config.worktree": b"config.worktree"}
 SAMPLE = re.compile(rb"[a-z][a-z0-9-]*\.sample")
+FILEMODE = re.compile(rb"^([ \t]*filemode[ \t]*=[ \t]*)(?:true|false)\b", re.IGNORECASE | re.MULTILINE)
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TRIES = 3
 
@@ -69,6 +74,8 @@ class Git:
         if not exists and wish.spot.name != b"config":
             return Verdict.REFUSED
         old = _contents(wish.spot.directory, wish.spot.name)[0] if exists else b""
+        if _is_being_made(lock.directory) and _keeps_modes(lock):
+            new = FILEMODE.sub(rb"\1true", new)
         why = objection(new, old)
         if why:
             self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, True)
@@ -136,6 +143,28 @@ def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(errno.EPERM, "no plain file")
         return os.pread(file, LARGEST + 1, 0), stat.S_IMODE(status.st_mode) & 0o777
+    finally:
+        os.close(file)
+
+
+def _is_being_made(repository: int) -> bool:
+    """Git makes the place for its objects last, after this trial."""
+    try:
+        os.stat(b"objects", dir_fd=repository, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _keeps_modes(lock: Spot) -> bool:
+    """Whether a file of the caller's that is about to go can be made a program, and then is one."""
+    file = os.open(lock.name, READ, dir_fd=lock.directory)
+    try:
+        before = stat.S_IMODE(os.fstat(file).st_mode) & 0o777
+        os.fchmod(file, before ^ stat.S_IXUSR)
+        return stat.S_IMODE(os.fstat(file).st_mode) & 0o777 == before ^ stat.S_IXUSR
+    except OSError:
+        return False
     finally:
         os.close(file)
 
