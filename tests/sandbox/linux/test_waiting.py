@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.sandbox.linux import waiting
+from pinfold.sandbox.linux import moment, waiting
 from pinfold.sandbox.linux.addresses import unix_address
 from pinfold.sandbox.linux.waiting import Waiting
 from tests.kernel.child import in_child
@@ -37,7 +37,14 @@ class Loop:
         client = socket.socket(socket.AF_UNIX)
         client.setblocking(blocking)
         held = os.dup(self.inode)
-        return self.waiting.connect(id_, (client.detach(), held), unix_address(b"%d" % held), "s")
+        return self.connect_to(id_, (client.detach(), held), unix_address(b"%d" % held), "s")
+
+    def connect_to(self, id_: int, held: tuple[int, ...], address: bytes, target: str) -> int | None:
+        moment.begin()
+        try:
+            return self.waiting.connect(id_, held, address, target)
+        finally:
+            moment.end()
 
 
 def test_the_loop_waits_a_moment_and_once(tmp_path: Path) -> None:
@@ -116,9 +123,7 @@ def test_tcp_that_waits(tmp_path: Path) -> None:
         loop = Loop(tmp_path)
         server = socket.create_server(("127.0.0.1", 0), backlog=0)
         address = b"\2\0" + server.getsockname()[1].to_bytes(2, "big") + b"\x7f\0\0\1" + bytes(8)
-        first, second = (
-            loop.waiting.connect(id_, (socket.socket().detach(),), address, "tcp") for id_ in (1, 2)
-        )
+        first, second = (loop.connect_to(id_, (socket.socket().detach(),), address, "tcp") for id_ in (1, 2))
         server.accept()
         return first, second, loop.answers.get(timeout=30)
 
