@@ -153,10 +153,11 @@ class Caller:
         """The command that the caller belongs to, by its tag, and what it calls itself. Read once: a call
         that waited for a person may outlive its caller, and its number may be another's by then."""
         if self.known is None:
-            self.known = self._tag(), self._program()
+            self.known = self.tag(), self._program()
         return self.known
 
-    def _tag(self) -> int:
+    def tag(self) -> int:
+        """The first of these alone."""
         try:
             return prlimit(self.pid, RLIMIT_RTTIME)[1]
         except OSError:

@@ -78,9 +78,12 @@ class Carried:
         self.peer = peer
         self.host = lent or peer.host
         """Whom the gate is asked for."""
-        self.tag, self.program = caller.who()
-        patience = MOMENT if is_nonblocking(self.sock) else send_timeout(self.sock)
-        self.deadline = time.monotonic() + patience if patience > 0 else None
+        self.tag = caller.tag() if to_proxy else caller.who()[0]
+        """Who waits for an answer may be gone by then: who it was is read before."""
+        self.deadline: float | None = None
+        if not to_proxy:
+            patience = MOMENT if is_nonblocking(self.sock) else send_timeout(self.sock)
+            self.deadline = time.monotonic() + patience if patience > 0 else None
         self.meeting: Meeting | None = None
         """Where the caller is to meet us, once it was tried."""
         self.ours: socket.socket | None = None
@@ -271,9 +274,8 @@ class Carrying:
         peer = carried.peer
         host, rule = (answer.host or carried.host, answer.rule) if answer else (carried.host, "")
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
-        self.records.add(
-            carried.tag, "connect", target, rule, why, carried.program, carried.caller.pid, grantable=True
-        )
+        tag, program = carried.caller.who()
+        self.records.add(tag, "connect", target, rule, why, program, carried.caller.pid, grantable=True)
         has_gone_on = carried.ours is not None
         if carried.ours:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

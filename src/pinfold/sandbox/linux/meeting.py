@@ -17,6 +17,7 @@ Facts that shape it:
 import errno
 import fcntl
 import os
+import select
 import socket
 import struct
 import time
@@ -39,7 +40,8 @@ class Meeting:
         self._sock, self._address = sock, address
         self._said: int | None = None
         family = socket.AF_INET6 if peer.family == AF_INET6 else socket.AF_INET
-        self._listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        kind = socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+        self._listener = socket.socket(family, kind)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._listen(peer.host, peer.port)
@@ -73,17 +75,26 @@ class Meeting:
 
 
 def _accept(listener: socket.socket, caller: tuple[str, int], seconds: float) -> socket.socket | None:
-    """The caller's connection, and no other's."""
-    deadline = time.monotonic() + seconds
+    """The caller's connection, and no other's. As a rule it is there already."""
+    deadline: float | None = None
     while True:
-        listener.settimeout(max(0.0, deadline - time.monotonic()))
         try:
             sock, peer = listener.accept()
-        except (TimeoutError, BlockingIOError):
-            return None
+        except BlockingIOError:
+            deadline = deadline or time.monotonic() + seconds
+            if not _waits(listener, deadline - time.monotonic()):
+                return None
+            continue
         if _name(peer) == caller:
             return sock
         sock.close()
+
+
+def _waits(listener: socket.socket, seconds: float) -> bool:
+    """Whether somebody comes by then."""
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    return seconds > 0 and bool(poll.poll(seconds * 1000))
 
 
 def _name(address: tuple[str, int]) -> tuple[str, int]:
