@@ -18,7 +18,7 @@ for host in ("OWN", "127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "ow
         with socket.create_connection((host, PORT), 20) as sock:
             sock.settimeout(20)
             sock.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:PORT\\r\\nConnection: close\\r\\n\\r\\n")
-            print("HEARD" if b"pinfold" in sock.recv(10000) else "silence")
+            print("HEARD" if b"pinfold" in b"".join(iter(lambda: sock.recv(10000), b"")) else "silence")
     except OSError as error:
         print(type(error).__name__)
 END"""
@@ -65,14 +65,15 @@ def a_page_that_is_opened_later_is_out_of_reach_too() -> None:
     settings = {"network": {"access": "rules", "allow": [f"localhost:{port}"]}}
     with pinfold.Session([os.getcwd()], settings=settings) as session:
         line = TRY.replace("PORT", str(port))
-        assert "HEARD" in session.run(line).stdout  # a port that is lent is reached
+        told = session.run(line)
+        assert "HEARD" in told.stdout, told  # a port that is lent is reached
         server.shutdown(socket.SHUT_RDWR)
         serving.join()
         server.close()
         with page(home, port) as (opened, _):
             assert opened.place.port == port
-            told = session.run(line + "\n" + line.replace("OWN", opened.place.host)).stdout
-            assert "HEARD" not in told, told
+            later = session.run(line + "\n" + line.replace("OWN", opened.place.host)).stdout
+            assert "HEARD" not in later, later
 
 
 def _serve(server: socket.socket) -> None:
