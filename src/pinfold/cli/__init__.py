@@ -74,6 +74,8 @@ def entry() -> "NoReturn":
         sys.stderr.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except BrokenPipeError:  # whoever read us has gone: there is nobody left to tell
+        code = FAILED
     except OSError as error:
         _complain(f"cannot write the answer: {error.strerror}")
         code = FAILED
@@ -127,8 +129,6 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
         return code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        return FAILED  # whoever read us has gone: there is nobody left to tell
     except OSError as error:
         if not error.filename:
             raise  # the answer could not be written: nobody may take a verdict for granted that was not told
