@@ -103,6 +103,14 @@ def read_nowhere() -> object:
     return os.read(os.open("/nowhere", os.O_RDONLY), 100)
 
 
+def read_and_close() -> bytes:
+    file = os.open("/nowhere", os.O_RDONLY)
+    try:
+        return os.read(file, 100)
+    finally:
+        os.close(file)
+
+
 def test_a_descriptor_is_put_before_the_answer(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("handed over")
 
@@ -114,6 +122,30 @@ def test_a_descriptor_is_put_before_the_answer(tmp_path: Path) -> None:
         return seccomp.respond(listener, call.id, value=number)
 
     assert in_child(lambda: watched("openat", read_nowhere, answer)) == ("b'handed over'", True)
+
+
+def test_a_signal_does_not_keep_a_descriptor_from_the_caller(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("handed over")
+    count = 2000
+
+    def read_all() -> object:
+        return {read_and_close() for _ in range(count)}
+
+    def answer(listener: int) -> object:
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+        with open(tmp_path / "file") as file:
+            for _ in range(count):
+                while (call := seccomp.receive(listener)) is None:
+                    continue
+                os.lseek(file.fileno(), 0, os.SEEK_SET)
+                number = seccomp.put_descriptor(listener, call.id, file.fileno(), close_on_exec=True)
+                assert number is not None
+                seccomp.respond(listener, call.id, value=number)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return True
+
+    assert in_child(lambda: watched("openat", read_all, answer)) == ("{b'handed over'}", True)
 
 
 def test_a_caller_that_was_killed_waits_for_no_answer() -> None:

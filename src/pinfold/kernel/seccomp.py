@@ -181,8 +181,11 @@ def put_descriptor(listener: int, id_: int, source: int, *, close_on_exec: bool)
     None if nobody waits any more.
     """
     request = bytearray(_ADDFD.pack(id_, 0, source, 0, _CLOEXEC if close_on_exec else 0))
-    try:
-        number: int = fcntl.ioctl(listener, _ADD, request)
-    except FileNotFoundError:
-        return None
-    return number
+    while True:
+        try:
+            number: int = fcntl.ioctl(listener, _ADD, request)
+        except FileNotFoundError:
+            return None
+        except InterruptedError:  # before the caller took it: nothing was put
+            continue
+        return number
