@@ -50,12 +50,12 @@ def denied(case: Case) -> Reasons:
 
 
 def no_fence(case: Case) -> Reasons:
-    """Where the machine cannot hold the fence, nothing runs as if it could."""
+    """Where the fence cannot be held, by this machine or by whoever asks, nothing runs as if it were."""
     accepted = case.settings.sandbox.if_unavailable
     if not case.wants_fence or not case.facts.fence_trouble or accepted is IfUnavailable.RUN:
         return SILENT
     verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
-    said = f"this machine cannot hold the fence: {case.facts.fence_trouble}"
+    said = f"the fence cannot be held here: {case.facts.fence_trouble}"
     remedy = "see `pinfold doctor`, or accept by name in `sandbox.if_unavailable` that there is none"
     return (
         by_setting(case.settings, "no_fence", verdict, said, "sandbox.if_unavailable", str(accepted), remedy),

@@ -10,7 +10,7 @@ from typing import Any
 from pinfold.integrations.hooks import answer, wrapping
 from tests.sandbox.probing import probes_of, run
 
-CANNOT = "cannot hold the fence"
+CANNOT = "the fence cannot be held here"
 
 
 def asked(line: str, agent: str = "claude-code", **more: object) -> tuple[str, str]:
