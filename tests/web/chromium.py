@@ -14,6 +14,11 @@ from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 30.0
+NAVIGATED = "Inspected target navigated or closed"
+
+
+class LeftThePageError(Exception):
+    """What was asked of a page that was gone before it answered."""
 
 
 def found() -> str:
@@ -70,6 +75,8 @@ class Browser:
             if heard.get("method") == "Runtime.exceptionThrown":
                 self.log.append(json.dumps(heard["params"]["exceptionDetails"]))
             if heard.get("id") == self._number:
+                if heard.get("error", {}).get("message") == NAVIGATED:
+                    raise LeftThePageError(method)
                 assert "error" not in heard, heard
                 result: dict[str, Any] = heard["result"]
                 return result
@@ -88,6 +95,11 @@ class Browser:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete'")
 
+    def reload(self) -> None:
+        self.run("window.isOld = true")
+        self.call("Page.reload")
+        self.wait("!window.isOld && document.readyState === 'complete'")
+
     def run(self, script: str) -> Any:
         answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
@@ -95,11 +107,17 @@ class Browser:
 
     def wait(self, condition: str) -> None:
         end = time.monotonic() + PATIENCE
-        while not self.run(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
+        while not self._holds(condition):
             assert time.monotonic() < end, (
                 f"{condition} never came true: {self.run('document.body.innerText')}"
             )
             time.sleep(0.05)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.run(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ }} }})()"))
+        except LeftThePageError:
+            return False
 
     def press(self, key: str) -> None:
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key if len(key) == 1 else "")

@@ -93,7 +93,7 @@ def test_without_the_token_it_says_what_to_open(browser: Browser, tmp_path: Path
         browser.open(address)
         browser.wait("document.getElementById('state').textContent.startsWith('open the address')")
         browser.open(f"{address}#wrong")
-        browser.run("location.reload()")
+        browser.reload()
         browser.wait("document.getElementById('state').textContent.startsWith('open the address')")
 
 
