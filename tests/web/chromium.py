@@ -14,7 +14,12 @@ from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 30.0
-NAVIGATED = "Inspected target navigated or closed"
+NAVIGATED = (
+    "Inspected target navigated or closed",
+    "Execution context was destroyed.",
+    "Cannot find default execution context",
+)
+"""What it says of a page that is just going, or of one that is just coming."""
 
 
 class LeftThePageError(Exception):
@@ -75,7 +80,7 @@ class Browser:
             if heard.get("method") == "Runtime.exceptionThrown":
                 self.log.append(json.dumps(heard["params"]["exceptionDetails"]))
             if heard.get("id") == self._number:
-                if heard.get("error", {}).get("message") == NAVIGATED:
+                if heard.get("error", {}).get("message") in NAVIGATED:
                     raise LeftThePageError(method)
                 assert "error" not in heard, heard
                 result: dict[str, Any] = heard["result"]

@@ -24,6 +24,16 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
     opened.close()
 
 
+AT_ONCE = """
+new MutationObserver((_, observer) => {
+  observer.disconnect();
+  document.dispatchEvent(new KeyboardEvent('keydown', {key: 'y'}));
+  window.wasTyped = (window.wasTyped || 0) + 1;
+}).observe(document.getElementById('questions'), {childList: true})
+"""
+"""A key that is typed at something else: it comes in the moment in which a question comes up, or goes."""
+
+
 def armed(browser: Browser) -> None:
     browser.wait("document.querySelector('.card button:enabled')")
 
@@ -34,23 +44,24 @@ def test_a_key_answers_once_it_can_be_meant(browser: Browser, tmp_path: Path) ->
         browser.wait("document.getElementById('state').textContent === 'connected'")
         # The token is nowhere that it could be read from, or sent along, by accident.
         assert opened.place.token not in browser.run("location.href + document.cookie + document.title")
+        browser.run(AT_ONCE)
         first = Asking(environ, question("1", f"echo {EVIL}; git push", description=EVIL, why=EVIL))
         browser.wait("document.querySelector('.card')")
         assert browser.run("document.querySelectorAll('main img, main script').length") == 0
         assert browser.run("document.querySelector('mark').textContent") == "git push"
         assert EVIL in browser.run("document.querySelector('pre').textContent")
         assert browser.run("document.title") == "(1) pinfold asks"
-        browser.press("y")  # typed at something else: it has only just come up
         time.sleep(0.2)
-        assert first.reply is None
+        assert browser.run("window.wasTyped") == 1 and first.reply is None
         armed(browser)
         second = Asking(environ, question("2", "second"))
         browser.wait("document.querySelectorAll('.card').length === 2")
         armed(browser)
+        browser.run(AT_ONCE)  # the same finger, twice: the second question comes up in its place
         browser.press("y")
         reply = first.wait()
         assert reply is not None and reply.answer is Answer.ONCE and second.reply is None
-        browser.press("y")  # the same finger, twice: the second question has just come up in its place
+        browser.wait("window.wasTyped === 2")
         time.sleep(0.2)
         assert second.reply is None
         armed(browser)
