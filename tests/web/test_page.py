@@ -22,6 +22,7 @@ from pinfold.web.board import Board
 from pinfold.web.place import Page
 from pinfold.web.server import MOST_CLIENTS
 from pinfold.web.sheet import Given, Heard, sheet_of
+from tests.patience import PATIENCE
 from tests.web.world import EVERY, Asking, Tab, page, question
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is found by way of /proc")
@@ -102,16 +103,17 @@ def test_what_nobody_waits_for_is_taken_off(tmp_path: Path) -> None:
         (shown,) = tab.questions()
         gone.set()
         tab.questions(count=0)
-        thread.join(10)
+        thread.join(PATIENCE)
         assert tab.answer(shown["id"], "once")[0] == 409
 
 
 def test_nobody_answers_in_time(tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
-        asking = Asking(environ, question(), seconds=0.3)
-        Tab(opened).questions()
-        reply = asking.wait()
+        reply = Asking(environ, question(), seconds=0.3).wait()
         assert reply is not None and reply.answer is Answer.NO and "within 0.3 seconds" in reply.why
+        tab = Tab(opened)
+        tab.questions(count=0)
+        assert tab.send("GET", "/api/questions")[1]["version"] == 2  # it stood, and was taken off
 
 
 def test_without_a_page_the_next_one_is_asked(tmp_path: Path) -> None:
@@ -241,10 +243,12 @@ def test_whoever_starts_it_at_a_terminal_is_told_how_it_ends(tmp_path: Path) -> 
     words = [sys.executable, "-m", "pinfold", "web"]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=environ)
     try:
-        assert b"until you press Ctrl-C" in os.read(ours, 1000)
+        told = b""
+        while b"until you press Ctrl-C" not in told:
+            told += os.read(ours, 1000)
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
         os.close(ours)
         os.close(theirs)
 
@@ -258,10 +262,10 @@ def test_the_verb_prints_the_address_and_leaves_nothing(tmp_path: Path) -> None:
         assert process.stdout
         address = process.stdout.readline().strip()
         assert address.startswith("http://127.") and "/#" in address
-        second = subprocess.run(words, capture_output=True, text=True, env=environ, timeout=30)
+        second = subprocess.run(words, capture_output=True, text=True, env=environ, timeout=PATIENCE)
         assert second.stdout.strip() == address
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
     process.stdout.close()
     assert find_page(environ) is None
