@@ -269,3 +269,30 @@ def test_the_verb_prints_the_address_and_leaves_nothing(tmp_path: Path) -> None:
         assert process.wait(PATIENCE) == 0
     process.stdout.close()
     assert find_page(environ) is None
+
+
+ENDED_AS_IT_BEGINS = """
+import os, signal
+from threading import Thread
+from pinfold.cli import main
+from pinfold.web import place
+
+class Ended(Thread):
+    def start(self):
+        super().start()
+        os.kill(os.getpid(), signal.{name})
+
+place.Thread = Ended
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+raise SystemExit(main(["web"]))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_who_ends_it_as_it_begins_leaves_nothing_either(tmp_path: Path, name: str) -> None:
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    environ.pop("XDG_STATE_HOME", None)
+    words = [sys.executable, "-c", ENDED_AS_IT_BEGINS.format(name=name)]
+    done = subprocess.run(words, capture_output=True, text=True, env=environ, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "") and find_page(environ) is None
+    assert os.listdir(page_directory(environ)) == ["lock"]

@@ -5,10 +5,13 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pinfold.cli.common import print_json
 from pinfold.model.errors import PolicyError
+
+if TYPE_CHECKING:
+    from pinfold.web.place import Page
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -25,27 +28,37 @@ def run(args: Namespace) -> int:
 
     if not 0 <= args.port < 65536:
         raise PolicyError(f"--port {args.port} is no port", help="use 1 to 65535")
-    page = Page(os.environ, args.port)
+    # Whoever ends it while it begins is heard once all of it can be taken away again.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        page = Page(os.environ, args.port)
+        try:
+            page.serve()
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _stay(page, args)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            page.close()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return 0
+
+
+def _stay(page: "Page", args: Namespace) -> None:
     place = page.running or page.place
     if args.json:
         print_json({"address": place.address, "port": place.port})
     else:
         print(place.address)
     sys.stdout.flush()
-    signal.signal(signal.SIGTERM, _leave)
-    try:
-        page.serve()
-        if not args.json and page.running is None and sys.stderr.isatty():
-            print("open it in your browser; the page is there until you press Ctrl-C", file=sys.stderr)
-        if args.open:
-            _open(place.address)
-        while page.running is None:
-            signal.pause()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        page.close()
-    return 0
+    if not args.json and page.running is None and sys.stderr.isatty():
+        print("open it in your browser; the page is there until you press Ctrl-C", file=sys.stderr)
+    if args.open:
+        _open(place.address)
+    while page.running is None:
+        signal.pause()
 
 
 def _open(address: str) -> None:
