@@ -9,6 +9,7 @@ from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reply
 from pinfold.model.policy import SandboxPolicy
+from tests.patience import PATIENCE
 
 EVERY = tuple(Answer)
 DECISION = Decision(Verdict.ASK, (Reason("otherwise", "why", Verdict.ASK),), True, SandboxPolicy())
@@ -34,7 +35,7 @@ class Person:
 
     def __call__(self, question: PermissionNeeded) -> Answer | Reply | None:
         self.asked.append(question)
-        self.gate.wait(10)
+        self.gate.wait(PATIENCE)
         return self.answer
 
 

@@ -1,7 +1,6 @@
 """Approvers in turn: whatever goes wrong is a no."""
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +9,7 @@ from pinfold.approval import settle
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
+from tests.patience import PATIENCE
 
 QUESTION = PermissionNeeded(
     request_id="1",
@@ -56,7 +56,7 @@ def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
             self.gone = threading.Event()
 
         def __call__(self, question: PermissionNeeded) -> Answer:
-            self.gone.wait(10)
+            self.gone.wait(PATIENCE)
             return Answer.ONCE
 
         def withdraw(self, _: PermissionNeeded) -> None:
@@ -72,19 +72,23 @@ def test_an_approver_that_fails_to_withdraw_said_no() -> None:
         name = "broken"
 
         def __call__(self, question: PermissionNeeded) -> Answer:
-            time.sleep(1)
+            over.wait(PATIENCE)
             return Answer.ONCE
 
         def withdraw(self) -> None:
             """Called with a question, this raises."""
 
+    over = threading.Event()
     assert settle(QUESTION, [Broken()], is_withdrawn=lambda: True).answer is Answer.NO
+    over.set()
 
 
 def test_who_is_late_said_no() -> None:
     def late(_: PermissionNeeded) -> Answer:
-        time.sleep(0.5)
+        over.wait(PATIENCE)
         return Answer.ONCE
 
+    over = threading.Event()
     settled = settle(QUESTION, [late], patience=0.05)  # type: ignore[list-item]
     assert settled.answer is Answer.NO and "no answer within" in settled.by
+    over.set()
