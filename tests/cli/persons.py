@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.patience import PATIENCE
 from tests.sandbox.people import ORDINARY, TOP, interpreter
 
 PROGRAM = "from pinfold.cli import entry; entry()"
@@ -92,7 +93,7 @@ class Person:
                         break
                 if typed and typed[0][0] in written:
                     os.write(ours, typed.pop(0)[1])
-            return process.wait(10), written
+            return process.wait(PATIENCE), written
         finally:
             process.kill()
             process.wait()
@@ -144,7 +145,12 @@ class Screen:
         words = " ".join(f"{name}={shlex.quote(value)}" for name, value in names.items())
         self._open = True
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "34",
-                   f"export {words}; {line}; exec sleep 60")  # fmt: skip
+                   f"export {words}; {line}; exec sleep 100",
+                   ";", "pipe-pane", "-O", f"cat > {shlex.quote(self._written)}")  # fmt: skip
+
+    @property
+    def _written(self) -> str:
+        return f"{self._socket}.written"
 
     def _tmux(self, *arguments: str) -> str:
         return subprocess.run(
@@ -162,6 +168,11 @@ class Screen:
 
     def press(self, *keys: str) -> None:
         self._tmux("send-keys", *keys)
+
+    def written(self) -> str:
+        """All that was ever written to it, also what stood there only for a moment."""
+        with open(self._written, encoding="utf-8", errors="replace") as file:
+            return file.read()
 
     def text(self) -> str:
         return self._tmux("capture-pane", "-p")

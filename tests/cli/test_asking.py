@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cli.persons import Screen
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's"),
@@ -50,12 +51,13 @@ def test_a_command_is_asked_about(screen: Screen, key: str, code: int, said: str
 
 
 def test_when_time_is_up_it_is_no(screen: Screen) -> None:
-    screen.settings(ASKING + '[approvals]\nwait = "3s"\n')
+    screen.settings(ASKING + '[approvals]\nwait = "5s"\n')
     screen.run("run", "--", "touch", "made", shell="{}; echo exit:$?; stty -a")
-    screen.wait_for("no in 2 s")
-    screen.wait_for("no in 1 s")
     after = screen.wait_for("exit:126")
-    assert "gave no answer within 3 seconds" in after and after.count("run it?") == 1
+    assert "gave no answer within 5 seconds" in after and after.count("run it?") == 1
+    wait_until(lambda: "exit:126" in screen.written())
+    left = [int(seconds) for seconds in re.findall(r"no in (\d+) s", screen.written())]
+    assert left == sorted(set(left), reverse=True) and left[0] <= 5 and len(left) > 2, "it counts down"
     assert " echo" in screen.wait_for(" icanon") and not (screen.work / "made").exists()
 
 
@@ -316,7 +318,7 @@ for path in (".local/state/pinfold/approvals.json", ".config/pinfold/settings.to
             pass
 for line in ("approvals revoke --all", "rules add allow curl", "exclude add curl", "settings show"):
     subprocess.run([sys.executable, "-c", "from pinfold.cli import entry; entry()", *line.split()],
-                   stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+                   stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
 print("tried", "everything")
 """
 
@@ -325,10 +327,11 @@ def test_agent_cannot_approve_itself(screen: Screen) -> None:
     """Nothing that a fenced command can do answers a question, changes what is remembered, or lifts it."""
     path = screen.settings('[network]\naccess = "ask"\n')
     (screen.work / "hostile.py").write_text(HOSTILE)
-    line = f"python3 hostile.py; (sleep 1; python3 hostile.py; touch tried) & {CURL}; wait"
+    curl = CURL.replace("-m 20", "-m 100")  # it waits until everything was tried
+    line = f"python3 hostile.py; (sleep 1; python3 hostile.py; touch tried) & {curl}; wait"
     screen.run("run", "-c", line)
-    screen.wait_for("let it connect? [")
-    stands = screen.wait_until(lambda _: (screen.work / "tried").exists())
+    screen.wait_for("let it connect? [", 60)
+    stands = screen.wait_until(lambda _: (screen.work / "tried").exists(), 60)
     assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
     screen.press("n")
     after = screen.wait_for("exit:0")
