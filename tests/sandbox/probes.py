@@ -24,7 +24,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
-from tests.sandbox.probing import OPEN, probes_of, run
+from tests.sandbox.probing import LIVING, OPEN, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
@@ -374,9 +374,9 @@ def background_processes_are_seen_by_the_next_command() -> None:
     bench = Bench()
     bench.out("sleep 1000 & echo $!")
     for policy in (WORKSPACE, READ_ONLY):
-        assert "sleep" in bench.out("cat /proc/[0-9]*/comm", policy)
+        wait_until(lambda policy=policy: "sleep" in bench.out(LIVING, policy))
     bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')", READ_ONLY)
-    wait_until(lambda: b"sleep" not in bench.run("cat /proc/[0-9]*/comm").stdout)
+    wait_until(lambda: "sleep" not in bench.out(LIVING))
 
 
 def no_capabilities() -> None:
@@ -465,7 +465,7 @@ def cancel_ends_the_tree() -> None:
     threading.Timer(0.05, command.cancel).start()
     *_, last = events
     assert isinstance(last, Exited) and last.cancelled and last.signal == signal.SIGKILL
-    assert "sleep" not in bench.out("cat /proc/[0-9]*/comm")
+    assert "sleep" not in bench.out(LIVING)
 
 
 def a_fork_bomb_is_bounded() -> None:
@@ -474,7 +474,7 @@ def a_fork_bomb_is_bounded() -> None:
     bench.out("sleep 1001 & true", policy)
     result = bench.run("b() { b | b & }; b; sleep 1000", policy, timeout=1.0, output=1000)
     assert result.timed_out
-    left = bench.out("cat /proc/[0-9]*/comm", policy).split()
+    left = bench.out(LIVING, policy).split()
     assert left.count("sleep") == 1 and left.count("bash") <= 1, left
 
 

@@ -14,6 +14,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import lookout
 from pinfold.session.lookout import Lookout
 from pinfold.session.survey import Surveyor
+from tests.patience import PATIENCE
 from tests.sandbox.people import USERS, run_at_home
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
@@ -33,7 +34,7 @@ def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     watch = Lookout(Surveyor([top], "/nowhere"), changed)
     assert watch(POLICY).hidden == ()
     (tmp_path / ".env").write_text("")
-    assert heard.wait(10)
+    assert heard.wait(PATIENCE)
     watch.close()
     assert [found.hidden for found in told] == [(f"{top}/.env",)]
 

@@ -21,7 +21,7 @@ from pinfold.kernel.calls import number
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.session import fences
 from pinfold.session.state import journal_file
-from tests.sandbox.probing import run
+from tests.sandbox.probing import LIVING, run
 
 PROGRAM = "from pinfold.cli import entry; entry()"
 GIGABYTE = 1_000_000_000
@@ -357,7 +357,7 @@ def a_bomb_that_is_waited_for_ends_in_time() -> None:
         print(f"bomb ended after {time.monotonic() - began:.2f} s")
         assert result.timed_out and time.monotonic() - began < 15, result
         began = time.monotonic()
-        result = session.run("cat /proc/[0-9]*/comm")
+        result = session.run(LIVING)
         assert result.exit_code == 0 and time.monotonic() - began < 20, result
         left = result.stdout.split()
         assert left.count("sleep") == 1 and left.count("bash") <= 1, left
