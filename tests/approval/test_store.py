@@ -10,6 +10,7 @@ from pinfold.approval import Desk, Store
 from pinfold.approval.store import MOST
 from pinfold.model.permission import Answer
 from tests.approval.asking import Footing, Person, question
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_many_write_at_once_and_none_is_lost(path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert {each.subject.command for each in Store(str(path)).answers()} == {str(n) for n in range(16)}
 
 

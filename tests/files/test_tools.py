@@ -14,6 +14,7 @@ from pinfold.files import TOOLS, Access, FileTools
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
 from tests.files.races import RACES, race
+from tests.patience import PATIENCE
 
 TURNS = 2_000
 
@@ -270,7 +271,7 @@ def test_a_question_goes_with_its_session(work: Path) -> None:
 
         def __call__(self, question: pinfold.PermissionNeeded) -> Answer:
             self.stood.set()
-            self.withdrawn.wait(20)
+            self.withdrawn.wait(PATIENCE)
             return Answer.ONCE
 
         def withdraw(self, _: pinfold.PermissionNeeded) -> None:
@@ -288,9 +289,9 @@ def test_a_question_goes_with_its_session(work: Path) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    assert person.stood.wait(20)
+    assert person.stood.wait(PATIENCE)
     session.close()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert ended and person.withdrawn.is_set() and not (work / "out").exists()
 
 

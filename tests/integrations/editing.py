@@ -158,7 +158,7 @@ def output_is_kept_from_its_end() -> None:
     name = desk.ask("terminal/create", command="printf 'aäää'; sleep 1000", outputByteLimit=5)["result"][
         "terminalId"
     ]
-    end = time.monotonic() + 20
+    end = time.monotonic() + 30
     while (told := desk.ask("terminal/output", terminalId=name)["result"])["output"] != "ää":
         assert time.monotonic() < end, told
     assert told == {"output": "ää", "truncated": True}
@@ -335,7 +335,7 @@ def _edited(settings: str, command: str) -> None:
         say(id=heard["id"], result={"outcome": {"outcome": "selected", "optionId": "once"}})
     process.stdin.close()
     process.stdout.close()
-    assert process.wait(20) == 0
+    assert process.wait(30) == 0
 
 
 def _hear(process: "subprocess.Popen[bytes]") -> Message:

@@ -291,7 +291,7 @@ assert not done
 assert meanwhile < 5 * before + 0.002, (before, meanwhile)
 kept = []
 for _ in range(201): kept.append(server.accept())
-[thread.join(10) for thread in threads]
+[thread.join(30) for thread in threads]
 print(len(done))
 """
     assert python(bench, program) == "200\n"

@@ -178,8 +178,8 @@ def test_five_thousand_protected_paths_plan_quickly() -> None:
     import time
 
     where = Places((WORK,), protected=tuple(file(f"{WORK.path}/d{n}/.git/config") for n in range(5000)))
-    began = time.perf_counter()
+    began = time.process_time()
     plan = plan_pen(WORKSPACE, where)
     assert sum(isinstance(operation, Protect) for operation in plan.operations) == 5000
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert isinstance(plan, Plan)

@@ -23,7 +23,7 @@ from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
 from pinfold.service.room import make_room
 from pinfold.session.sessions import living
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.sandbox.probing import probes_of, run
 
 
@@ -208,9 +208,9 @@ def a_question_is_withdrawn_when_its_command_is_cancelled() -> None:
         failures: list[ServiceError] = []
         thread = threading.Thread(target=lambda: failures.append(refused(lambda: opened.run("echo hi"))))
         thread.start()
-        assert asked.wait(20)
+        assert asked.wait(PATIENCE)
         opened.cancel()
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive() and failures
 
 
@@ -459,7 +459,7 @@ def a_client_that_vanishes_ends_its_sessions() -> None:
         assert len(living()) <= 1
         process.stdin.close()
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
         assert living() == []
 
 

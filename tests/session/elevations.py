@@ -378,7 +378,7 @@ def like_calls_are_one_question() -> None:
     seen = threading.Event()
 
     def meanwhile(_path: str) -> None:
-        seen.wait(20)
+        seen.wait(60)
 
     person = Person(ONCE, meanwhile)
     with opened(person) as session:
@@ -841,7 +841,7 @@ def a_cancelled_run_is_not_run_again() -> None:
         taking.start()
         wait_until(lambda: bool(person.asked))
         run.cancel()
-        taking.join(20)
+        taking.join(30)
         assert ended and withdrawn.is_set() and read("tries") == "x"
 
 

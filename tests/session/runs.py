@@ -454,7 +454,7 @@ def a_cancelled_task_takes_its_question_along() -> None:
 
         def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | None:
             self.asked.append(question)
-            self.withdrawn.wait(20)
+            self.withdrawn.wait(60)
             return pinfold.Answer.ONCE
 
         def withdraw(self, _: pinfold.PermissionNeeded) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import queue
+import signal
 import socket
 import time
 from pathlib import Path
@@ -52,9 +53,10 @@ def test_the_loop_waits_a_moment_and_once(tmp_path: Path) -> None:
         loop = Loop(tmp_path)
         before = len(os.listdir("/proc/self/fd"))
         assert loop.connect(1) == 0
-        began = time.perf_counter()
+        moments: list[int] = []
+        signal.signal(signal.SIGALRM, lambda number, _: moments.append(number))
         assert [loop.connect(id_) for id_ in range(2, 102)] == [None] * 100
-        assert time.perf_counter() - began < 1
+        assert 0 < len(moments) < 50  # a busy machine takes one from it now and then
         os.chdir("/")  # as the loop does; those who wait are elsewhere
         answered = []
         for _ in range(100):
