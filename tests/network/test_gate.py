@@ -274,7 +274,9 @@ def test_names_must_agree(data: bytes, passes: bool, is_slow: bool) -> None:
             heard.extend(piece)
 
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(pause=0.02, idle=0.5))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(pause=0.02, idle=2.0))
+        # Where its slowness is all that is wrong with it, it is slow for a busy machine too.
+        pause = 0.5 if passes and b"HTTP/" in data else 0.04
         async with server(listen) as port, world.running():
             client = await world.connect()
             await client.tunnel("a.test", port)
@@ -282,7 +284,7 @@ def test_names_must_agree(data: bytes, passes: bool, is_slow: bool) -> None:
                 for piece in (data[:3], data[3:-1], data[-1:]) if is_slow else (data,):
                     await client.say(piece)
                     if is_slow:
-                        await asyncio.sleep(0.04)
+                        await asyncio.sleep(pause)
                 client.writer.write_eof()
             (record,) = await world.recorded()
             if passes and not (is_slow and b"HTTP/" in data):
@@ -596,7 +598,7 @@ def test_a_client_that_says_nothing_is_let_go() -> None:
 
 def test_a_slow_hello_is_let_go() -> None:
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(greeting=0.2))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(greeting=1.0))
         async with server(echo) as port, world.running():
             client = await world.connect()
             await client.tunnel("a.test", port)
@@ -611,7 +613,7 @@ def test_a_slow_hello_is_let_go() -> None:
 
 def test_idle_connections_end() -> None:
     async def test() -> None:
-        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(idle=0.2))
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(idle=1.0))
         async with server(echo) as port, server(answer_http) as http, world.running():
             silent, opaque, plain = [await world.connect() for _ in range(3)]
             await silent.tunnel("a.test", port)
