@@ -284,17 +284,20 @@ def connects_that_wait_hold_up_nobody() -> None:
 import os, statistics, time
 def once(name):
     began = time.perf_counter(); os.mkdir(name); return time.perf_counter() - began
-before = statistics.median(once(f"a{{number}}") for number in range(200))
-{BLOCKED}
-meanwhile = statistics.median(once(f"b{{number}}") for number in range(200))
-assert not done
-assert meanwhile < 5 * before + 0.002, (before, meanwhile)
-kept = []
-for _ in range(201): kept.append(server.accept())
-[thread.join(30) for thread in threads]
-print(len(done))
+for turn in range(5):  # another program may take the processor in one of them, and not in all
+    before = statistics.median(once(f"a{{turn}}-{{number}}") for number in range(200))
+    exec({BLOCKED!r})
+    meanwhile = statistics.median(once(f"b{{turn}}-{{number}}") for number in range(200))
+    assert not done
+    kept = [server.accept() for _ in range(201)]
+    [thread.join(30) for thread in threads]
+    assert len(done) == 200
+    if meanwhile < 5 * before + 0.002: break
+    os.unlink("full")
+else: raise AssertionError((before, meanwhile))
+print("fine")
 """
-    assert python(bench, program) == "200\n"
+    assert python(bench, program) == "fine\n"
     wait_until(lambda: threads_of_wardens() <= 2)
 
 
