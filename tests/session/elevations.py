@@ -412,20 +412,27 @@ def a_thousand_that_wait_stall_nobody() -> None:
         "[t.start() for t in all]; print('started', flush=True); [t.join() for t in all]; print(len(left))\n"
     )
     with opened(person, {"limits": {"processes": 3000}}) as session:
+        before = _usual(session)
         started: list[object] = []
         waiting = session.start(python(program, OUT))
         taking = threading.Thread(target=lambda: started.extend(waiting.events()))
         taking.start()
         wait_until(lambda: bool(started) and len(person.asked) == 8)
-        times = []
-        for _ in range(20):
-            began = time.monotonic()
-            assert session.run("echo > here; cat here; rm here").exit_code == 0
-            times.append(time.monotonic() - began)
-        assert sorted(times)[10] < 0.5, times
+        meanwhile = _usual(session)
+        assert meanwhile < 0.5 + 3 * before, (before, meanwhile)
         seen.set()
         taking.join(30)
     assert b"".join(getattr(each, "data", b"") for each in started) == b"started\n1000\n", started
+
+
+def _usual(session: pinfold.Session) -> float:
+    """Seconds that a command takes which makes something."""
+    times = []
+    for _ in range(20):
+        began = time.monotonic()
+        assert session.run("echo > here; cat here; rm here").exit_code == 0
+        times.append(time.monotonic() - began)
+    return sorted(times)[10]
 
 
 # Who waits may die, be interrupted, or be swapped for something else.
