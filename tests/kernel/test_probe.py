@@ -37,7 +37,7 @@ def test_it_changes_nothing() -> None:
 
 
 def test_a_child_that_hangs_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "SECONDS", 0.2)
+    monkeypatch.setattr(probe, "SECONDS", 2.0)
     steps: list[probe.Step] = [("first", int), ("second", lambda: time.sleep(60)), ("third", int)]
     answers = in_child(lambda: probe._ask(steps))
     assert answers == {

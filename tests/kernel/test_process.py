@@ -15,6 +15,7 @@ import pytest
 
 from pinfold.kernel import files, process
 from tests.kernel.child import USERS, errno_of, in_child
+from tests.patience import PATIENCE
 
 
 @contextmanager
@@ -51,7 +52,7 @@ def test_a_pidfd_signals_and_tells_the_end(uid: int) -> None:
             pidfd = process.pidfd_open(pid)
             before = bool(select.select([pidfd], [], [], 0)[0])
             process.pidfd_send_signal(pidfd, signal.SIGTERM)
-            return before, bool(select.select([pidfd], [], [], 10)[0])
+            return before, bool(select.select([pidfd], [], [], PATIENCE)[0])
 
     assert in_child(action, uid) == (False, True)
 
@@ -114,7 +115,7 @@ def test_the_parents_death_is_heard() -> None:
                 signal.pause()
             os.read(set_up, 1)
             os._exit(0)
-        return os.read(reader, 100) if select.select([reader], [], [], 10)[0] else b"not heard"
+        return os.read(reader, 100) if select.select([reader], [], [], PATIENCE)[0] else b"not heard"
 
     assert in_child(action) == b"heard"
 
