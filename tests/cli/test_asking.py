@@ -199,12 +199,11 @@ def test_a_write_is_asked_about_until_nobody_waits_for_it(screen: Screen) -> Non
     screen.wait_for("it is not wanted any more")
     screen.press("-l", "hello")
     screen.press("Enter")
-    screen.wait_for("got:hello")
     # Nobody has answered: whoever wants the same later is asked about.
     screen.wait_until(lambda text: text.count("let it? [") == 2)
     screen.press("y")
-    screen.wait_for("exit:0")
-    assert (screen.home / "new").exists()
+    # What was written right before the question may have had to wait for its end.
+    assert "got:hello" in screen.wait_for("exit:0") and (screen.home / "new").exists()
 
 
 def test_a_writes_question_goes_with_its_command(screen: Screen) -> None:
@@ -328,8 +327,10 @@ def test_agent_cannot_approve_itself(screen: Screen) -> None:
     path = screen.settings('[network]\naccess = "ask"\n')
     (screen.work / "hostile.py").write_text(HOSTILE)
     curl = CURL.replace("-m 20", "-m 100")  # it waits until everything was tried
-    line = f"python3 hostile.py; (sleep 1; python3 hostile.py; touch tried) & {curl}; wait"
-    screen.run("run", "-c", line)
+    first = "python3 hostile.py; until test -e seen; do sleep 0.1; done"
+    screen.run("run", "-c", f"{first}; (sleep 1; python3 hostile.py; touch tried) & {curl}; wait")
+    screen.wait_for("tried everything", 60)
+    (screen.work / "seen").touch()
     screen.wait_for("let it connect? [", 60)
     stands = screen.wait_until(lambda _: (screen.work / "tried").exists(), 60)
     assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
