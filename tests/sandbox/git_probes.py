@@ -351,14 +351,16 @@ if child == 0:
             wrote += os.write(again, b"[core]\\nfsmonitor = evil") > 0
         except OSError:
             pass
-    print(len(caught), wrote)
+    print(len(caught), wrote, flush=True)
     os._exit(0)
-made = 0
+made, troubles = 0, []
 for n in range(int(sys.argv[3])):
-    made += subprocess.run(["git", "init", "-q", f"r{n}"], capture_output=True).returncode == 0
+    git = subprocess.run(["git", "init", "-q", f"r{n}"], capture_output=True, text=True)
+    made += git.returncode == 0
+    troubles += [git.stderr] if git.returncode else []
 open("stop", "w").close()
 os.waitpid(child, 0)
-print(made)
+print(made, *troubles)
 """
 
 
