@@ -87,6 +87,23 @@ def test_an_argument_vector_is_no_shell_line(tmp_path: Path) -> None:
     assert [command.argv for command in decision.commands] == [("cat", "a; touch x", "$(touch y)")]
 
 
+def test_the_settings_are_there_before_the_workspace_was_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever waits for that would not be told of it."""
+    (tmp_path / ".pinfoldignore").write_text("a\n")
+    ignore_files = IgnoreFiles.mapping
+
+    def too_early(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(IgnoreFiles, "mapping", too_early)
+    judge = session(tmp_path)
+    assert judge.settings.approvals.stands
+    monkeypatch.setattr(IgnoreFiles, "mapping", ignore_files)
+    assert judge.policy.ignore_mapping
+
+
 def test_ignore_files_hide(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / ".pinfoldignore").write_text("*.key\n!public.key\n")
