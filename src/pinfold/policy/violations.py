@@ -149,8 +149,8 @@ def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
 
 
 def _host_remedy(settings: Settings) -> str:
-    """Nothing where there is a network: the gate names the list that would help. Without that the host was let
-    through, by a list or a person; it is not there then, or does not answer."""
+    """Nothing where there is a network: the gate names the list that would help. Where it names none, the
+    host was let through, by a list or a person; it is not there, or does not answer."""
     return OPENING if settings.network.access is NetworkAccess.NONE else ""
 
 
