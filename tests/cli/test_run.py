@@ -226,3 +226,24 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
     finally:
         running.terminate()
         running.wait()
+
+
+def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None:
+    """The variable is taken from the environment, so nothing of what the program misses is seen."""
+    hint = (
+        b"pinfold: the ssh agent is out of reach; to lend it: add `$SSH_AUTH_SOCK` to `network.unix_sockets`"
+    )
+    program = person.work / "ssh-add"
+    program.write_text('#!/bin/sh\n[ -n "$SSH_AUTH_SOCK" ]\n')
+    program.chmod(0o755)
+    assert person.run("-c", "./ssh-add -l").stderr == b""  # nobody has one
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(path := str(person.where / "home/agent"))
+        os.chmod(path, 0o777)
+        person.given["env"]["SSH_AUTH_SOCK"] = path
+        missing = person.run("-c", "./ssh-add -l")
+        assert missing.returncode == 1 and missing.stderr.strip() == hint
+        assert person.run("-c", "false").stderr == b""
+        person.settings('[network]\nunix_sockets = ["$SSH_AUTH_SOCK"]\n')
+        lent = person.run("-c", "./ssh-add -l")
+        assert (lent.returncode, lent.stderr) == (0, b"")
