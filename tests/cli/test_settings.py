@@ -143,6 +143,8 @@ def test_programs_are_shown_all_of_it(home: Path, monkeypatch: pytest.MonkeyPatc
         line = [sys.executable, "-m", "pinfold", *verb, "--settings", f"{home}/s.toml"]
         shown = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
         assert hosts[-1] in shown and "..." not in shown
+        mode = next(line for line in shown.splitlines() if line.startswith("mode "))
+        assert len(mode) < 80  # a long value moves nobody else's
 
 
 def test_a_broken_project_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
