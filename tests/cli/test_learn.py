@@ -126,6 +126,13 @@ def test_what_is_not_proposed_is_told_alone_where_nothing_is(person: Person) -> 
     assert "+++" not in done.stderr and not os.path.exists("/etc/pinfold-was-here")
 
 
+def test_it_is_not_said_to_be_enough_where_something_is_not_proposed(person: Person) -> None:
+    done = learn(person, "-c", "mkdir ~/new; echo x > /etc/pinfold-was-here")
+    assert '+write = ["~/new"]' in done.stderr and "it wanted this too, which is not proposed" in done.stderr
+    assert "all but what stands below it would have been let through:" in done.stderr
+    assert "yours, it would have been let through" not in done.stderr
+
+
 def test_as_json_it_is_one_object(person: Person) -> None:
     done = learn(person, "--json", "-c", "echo out; mkdir ~/new; cat ~/.ssh/id; exit 3")
     answer = json.loads(done.stdout)

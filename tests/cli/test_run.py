@@ -120,17 +120,19 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [(b"n\n", b"said no"), (b"y\n", b"name nowhere.invalid is not known")]
+    ("answer", "said"), [(b"n\n", b"said no"), (b"y\n", b"Name or service not known\r\n")]
 )
 def test_a_person_is_asked_about_a_host_while_the_command_waits(
     person: Person, answer: bytes, said: bytes
 ) -> None:
-    """The command has the terminal's keys before and after, and none of the answer."""
+    """The command has the terminal's keys before and after, and none of the answer; why it came to nothing is
+    told once."""
     line = "curl -sS -m 20 http://nowhere.invalid/; read word; echo got:$word"
     code, written = person.on_terminal(
         "--network", "ask", "-c", line,
-        typed=[(b"let it connect?", answer), (said, b"hello\r")],
+        typed=[(b"let it connect?", answer), (b"there is no way to nowhere.invalid:80", b"hello\r")],
     )  # fmt: skip
+    assert written.count(said) == 1, written
     assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
 
 
@@ -224,3 +226,24 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
     finally:
         running.terminate()
         running.wait()
+
+
+def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None:
+    """The variable is taken from the environment, so nothing of what the program misses is seen."""
+    hint = (
+        b"pinfold: the ssh agent is out of reach; to lend it: add `$SSH_AUTH_SOCK` to `network.unix_sockets`"
+    )
+    program = person.work / "ssh-add"
+    program.write_text('#!/bin/sh\n[ -n "$SSH_AUTH_SOCK" ]\n')
+    program.chmod(0o755)
+    assert person.run("-c", "./ssh-add -l").stderr == b""  # nobody has one
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(path := str(person.where / "home/agent"))
+        os.chmod(path, 0o777)
+        person.given["env"]["SSH_AUTH_SOCK"] = path
+        missing = person.run("-c", "./ssh-add -l")
+        assert missing.returncode == 1 and missing.stderr.strip() == hint
+        assert person.run("-c", "false").stderr == b""
+        person.settings('[network]\nunix_sockets = ["$SSH_AUTH_SOCK"]\n')
+        lent = person.run("-c", "./ssh-add -l")
+        assert (lent.returncode, lent.stderr) == (0, b"")

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,19 @@ def test_show_fits_the_terminal(
     row = next(line for line in lines if line.startswith("network.allow"))
     assert '["host-' in row
     assert row.endswith("name.toml:2")
+
+
+def test_programs_are_shown_all_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `pinfold status | grep network.allow`."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    hosts = [f"host-{number}.example" for number in range(20)]
+    (home / "s.toml").write_text(f"[network]\nallow = {json.dumps(hosts)}\n")
+    for verb in (["settings", "show"], ["status"]):
+        line = [sys.executable, "-m", "pinfold", *verb, "--settings", f"{home}/s.toml"]
+        shown = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
+        assert hosts[-1] in shown and "..." not in shown
+        mode = next(line for line in shown.splitlines() if line.startswith("mode "))
+        assert len(mode) < 80  # a long value moves nobody else's
 
 
 def test_a_broken_project_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

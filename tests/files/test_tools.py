@@ -301,11 +301,15 @@ def test_agents_and_git_configuration_is_protected(files: FileTools, work: Path)
             files.write(path, "x")
 
 
-def test_a_bad_expression_is_told_and_a_costly_one_is_cheap(files: FileTools) -> None:
+def test_a_bad_expression_is_told_and_a_costly_one_is_cheap(
+    files: FileTools, capfd: pytest.CaptureFixture[str]
+) -> None:
     files.write("a", "a" * 100_000)
     assert files.search("(a+)+$")
-    with refusal("bad_pattern"):
+    with pytest.raises(FileRefused, match="of RE2: invalid perl operator") as refused:
         files.search("(?=a)")
+    assert refused.value.rule == "bad_pattern"
+    assert capfd.readouterr().err == ""  # an agent's window may show it
 
 
 def test_globs() -> None:

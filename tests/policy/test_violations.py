@@ -32,7 +32,12 @@ def refused(operation: str, path: str, rule: str = "", why: str = "", grantable:
         (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person's yes"),
         (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's own list", ""),
         (refused("open", "/w/.git/x", ".git", "git writes are blocked"), "managed.toml:3", "administrator"),
-        (refused("connect", "x.example:443"), "network.access", "add `x.example:443` to `network.allow`"),
+        (
+            refused("connect", "x.example:443", why="no rule; add `x` to `network.allow`"),
+            "network.access",
+            "add `x`",
+        ),
+        (refused("connect", "x.example:443", why="the name is not known"), "network.access", ""),
         (refused("connect", "/run/docker.sock"), "network.unix_sockets", "add `/run/docker.sock`"),
         (refused("resolve", "10.0.0.2:53"), "network.access", "name the host in `network.allow`"),
         (refused("connect", "localhost:5432", why=HEARD_OUTSIDE), "network.allow", "add `localhost:5432` to"),
@@ -126,7 +131,7 @@ def test_what_hides_what_was_to_be_read(path: str, rule: str, origin: str, remed
             "change `network.deny`",
         ),
         ("it is on a list; ask your administrator", "it is on a list", "ask your administrator"),
-        # It is allowed already: no list would change it.
+        # It was let through: no list would change it.
         ("the name is not known", "the name is not known", ""),
     ],
 )

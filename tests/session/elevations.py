@@ -187,11 +187,51 @@ def whoever_looks_first_is_told_to_try() -> None:
         write(f"{OUT}/directory/file")
         run = session.start(f"rm -r {OUT}/directory", terminal=(24, 80))
         assert run.wait().exit_code == 0, run.wait()
-        assert person.paths[1:] == [f"{OUT}/directory/file", f"{OUT}/directory"]
+        assert person.paths[1:] == [f"{OUT}/directory"]
     assert not os.path.exists(f"{OUT}/file") and not os.path.exists(f"{OUT}/directory")
     with opened(Person(), {"filesystem": {"ask": False}}) as session:
         write(f"{OUT}/file")
         assert session.run(f"test -w {OUT}/file").exit_code == 1
+
+
+def what_rm_deletes_as_a_whole_is_asked_about_once() -> None:
+    """And what is protected by its name, or not said to go by the line itself, by itself."""
+
+    def planted(*names: str) -> None:
+        for name in names:
+            os.makedirs(os.path.dirname(f"{OUT}/{name}"), exist_ok=True)
+            write(f"{OUT}/{name}")
+
+    for answer, code in ((NO, 1), (ONCE, 0)):
+        person = Person(answer)
+        planted("tree/1", "tree/2", "tree/deep/3", "other")
+        with opened(person) as session:
+            result = session.run(f"rm -r {OUT}/tree")
+            assert result.exit_code == code, result
+            (question,) = person.asked
+            assert (question.operation, question.path) == ("rmtree", f"{OUT}/tree")
+            assert f"delete all of {OUT}/tree" in question.decision.reasons[0].message
+            assert os.path.exists(f"{OUT}/tree/deep/3") is (answer is NO)
+            session.run(f"rm {OUT}/other")
+            assert person.paths[1:] == [f"{OUT}/other"]
+    planted("tree/1", "tree/2", "tree/.vscode/tasks.json")
+    with opened(person := Person(SESSION)) as session:
+        assert session.run(f"rm -rf {OUT}/tree; echo > {OUT}/tree").exit_code == 0
+        names = [f"{OUT}/tree/.vscode", f"{OUT}/tree/.vscode/tasks.json"]
+        assert sorted(person.paths) == [f"{OUT}/tree", f"{OUT}/tree", *names]
+        write_asked = {question.operation for question in person.asked if question.path == f"{OUT}/tree"}
+        assert write_asked == {"rmtree", "open"}  # leave to delete is not leave to write
+    # What is hidden lies in it; another program; a name that only the shell knows.
+    os.remove(f"{OUT}/tree")
+    for line, hide in (
+        ("rm -r {}/tree", [f"{OUT}/tree/2"]),
+        ("find {}/tree -delete", []),
+        ("x={}/tree; rm -r $x", []),
+    ):
+        planted("tree/1", "tree/2")
+        with opened(person := Person(NO), {"filesystem": {"hide": hide}}) as session:
+            session.run(line.format(OUT))
+            assert "rmtree" not in {question.operation for question in person.asked} and person.asked, line
 
 
 def a_link_is_followed_before_anybody_is_asked() -> None:

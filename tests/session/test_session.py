@@ -87,6 +87,23 @@ def test_an_argument_vector_is_no_shell_line(tmp_path: Path) -> None:
     assert [command.argv for command in decision.commands] == [("cat", "a; touch x", "$(touch y)")]
 
 
+def test_the_settings_are_there_before_the_workspace_was_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever waits for that would not be told of it."""
+    (tmp_path / ".pinfoldignore").write_text("a\n")
+    ignore_files = IgnoreFiles.mapping
+
+    def too_early(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(IgnoreFiles, "mapping", too_early)
+    judge = session(tmp_path)
+    assert judge.settings.approvals.stands
+    monkeypatch.setattr(IgnoreFiles, "mapping", ignore_files)
+    assert judge.policy.ignore_mapping
+
+
 def test_ignore_files_hide(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / ".pinfoldignore").write_text("*.key\n!public.key\n")
@@ -175,3 +192,43 @@ def test_the_public_name() -> None:
     assert pinfold.Session is Session
     with pytest.raises(AttributeError, match="has no attribute `Sesion`"):
         pinfold.Sesion  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"projects": "."}, "a list of directories"),
+        ({"settings": 3}, "settings are a file or a dictionary, not int"),
+        ({"approvers": [3]}, "an approver is called with a question, which 3 cannot be"),
+    ],
+)
+def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        Session(**{"projects": [str(tmp_path)], **given})
+
+
+@pytest.mark.parametrize(
+    ("request_", "given", "said"),
+    [
+        (3, {}, "a shell line, a list of words or a Request, not int"),
+        (["ls", 3], {}, "the words of a command are texts, not int"),
+        ("ls", {"cwd": 3}, "expected str, bytes or os.PathLike object, not int"),
+        ("ls", {"timeout": "3"}, "a timeout is a number of seconds above 0, not '3'"),
+        ("ls", {"stdin": "text"}, "stdin is bytes or a descriptor, not str"),
+        ("ls", {"terminal": 80}, "a terminal is its rows and columns, not 80"),
+        ("ls", {"environment": {"A": 3}}, "the environment holds texts"),
+    ],
+)
+def test_what_cannot_be_given_to_a_command_is_told(
+    tmp_path: Path, request_: Any, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        session(tmp_path).start(request_, **given)
+
+
+def test_paths_may_be_path_objects(tmp_path: Path) -> None:
+    judge = Session([tmp_path], settings=UNFENCED, cwd=str(tmp_path))  # type: ignore[list-item]
+    assert judge.check_path(tmp_path / "a").verdict is ALLOW
+    assert judge.run("touch made", cwd=tmp_path).exit_code == 0 and (tmp_path / "made").exists()
+    with pytest.raises(TypeError, match="a path is a text here, not PosixPath"):
+        judge.files.read(tmp_path / "made")  # type: ignore[arg-type]

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pinfold.model.settings import Settings
     from pinfold.settings import Sources
 
+MOST = 40
+"""Columns that a cell may push the next one to."""
+
 
 def add_common(parser: ArgumentParser) -> None:
     parser.add_argument("--settings", metavar="FILE", help="a settings file in place of the user's own")
@@ -101,10 +104,10 @@ def print_error(error: PolicyError, *, as_json: bool = False) -> int:
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Aligned columns; the last one takes what it needs."""
+    """Aligned columns, but for cells that are wider than most; the last one takes what it needs."""
     if not rows:
         return
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    widths = [min(MOST, max(len(row[column]) for row in rows)) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
         print("  ".join([*cells, row[-1]]).rstrip())

@@ -30,6 +30,10 @@ YES, EACH, NO = "y", "e", "n"
 ENOUGH = (
     "pinfold: with this, which is for every command and project of yours, it would have been let through:"
 )
+NOT_ENOUGH = (
+    "pinfold: with this, which is for every command and project of yours, all but what stands below it "
+    "would have been let through:"
+)
 ANSWERS = {"y": YES, "yes": YES, "e": EACH, "each": EACH}
 
 
@@ -120,7 +124,11 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
     changes = _diff(learned, short(learned.file))
     lines: list[str] = []
     if changes:
-        lines += ["", *fold(ENOUGH), *(visible(line) for line in changes.splitlines())]
+        lines += [
+            "",
+            *fold(NOT_ENOUGH if proposal.left else ENOUGH),
+            *(visible(line) for line in changes.splitlines()),
+        ]
     if proposal.left:
         too = " too" if changes else ""
         lines += ["", *fold(f"pinfold: it wanted this{too}, which is not proposed:")]

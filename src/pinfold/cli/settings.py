@@ -55,9 +55,7 @@ def _show(args: Namespace) -> int:
     if args.json:
         print_json({"settings": rows_as_json(settings), "notices": told})
         return 0
-    from shutil import get_terminal_size
-
-    print_table(fitted(rows_of(settings), get_terminal_size().columns))
+    print_table(fitted(rows_of(settings)))
     _print_notes(told)
     return 0
 
@@ -88,8 +86,14 @@ def rows_of(settings: Settings) -> list[tuple[str, ...]]:
     return rows
 
 
-def fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """The rows with values, and then places, cut so that no line is wider than the terminal."""
+def fitted(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows with values, and then places, cut so that no line is wider than the terminal; whole where
+    there is none, for programs to read."""
+    from shutil import get_terminal_size
+
+    width = get_terminal_size((0, 0)).columns
+    if not width:
+        return rows
     names, values, layers, places = (max(map(len, column)) for column in zip(*rows, strict=True))
     left = width - names - layers - 3 * len("  ")
     value = max(NARROWEST, min(values, left - places))

@@ -51,13 +51,11 @@ def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Liv
 
 
 def _draw(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
-    from shutil import get_terminal_size
-
     print(f"workspace    {', '.join(visible(short(root)) for root in session.roots)}")
     print(f"enforcement  {_told(session, enforcement)}")
     print()
     rows = [row for row in rows_of(session.settings) if _is_shown(row[0])]
-    print_table(fitted(rows, get_terminal_size().columns))
+    print_table(fitted(rows))
     print()
     if not alive:
         print("no session is alive")

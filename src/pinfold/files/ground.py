@@ -75,6 +75,8 @@ class Ground:
 
     def place(self, path: str, start: str, *, itself: bool = False) -> str:
         """Where a path leads by the names of now, in a held directory; a link at its end may mean itself."""
+        if not isinstance(path, str):
+            raise TypeError(f"a path is a text here, not {type(path).__name__}")
         led = follow(path, start, itself=itself)
         self._root_of(led, path)
         return led

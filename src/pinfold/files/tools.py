@@ -265,10 +265,14 @@ class FileTools:
 def _expression(pattern: str) -> Callable[[str], object]:
     import re2  # type: ignore[import-untyped]
 
+    options = re2.Options()
+    options.log_errors = False  # it would write to our standard error
     try:
-        found: Callable[[str], object] = re2.compile(pattern).search
+        found: Callable[[str], object] = re2.compile(pattern, options).search
     except re2.error as error:
-        said = f"`{pattern}` is no regular expression of RE2: {error}"
+        why = error.args[0] if error.args else ""
+        why = why.decode("utf-8", "replace") if isinstance(why, bytes) else why
+        said = f"`{pattern}` is no regular expression of RE2: {why}"
         raise FileRefused("bad_pattern", "", said, "RE2 has no look-around and no back-references") from None
     return found
 

@@ -21,6 +21,8 @@ from pinfold.policy.widen import with_approved
 GIT = ".git"
 ANYWHERE = ("/",)
 REMOVING = ("unlink", "rmdir")
+TREE = "rmtree"
+"""The operation of a question about deleting a directory with all that is in it."""
 WRITE = "write"
 APART = ("rename", "link", "chmod", "mkdir")
 """Each an answer of its own: who may do one of them to a path may not write it, nor what lies in it."""
@@ -53,9 +55,13 @@ class Grants(Struct, frozen=True):
     """Deletions and what else stands apart, each by its key."""
 
 
-def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") -> tuple[str, ...]:
-    """What an answer is about: git's writes as a whole, or these very paths. `text` is where a new link
-    leads, or what a mode is to be."""
+def key_of(
+    operation: str, paths: tuple[str, ...], rule: str, text: str = "", tree: str = ""
+) -> tuple[str, ...]:
+    """What an answer is about: git's writes as a whole, a tree that is deleted, or these very paths. `text`
+    is where a new link leads, or what a mode is to be."""
+    if tree:
+        return TREE, tree
     if rule == GIT:
         git = _git_directory(paths[0])
         if all(contains(git, path) for path in paths):
@@ -66,7 +72,7 @@ def key_of(operation: str, paths: tuple[str, ...], rule: str, text: str = "") ->
 
 def is_write(operation: str) -> bool:
     """Whether leave for it is leave to write the path, however that is done."""
-    return operation not in (*APART, *REMOVING, "symlink")
+    return operation not in (*APART, *REMOVING, TREE, "symlink")
 
 
 def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:
@@ -122,6 +128,8 @@ def covers(grants: Grants, key: tuple[str, ...], ground: Ground) -> bool:
     """Whether a session's grants let it through."""
     if key[0] == "git":
         return grants.git
+    if key[0] == TREE:
+        return key in grants.others or is_covered(key[1], grants.directories)
     return key in grants.others or all(
         _is_granted(path, grants, ground) or _is_free(path, ground) for path in key[1:]
     )
@@ -165,7 +173,7 @@ def source_of(key: tuple[str, ...], ground: Ground) -> str:
 
 def directory_to_offer(key: tuple[str, ...], ground: Ground) -> str:
     """The directory that could be granted as a whole; empty where that would be too much."""
-    if key[0] == "git":
+    if key[0] in ("git", TREE):
         return ""
     directory = dirname(key[1])
     is_open = is_covered(directory, ground.writable)

@@ -15,7 +15,6 @@ from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
-from pinfold.policy.hosts import matches
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.protected import BLOCKED, NOBODY, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
@@ -112,7 +111,7 @@ def _behind(
         remedy = OPENING if is_closed else "name the host in `network.allow`"
         return _of_setting(settings, "network.access", remedy)
     if _is_of_host(violation):
-        return _of_setting(settings, "network.access", _host_remedy(violation, settings))
+        return _of_setting(settings, "network.access", _host_remedy(settings))
     if violation.operation == "connect":
         key = "network.unix_sockets"
         return _of_setting(settings, key, f"add `{violation.path}` to `{key}`")
@@ -149,15 +148,10 @@ def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
     return f"`{key}`, {origin}", remedy_for(origin, remedy)
 
 
-def _host_remedy(violation: Violation, settings: Settings) -> str:
-    """Nothing where the host is allowed already: then it is not there, or does not answer."""
-    host, _, port = violation.path.rpartition(":")
-    host = host.strip("[]")
-    if port.isdecimal() and any(matches(entry, host, int(port)) for entry in settings.network.allow):
-        return ""
-    if settings.network.access is NetworkAccess.NONE:  # then no entry opens anything
-        return OPENING
-    return f"add `{violation.path}` to `network.allow`"
+def _host_remedy(settings: Settings) -> str:
+    """Nothing where there is a network: the gate names the list that would help. Where it names none, the
+    host was let through, by a list or a person; it is not there, or does not answer."""
+    return OPENING if settings.network.access is NetworkAccess.NONE else ""
 
 
 def _lending_remedy(violation: Violation, settings: Settings) -> str:

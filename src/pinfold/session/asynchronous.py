@@ -4,6 +4,7 @@ A cancelled task cancels its command. Output is handed over in pieces and no fas
 """
 
 import asyncio
+import os
 import queue
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +46,7 @@ class AsyncSession:
         decision: Decision = await self._on_thread(self.session.check, request)
         return decision
 
-    async def check_path(self, path: str, *, write: bool = False) -> Decision:
+    async def check_path(self, path: str | os.PathLike[str], *, write: bool = False) -> Decision:
         decision: Decision = await self._on_thread(self.session.check_path, path, write=write)
         return decision
 

@@ -17,6 +17,8 @@ MOST_MATCHES = 1_000
 LONGEST_PATH = 4_096
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
+NOBODYS = frozenset({"/proc", "/sys"})
+"""The kernel's own, where nobody can put an ignore file, and which are without end."""
 MOST_DIRECTORIES = 2_000_000
 """Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
 file lies beyond any smaller number."""
@@ -172,7 +174,9 @@ def _ignore_files(root: str, names: frozenset[str]) -> _Walk:
                 for entry in entries:
                     if entry.name in names:
                         found.append(directory)
-                    elif entry.name not in PASSED_OVER and entry.is_dir(follow_symlinks=False):
+                    elif entry.name in PASSED_OVER or entry.path in NOBODYS:
+                        continue
+                    elif entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
         except OSError:
             continue

@@ -13,6 +13,7 @@ from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
+    TREE,
     Grants,
     Ground,
     covers,
@@ -29,6 +30,7 @@ from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
 from pinfold.sandbox.backend import Ruling, Wanted
 from pinfold.session.judge import Judge
+from pinfold.session.removal import Removals
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
@@ -45,6 +47,7 @@ DONE = {
     "rename": "replace or make",
     "unlink": "delete",
     "rmdir": "delete the directory",
+    TREE: "delete all of",
     "truncate": "cut",
     "chmod": "change the mode of",
 }
@@ -68,6 +71,7 @@ class Elevations:
         self.notes_reads = notes_reads
         self._lock = allocate_lock()
         self.grants = Grants()
+        self._removals = Removals()
 
     def asks(self, policy: SandboxPolicy) -> bool:
         writes = policy.type is PolicyType.WORKSPACE_READWRITE
@@ -75,7 +79,9 @@ class Elevations:
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
-        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text or mode)
+        with self._lock:
+            tree = self._removals.around(wanted, self._ground(wanted.policy))
+        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text or mode, tree)
 
     def known(self, wanted: Wanted) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -97,7 +103,7 @@ class Elevations:
             cwd=request.cwd if request else "",
             decision=_decision(wanted, key, ground),
             choices=(Answer.NO, Answer.ONCE, *LASTING),
-            operation=wanted.operation,
+            operation=TREE if key[0] == TREE else wanted.operation,
             path=key[1],
             source=source_of(key, ground),
             directory=directory,
@@ -153,8 +159,9 @@ class Elevations:
 def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
     """What is asked, as any decision tells it."""
     settings = ground.settings
-    path, rule = wanted.paths[0], wanted.rule
-    what = f"`{wanted.program}` wants to {DONE[wanted.operation]} {path}"
+    is_tree = key[0] == TREE
+    path, rule = key[1] if is_tree else wanted.paths[0], wanted.rule
+    what = f"`{wanted.program}` wants to {DONE[TREE if is_tree else wanted.operation]} {path}"
     if len(wanted.paths) > 1:
         what += f", from {wanted.paths[1]}"
     if wanted.text:

@@ -99,17 +99,22 @@ class Judge:
 
     @property
     def settings(self) -> Settings:
-        """The settings in force now; a changed file counts from the next request on."""
-        return self._now()[0]
+        """The settings in force now; a changed file counts from the next request on. The workspace is not
+        looked through for them."""
+        with self._lock:
+            return self._current()
 
     def _now(self) -> tuple[Settings, SandboxPolicy]:
         with self._lock:
-            written = self._live.current()
-            if written is not self._last_settings[0]:
-                spelled_out = replace(written, cap=cap_of(written, self.roots, self.home, self._environ))
-                self._last_settings = written, spelled_out
-            settings = self._last_settings[1]
+            settings = self._current()
             return settings, self._policy(settings)
+
+    def _current(self) -> Settings:
+        written = self._live.current()
+        if written is not self._last_settings[0]:
+            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home, self._environ))
+            self._last_settings = written, spelled_out
+        return self._last_settings[1]
 
     @property
     def last_settings(self) -> Settings:
@@ -130,7 +135,7 @@ class Judge:
     def notices(self) -> tuple[str, ...]:
         """What a person should know of the settings: what was not believed, and what was not looked at."""
         return (
-            *self.settings.notices,
+            *self._now()[0].notices,
             *self._live.troubles,
             *self._ignore_files.notices,
             *self._ungranted,

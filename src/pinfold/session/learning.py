@@ -25,7 +25,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
 from pinfold.model.violation import READ, Violation
-from pinfold.policy.elevation import ANYWHERE
+from pinfold.policy.elevation import ANYWHERE, REMOVING, TREE
 from pinfold.policy.hosts import Pattern, parse_pattern
 from pinfold.policy.learning import (
     CONNECT,
@@ -130,12 +130,12 @@ def records_of(
     for violation in violations:
         alike = [record for record in asked if _is_about(record, violation)]
         refused = any(record.said is Said.NO for record in alike)
-        if not any(record.operation == violation.operation for record in alike):
+        if not any(record.operation in (violation.operation, TREE) for record in alike):
             yield _of_violation(violation, Said.NO if refused else Said.NOTHING)
 
 
 def _is_about(record: Record, violation: Violation) -> bool:
-    if record.is_git:
+    if record.is_git or (record.operation == TREE and violation.operation in REMOVING):
         return contains(record.paths[0], violation.path)
     return violation.path in record.paths
 

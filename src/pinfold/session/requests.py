@@ -1,13 +1,17 @@
 """What callers hand over becomes a request, or is refused before anything is done."""
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
+
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
 
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
@@ -26,7 +30,10 @@ def as_request(request: Request | str | Sequence[str]) -> Request:
         return RunCommand(request)
     if isinstance(request, Request):
         return request
-    if isinstance(request, list | tuple) and all(isinstance(word, str) for word in request):
+    if isinstance(request, list | tuple):
+        for word in request:
+            if not isinstance(word, str):
+                raise TypeError(f"the words of a command are texts, not {type(word).__name__}")
         return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
     raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
 
@@ -37,25 +44,41 @@ def line_of(request: RunCommand) -> str:
 
 
 def as_command(
-    request: RunCommand | str | Sequence[str], cwd: str | None = None, timeout: float | None = None
+    request: RunCommand | str | Sequence[str],
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float | None = None,
 ) -> RunCommand:
     wanted = as_request(request)
     if not isinstance(wanted, RunCommand):
         raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
-    if timeout is not None and not 0 < timeout < float("inf"):
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < float("inf")):
         raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
     return replace(
         wanted,
         command=line_of(wanted),
-        cwd=wanted.cwd if cwd is None else cwd,
+        cwd=wanted.cwd if cwd is None else os.fspath(cwd),
         timeout=wanted.timeout if timeout is None else timeout,
     )
 
 
-def require_texts(environment: Mapping[str, str] | None) -> None:
+def require_given(given: Given) -> None:
     """Refuses what no program can be given, before anything is written down of a run."""
-    for name, value in (environment or {}).items():
+    if not isinstance(given.stdin, bytes | int | None):
+        raise TypeError(f"stdin is bytes or a descriptor, not {type(given.stdin).__name__}")
+    if given.terminal is not None and not _is_size(given.terminal):
+        raise TypeError(f"a terminal is its rows and columns, not {given.terminal!r}")
+    for name, value in (given.environment or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise TypeError(f"the environment holds texts, not {name!r}: {value!r}")
         if "\0" in name + value or "=" in name or not name:
             raise ValueError(f"no program can be given a variable {name!r} with this value")
+
+
+def _is_size(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, int) for each in given)
+
+
+def require_approvers(approvers: "Sequence[Approver]") -> None:
+    for each in approvers:
+        if not callable(each):
+            raise TypeError(f"an approver is called with a question, which {each!r} cannot be")

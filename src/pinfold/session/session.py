@@ -23,7 +23,7 @@ from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk, directory, start_in
 from pinfold.session.parts import Parts
 from pinfold.session.probe import fence_trouble
-from pinfold.session.requests import Given, as_command, line_of, require_texts
+from pinfold.session.requests import Given, as_command, line_of, require_approvers, require_given
 from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
 
@@ -69,6 +69,7 @@ class Session:
     ) -> None:
         if isinstance(projects, str):
             raise TypeError("projects is a list of directories, not one string")
+        require_approvers(approvers := tuple(approvers))
         self.environ = os.environ if environ is None else environ
         self.id = resume or os.urandom(8).hex()
         if resume:
@@ -88,9 +89,7 @@ class Session:
         self._questions: Settlements | None = None
         self._retries: Retries | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
-        self._parts = Parts(
-            self.id, lambda: self._judge, self._user, self.environ, tuple(approvers), notes_reads
-        )
+        self._parts = Parts(self.id, lambda: self._judge, self._user, self.environ, approvers, notes_reads)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
         return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk)
@@ -171,9 +170,10 @@ class Session:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
         return self._judge.check(request)
 
-    def check_path(self, path: str, *, write: bool = False) -> Decision:
+    def check_path(self, path: str | os.PathLike[str], *, write: bool = False) -> Decision:
         """What would be done about reading a file, or writing it."""
-        return self.check(WriteFile(path) if write else ReadFile(path))
+        named = os.fspath(path)
+        return self.check(WriteFile(named) if write else ReadFile(named))
 
     @property
     def files(self) -> "FileTools":
@@ -197,7 +197,7 @@ class Session:
         self,
         request: RunCommand | str | Sequence[str],
         *,
-        cwd: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
         stdin: bytes | None = None,
         environment: Mapping[str, str] | None = None,
@@ -209,7 +209,7 @@ class Session:
         self,
         request: RunCommand | str | Sequence[str],
         *,
-        cwd: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
         stdin: bytes | int | None = None,
         environment: Mapping[str, str] | None = None,
@@ -219,13 +219,12 @@ class Session:
         """The same, under way: take its events as they come. `terminal` is rows and columns of one.
         `is_withdrawn` says, while somebody is asked about it, that it is not wanted any more."""
         self._parts.require_open()
-        require_texts(environment)
+        require_given(given := Given(stdin, environment, terminal))
         command = as_command(request, cwd, timeout)
         _ = self.ledger  # opened while the fence still makes itself ready
         decision, settlement = self._decided(command), None
         if decision.verdict is Verdict.ASK:
             decision, settlement = self._asking().settle(command, decision, is_withdrawn)
-        given = Given(stdin, environment, terminal)
         return self._started(command, decision, settlement, given, is_first=True)
 
     def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> "Execution":

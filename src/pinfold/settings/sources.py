@@ -56,6 +56,8 @@ class Sources(Struct, frozen=True):
     ) -> "Sources":
         """The layers of this machine; `user` is a file or values that stand for the user's own file."""
         environ = os.environ if environ is None else environ
+        if not isinstance(user, str | Mapping | None):
+            raise TypeError(f"settings are a file or a dictionary, not {type(user).__name__}")
         projects = tuple(dict.fromkeys(os.path.abspath(root) for root in roots))
         home = os.path.realpath(environ.get("HOME") or os.path.expanduser("~"))
         above = dict.fromkeys(outer for root in projects for outer in [*upwards(root, home)][1:])
