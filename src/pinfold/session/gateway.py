@@ -358,7 +358,7 @@ def _our_page(host: str, port: int) -> "Ruling":
 
 def _answered(host: str, port: int, decision: Decision, ruling: "Ruling", settlement: Settlement) -> "Ruling":
     if settlement.answer is Answer.NO:
-        said = _said(decision.reasons[0], f"it was asked for, but {settlement.by}")
+        said = _said(decision.reasons[0], settlement.told)
         return ruling._replace(verdict=Verdict.DENY, message=said)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)
