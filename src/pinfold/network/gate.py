@@ -71,13 +71,6 @@ class Gate:
 
     # Faces
 
-    def serve_proxy(self, listener: socket.socket) -> None:
-        self._serve(listener, "http", self._greet)
-
-    def serve_carried(self, listener: socket.socket) -> None:
-        """Connections whose own address says what they were meant for."""
-        self._serve(listener, "carried", lambda way: self._start(way, self._accepted))
-
     def serve_resolver(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._listeners.add(sock)
@@ -86,8 +79,7 @@ class Gate:
     def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
         """Connections of this machine that are meant for a server inside."""
         self._published.setdefault(port, []).append(listener)
-        handler = partial(lead_in, port=port, reach=reach, limits=self._limits)
-        self._serve(listener, "published", lambda way: self._start(way, handler))
+        self._serve(listener, partial(lead_in, port=port, reach=reach, limits=self._limits))
 
     def withdraw_published(self, port: int) -> None:
         """Nobody is led in there any more; who is in already stays."""
@@ -170,7 +162,7 @@ class Gate:
 
     # What every connection goes through
 
-    def _serve(self, listener: socket.socket, face: str, begin: Callable[[Way], None]) -> None:
+    def _serve(self, listener: socket.socket, handler: Handler) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
         self._listeners.add(listener)
@@ -185,7 +177,7 @@ class Gate:
                     loop.remove_reader(listener)
                     loop.call_later(_REST, resume)
                     return
-                self._admit(Way(face, client), begin)
+                self._admit(Way("published", client), lambda way: self._start(way, handler))
 
         def resume() -> None:
             if listener in self._listeners:
@@ -273,14 +265,6 @@ class Gate:
             return False
         self._pass(way, first)
         return True
-
-    async def _accepted(self, way: Way) -> bool:
-        host, port = way.client.getsockname()[:2]
-        await self._finder.find(way, host, port, "")
-        if way.refusal is not None:
-            way.reset()
-            return False
-        return await self._tunnel(way, b"")
 
     async def _joined(self, way: Way) -> None:
         await pass_bytes(way, b"", self._limits)
