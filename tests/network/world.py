@@ -25,6 +25,8 @@ from tests.policy.world import facts
 LOOPBACK = "127.0.0.0/8"
 FACTS = facts()
 LISTED = ("network_allow", "network_deny")
+TAG = "pen.7"
+"""Whose connections these are."""
 RESET = struct.pack("=ii", 1, 0)
 """Of SO_LINGER: closing sends a reset instead of an end."""
 
@@ -113,7 +115,7 @@ class World:
         """Hands the gate what connects there, as a pen's warden does with a connection to the proxy."""
 
         async def take(client: socket.socket) -> None:
-            self.gate.take(client, "")
+            self.gate.take(client, TAG)
 
         return accept(listener, take)
 
@@ -122,7 +124,7 @@ class World:
 
         async def carry(client: socket.socket) -> None:
             host, port = client.getsockname()[:2]
-            way = await self.gate.open(host, port, "")
+            way = await self.gate.open(host, port, TAG)
             if way.refusal is None:
                 self.gate.join(way, client)
             else:

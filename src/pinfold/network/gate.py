@@ -29,7 +29,7 @@ from pinfold.network.ruling import Ask, Decide, Known, Record
 from pinfold.network.stand_ins import StandIns
 from pinfold.network.tunnel import pass_bytes
 from pinfold.network.upstream import Upstream
-from pinfold.network.way import Way, readable_tag, set_option
+from pinfold.network.way import Way, set_option
 
 _ACCEPTED_AT_ONCE = 64
 _REST = 0.1
@@ -93,14 +93,14 @@ class Gate:
 
         `host` is what the program connects to: an address, which may stand for a name.
         """
-        way = Way("carried")
+        way = Way("carried", tag=tag)
         if self._is_full:
-            way.host, way.port, way.tag = host, port, readable_tag(tag)
+            way.host, way.port = host, port
             way.refusal = Refusal(Why.BUSY, f"the gate has {self._limits.connections} connections already")
         else:
             self._held += 1
             try:
-                await self._finder.find(way, host, port, tag)
+                await self._finder.find(way, host, port)
             except BaseException:
                 self.drop(way)
                 raise
@@ -113,17 +113,15 @@ class Gate:
         """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
         if self._is_full:
             return None
-        way = Way("carried")
-        if not self._finder.find_at_once(way, host, port, tag):
+        way = Way("carried", tag=tag)
+        if not self._finder.find_at_once(way, host, port):
             return None
         self._held += 1
         return way
 
     def take(self, client: socket.socket, tag: str) -> None:
         """A connection to the proxy, and whose it is."""
-        way = Way("http", client)
-        way.tag = tag
-        self._admit(way, self._greet)
+        self._admit(Way("http", client, tag), self._greet)
 
     def join(self, way: Way, client: socket.socket) -> None:
         """The program's side of an opened way."""
