@@ -45,11 +45,12 @@ class Session:
     """One agent's work: its projects, the settings in force, its pens and its journal.
 
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
-    the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
-    is needed, about several things at a time if several wait; without any, the answer is no. `resume` is the
-    id of a session that has ended: what it was granted for its time holds again, in the same projects. With
-    `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a turn
-    of the warden's. May be used from any thread.
+    the usual layers. `overrides` is the command line's layer. `environ` stands for the variables of this
+    process: it tells where the home, the settings and the state are. `approvers` are asked in turn where a
+    person is needed, about several things at a time if several wait; without any, the answer is no. `resume`
+    is the id of a session that has ended: what it was granted for its time holds again, in the same projects.
+    With `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a
+    turn of the warden's. May be used from any thread.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Session:
         self._refusals = Explanations()
         self._questions: Settlements | None = None
         self._retries: Retries | None = None
-        self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
+        self._judge = self._judge_of(roots or (find_project(self.cwd, self.environ),), self._overrides)
         self._parts = Parts(
             self.id, lambda: self._judge, self._user, self.environ, tuple(approvers), notes_reads
         )
