@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import files, process
+from pinfold.kernel import files, process, quick
+from pinfold.kernel.calls import prctl
 from tests.kernel.child import USERS, errno_of, in_child
 from tests.patience import PATIENCE
+
+PR_GET_DUMPABLE = 3
 
 
 @contextmanager
@@ -32,15 +35,19 @@ def sleeper() -> Iterator[int]:
         os.waitpid(pid, 0)
 
 
+def is_dumpable() -> bool:
+    return prctl("PR_GET_DUMPABLE", PR_GET_DUMPABLE) == 1
+
+
 @USERS
 def test_what_a_process_says_of_itself(uid: int) -> None:
     def action() -> tuple[bool, ...]:
-        before = process.has_no_new_privs(), process.is_dumpable()
+        before = process.has_no_new_privs(), is_dumpable()
         process.set_no_new_privs()
         process.set_dumpable(False)
         process.set_name("a name that is too long")
         named = Path("/proc/self/comm").read_text() == "a name that is \n"
-        return *before, process.has_no_new_privs(), process.is_dumpable(), named
+        return *before, process.has_no_new_privs(), is_dumpable(), named
 
     assert in_child(action, uid) == (False, True, True, False, True)
 
@@ -62,7 +69,7 @@ def test_a_descriptor_of_another_process() -> None:
         reader, writer = os.pipe()
         with sleeper() as pid:
             os.close(writer)
-            copy = process.pidfd_getfd(process.pidfd_open(pid), writer)
+            copy = quick.copy_descriptor(pid, writer)
             os.write(copy, b"through it")
             assert not os.get_inheritable(copy)
             return os.read(reader, 100)
@@ -126,8 +133,6 @@ BOUNDS = [
     (files.RESOLVE_BENEATH, "../outside", errno.EXDEV),
     (files.RESOLVE_BENEATH, "/etc/passwd", errno.EXDEV),
     (files.RESOLVE_BENEATH, "up", errno.EXDEV),
-    (files.RESOLVE_IN_ROOT, "/inner/file", 0),
-    (files.RESOLVE_IN_ROOT, "up", errno.ENOENT),
     (files.RESOLVE_NO_SYMLINKS, "up", errno.ELOOP),
     (0, "up", 0),
     (0, "none", errno.ENOENT),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import numbers, process, seccomp
+from pinfold.kernel import numbers, process, quick, seccomp
 from pinfold.model.machine import Machine
 from tests.kernel.child import USERS, in_child
 
@@ -47,8 +47,7 @@ def watched(call: str, act: Callable[[], object], answer: Callable[[int], object
             said = errno.errorcode[error.errno or 0]
         os.write(writer, said.encode())
         os._exit(0)
-    pidfd = process.pidfd_open(child)
-    listener = process.pidfd_getfd(pidfd, int(os.read(reader, 20)))
+    listener = quick.copy_descriptor(child, int(os.read(reader, 20)))
     seccomp.set_sync_wake_up(listener)
     os.write(go, b"x")
     os.close(writer)
@@ -179,8 +178,6 @@ def test_an_errno_without_a_listener(uid: int) -> None:
     assert caught.value.errno == errno.EDOM
 
 
-def test_flags_and_actions_are_known() -> None:
+def test_flags_are_known() -> None:
     assert seccomp.has_flags(FLAGS)
     assert not seccomp.has_flags(1 << 30)
-    assert seccomp.has_action(seccomp.RET_USER_NOTIF)
-    assert not seccomp.has_action(0x12340000)

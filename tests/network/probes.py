@@ -16,7 +16,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -155,14 +155,14 @@ class Away:
                  "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **env},
         )  # fmt: skip
         theirs.close()
-        with ours:
+        with ours, ExitStack() as served:
             word, faces, _, _ = await asyncio.to_thread(socket.recv_fds, ours, 16, 64)
             names, proxy, *carried = (socket.socket(fileno=face) for face in faces)
             if word:
                 self._world.gate.serve_resolver(names)
-                self._world.gate.serve_proxy(proxy)
+                served.callback(self._world.accept_proxy(proxy).cancel)
                 for listener in carried:
-                    self._world.gate.serve_carried(listener)
+                    served.callback(self._world.accept_carried(listener).cancel)
                 ours.send(b"x")
             async with asyncio.timeout(60):
                 said, _ = await process.communicate()

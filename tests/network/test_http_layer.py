@@ -42,24 +42,24 @@ def fed(layer: HttpLayer, data: bytes, places: list[int] | None = None) -> list[
 
 
 TARGETS = [
-    (GET, Open(HOST, "", False)),
-    (GET.replace(b"a.example", b"A.Example."), Open(HOST, "", False)),
+    (GET, Open(HOST, False)),
+    (GET.replace(b"a.example", b"A.Example."), Open(HOST, False)),
     (
         b"GET http://a.example:8080 HTTP/1.1\r\nHost: a.example:8080\r\n\r\n",
-        Open(Target("a.example", 8080), "", False),
+        Open(Target("a.example", 8080), False),
     ),
-    (b"GET http://[::1]:8/ HTTP/1.1\r\nHost: [0::1]:8\r\n\r\n", Open(Target("::1", 8), "", False)),
-    (b"GET http://127.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", Open(Target("127.0.0.1", 80), "", False)),
-    (b"GET http://a.example/ HTTP/1.0\r\n\r\n", Open(HOST, "", False)),
+    (b"GET http://[::1]:8/ HTTP/1.1\r\nHost: [0::1]:8\r\n\r\n", Open(Target("::1", 8), False)),
+    (b"GET http://127.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", Open(Target("127.0.0.1", 80), False)),
+    (b"GET http://a.example/ HTTP/1.0\r\n\r\n", Open(HOST, False)),
     (
         GET.replace(b"\r\n\r\n", b"\r\nProxy-Authorization: Basic dGFnLTE6eA==\r\n\r\n"),
-        Open(HOST, "tag-1", False),
+        Open(HOST, False),
     ),
     (
         b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n\x16\3",
-        Open(Target("a.example", 443), "", True, b"\x16\3"),
+        Open(Target("a.example", 443), True, b"\x16\3"),
     ),
-    (b"CONNECT [::1]:22 HTTP/1.0\r\n\r\n", Open(Target("::1", 22), "", True)),
+    (b"CONNECT [::1]:22 HTTP/1.0\r\n\r\n", Open(Target("::1", 22), True)),
 ]
 
 
@@ -129,7 +129,7 @@ def test_refused_in_any_pieces(data: bytes, places: list[int]) -> None:
 @given(PLACES, PLACES)
 def test_one_request_for_each_connection_to_a_proxy(places: list[int], others: list[int]) -> None:
     layer = HttpLayer()
-    assert fed(layer, GET + GET.replace(b"a.example", b"evil.example"), places)[0] == Open(HOST, "", False)
+    assert fed(layer, GET + GET.replace(b"a.example", b"evil.example"), places)[0] == Open(HOST, False)
     assert layer.opened() == [
         ToServer(b"GET /x?y HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"),
     ]
@@ -156,7 +156,7 @@ def test_what_is_between_client_and_proxy_stays_there() -> None:
 def test_bodies_are_framed_anew(places: list[int]) -> None:
     layer = HttpLayer()
     head = b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert layer.from_client(head) == [Open(HOST, "", False)]
+    assert layer.from_client(head) == [Open(HOST, False)]
     assert not layer.wants_client
     (start,) = layer.opened()
     assert layer.wants_client
@@ -305,7 +305,7 @@ def test_a_proxy_hears_the_whole_target(data: bytes, line: bytes) -> None:
 def test_a_proxy_hears_of_us_and_not_of_the_client() -> None:
     layer = HttpLayer()
     more = b"Upgrade: websocket\r\nConnection: Upgrade\r\nProxy-Authorization: Basic dGFnLTE6eA==\r\n\r\n"
-    assert layer.from_client(GET[:-2] + more) == [Open(HOST, "tag-1", False, is_upgrade=True)]
+    assert layer.from_client(GET[:-2] + more) == [Open(HOST, False, is_upgrade=True)]
     (said,) = layer.opened(VIA)
     assert isinstance(said, ToServer)
     lines = said.data.split(b"\r\n")

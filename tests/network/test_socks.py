@@ -14,12 +14,12 @@ CREDENTIALS = b"\1\5tag-1\1x"
 
 TALKS: list[tuple[bytes, list[Event], bytes]] = [
     # what the client sends, what comes of it, what is left over
-    (OPEN + BY_NAME, [Reply(b"\5\0"), Asked("a.example", 443, "")], b""),
-    (NAMED + CREDENTIALS + BY_NAME, [Reply(b"\5\2"), Reply(b"\1\0"), Asked("a.example", 443, "tag-1")], b""),
-    (OPEN + BY_NAME + b"\x16\3", [Reply(b"\5\0"), Asked("a.example", 443, "")], b"\x16\3"),
-    (OPEN + b"\5\1\0\1\xcb\0\x71\x09\1\xbb", [Reply(b"\5\0"), Asked("203.0.113.9", 443, "")], b""),
-    (OPEN + b"\5\1\0\4" + bytes(15) + b"\1\0\x16", [Reply(b"\5\0"), Asked("::1", 22, "")], b""),
-    (OPEN + b"\5\1\0\3\x09127.0.0.1\0\x50", [Reply(b"\5\0"), Asked("127.0.0.1", 80, "")], b""),
+    (OPEN + BY_NAME, [Reply(b"\5\0"), Asked("a.example", 443)], b""),
+    (NAMED + CREDENTIALS + BY_NAME, [Reply(b"\5\2"), Reply(b"\1\0"), Asked("a.example", 443)], b""),
+    (OPEN + BY_NAME + b"\x16\3", [Reply(b"\5\0"), Asked("a.example", 443)], b"\x16\3"),
+    (OPEN + b"\5\1\0\1\xcb\0\x71\x09\1\xbb", [Reply(b"\5\0"), Asked("203.0.113.9", 443)], b""),
+    (OPEN + b"\5\1\0\4" + bytes(15) + b"\1\0\x16", [Reply(b"\5\0"), Asked("::1", 22)], b""),
+    (OPEN + b"\5\1\0\3\x09127.0.0.1\0\x50", [Reply(b"\5\0"), Asked("127.0.0.1", 80)], b""),
     # what is not offered here
     (b"\5\1\1", [Ended(b"\5\xff", "the SOCKS client offers no method that is known here")], b""),
     (
@@ -33,8 +33,8 @@ TALKS: list[tuple[bytes, list[Event], bytes]] = [
         b"\5\1\0\2" + bytes(6),
     ),
     # SOCKS 4 and 4a
-    (b"\4\1\0\x50\xcb\0\x71\x09me\0", [Asked("203.0.113.9", 80, "me")], b""),
-    (b"\4\1\1\xbb\0\0\0\1me\0a.example\0rest", [Asked("a.example", 443, "me")], b"rest"),
+    (b"\4\1\0\x50\xcb\0\x71\x09me\0", [Asked("203.0.113.9", 80)], b""),
+    (b"\4\1\1\xbb\0\0\0\1me\0a.example\0rest", [Asked("a.example", 443)], b"rest"),
     (
         b"\4\2\1\xbb\0\0\0\1\0a.example\0",
         [Ended(b"\0\x5b" + bytes(6), "SOCKS is for connecting here, and no more")],

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,10 @@ from tests.policy.world import facts
 LOOPBACK = "127.0.0.0/8"
 FACTS = facts()
 LISTED = ("network_allow", "network_deny")
+TAG = "pen.7"
+"""Whose connections these are."""
+RESET = struct.pack("=ii", 1, 0)
+"""Of SO_LINGER: closing sends a reset instead of an end."""
 
 
 def ruling(host: str, port: int, settings: Settings) -> Ruling:
@@ -95,14 +100,38 @@ class World:
         )  # fmt: skip
         listener = listening()
         self.port = listener.getsockname()[1]
-        self.gate.serve_proxy(listener)
+        accepting = self.accept_proxy(listener)
         try:
             yield self
         finally:
+            accepting.cancel()
+            listener.close()
             await self.gate.close()
             await asyncio.sleep(0)
             for client in self.clients:
                 client.close()
+
+    def accept_proxy(self, listener: socket.socket) -> "asyncio.Task[None]":
+        """Hands the gate what connects there, as a pen's warden does with a connection to the proxy."""
+
+        async def take(client: socket.socket) -> None:
+            self.gate.take(client, TAG)
+
+        return accept(listener, take)
+
+    def accept_carried(self, listener: socket.socket) -> "asyncio.Task[None]":
+        """The same with connections whose own address says what they were meant for."""
+
+        async def carry(client: socket.socket) -> None:
+            host, port = client.getsockname()[:2]
+            way = await self.gate.open(host, port, TAG)
+            if way.refusal is None:
+                self.gate.join(way, client)
+            else:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.close()
+
+        return accept(listener, carry)
 
     async def connect(self) -> "Client":
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
@@ -139,6 +168,20 @@ class Client:
 
     def close(self) -> None:
         self.writer.close()
+
+
+def accept(
+    listener: socket.socket, begin: Callable[[socket.socket], Coroutine[Any, Any, None]]
+) -> "asyncio.Task[None]":
+    listener.setblocking(False)
+
+    async def serve() -> None:
+        async with asyncio.TaskGroup() as begun:
+            while True:
+                client, _ = await asyncio.get_running_loop().sock_accept(listener)
+                begun.create_task(begin(client))
+
+    return asyncio.create_task(serve())
 
 
 def listening(host: str = "127.0.0.1", backlog: int = 4096) -> socket.socket:

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from pinfold.model.policy import Cap, EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.policy.meet import meet
 
 PATHS = ("/", "/a", "/a/b", "/a/b/c", "/a/bc", "/d", "/d/e")
 HOSTS = (
@@ -68,3 +69,13 @@ GRANTS = (
     "environment",
 )
 caps = st.builds(Cap, policy=policies, grants=st.lists(st.sampled_from(GRANTS), unique=True).map(tuple))
+
+
+def canonical(policy: SandboxPolicy) -> SandboxPolicy:
+    """The same policy with one spelling: paths cleaned, sorted, each once, none inside another."""
+    return meet(policy, policy)
+
+
+def is_within(inner: SandboxPolicy, outer: SandboxPolicy) -> bool:
+    """Whether `inner` is nowhere wider than `outer`."""
+    return meet(inner, outer) == canonical(inner)

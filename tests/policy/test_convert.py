@@ -7,13 +7,13 @@ from hypothesis import given
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
-from pinfold.policy.convert import EXECUTOR_KEYS, from_executor, from_json, to_executor, to_json
+from pinfold.policy.convert import EXECUTOR_KEYS, from_json, to_executor, to_json
 from tests.policy.policies import policies
 
 
 @given(policies)
 def test_round_trips(policy: SandboxPolicy) -> None:
-    assert from_executor(to_executor(policy)) == policy
+    assert from_json(to_executor(policy)) == policy
     assert from_json(to_json(policy)) == policy
 
 

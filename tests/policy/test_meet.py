@@ -6,9 +6,9 @@ from msgspec.structs import fields
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore
-from pinfold.policy.meet import RULES, canonical, is_within, meet
+from pinfold.policy.meet import RULES, meet
 from pinfold.policy.paths import contains
-from tests.policy.policies import PATHS, policies
+from tests.policy.policies import PATHS, canonical, is_within, policies
 
 PROBES = (*PATHS, "/a/b/c/x", "/a/bcd", "/d/e/f")
 FILES = ("/w/a", "/w/b/x", "/w/x.key", "/w/c", "/w/s/a", "/w/s/d", "/v/x.key", "/w/b/a")

@@ -7,10 +7,9 @@ from msgspec.structs import fields, replace
 from pinfold.model.decision import Widening
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import Cap, EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
-from pinfold.policy.meet import is_within
 from pinfold.policy.paths import contains
 from pinfold.policy.widen import PATHS, narrowed, with_approved
-from tests.policy.policies import GRANTS, caps, policies
+from tests.policy.policies import GRANTS, caps, is_within, policies
 
 NO_CAP = Cap()
 FIELDS = tuple(field.name for field in fields(SandboxPolicy))

@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -501,16 +502,17 @@ def an_answer_about_a_host_lasts_as_it_says(_: Machine) -> None:
     with open(settings, "w") as file:
         file.write('[network]\naccess = "ask"  # mine\nallow = ["127.0.0.0/8"]\n')
     session_alone, any_command = pinfold.Answer.SESSION, pinfold.Reach.TARGET
-    for answer, same, another, later in (
-        (pinfold.Answer.ONCE, 2, 3, 4),
-        (session_alone, 1, 2, 3),
-        (pinfold.Reply(session_alone, any_command), 1, 1, 2),
-        (pinfold.Answer.ALWAYS, 1, 2, 2),
-        (pinfold.Reply(pinfold.Answer.ALWAYS, any_command), 1, 1, 1),
-        (pinfold.Answer.RULE, 1, 1, 1),
-    ):
-        person = Says(answer)
-        with banner() as port:
+    with ExitStack() as listening:  # all of them, so that none gets a port that an answer was given for
+        for answer, same, another, later in (
+            (pinfold.Answer.ONCE, 2, 3, 4),
+            (session_alone, 1, 2, 3),
+            (pinfold.Reply(session_alone, any_command), 1, 1, 2),
+            (pinfold.Answer.ALWAYS, 1, 2, 2),
+            (pinfold.Reply(pinfold.Answer.ALWAYS, any_command), 1, 1, 1),
+            (pinfold.Answer.RULE, 1, 1, 1),
+        ):
+            person = Says(answer)
+            port = listening.enter_context(banner())
             line, other = python(CONNECT, "a.test", port), python(CONNECT, "a.test", port, 20)
             given: dict[str, Any] = {"settings": settings, "approvers": [person]}
             with pinfold.Session([os.getcwd()], **given) as session:

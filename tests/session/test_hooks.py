@@ -1,6 +1,7 @@
 """Hooks: what a program's answer is worth, with real programs."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -93,13 +94,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_the_home_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+@pytest.mark.parametrize("is_given", [False, True])
+def test_the_home_may_be_written_as_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_given: bool
+) -> None:
+    """It is the one that the session's own variables name."""
+    monkeypatch.setenv("HOME", str(tmp_path / "other" if is_given else tmp_path))
+    environ = {**os.environ, "HOME": str(tmp_path)} if is_given else None
     hook = tmp_path / "hook"
     hook.write_text("""#!/bin/sh\necho '{"permission": "ask"}'\n""")
     hook.chmod(0o755)
     settings = {"hooks": {"before_command": ["~/hook"]}}
-    assert Session([str(tmp_path)], settings=settings, cwd=str(tmp_path)).check("ls").verdict is Verdict.ASK
+    session = Session([str(tmp_path)], settings=settings, cwd=str(tmp_path), environ=environ)
+    assert session.check("ls").verdict is Verdict.ASK and str(hook) in session.policy.protected
 
 
 def test_hooks_are_asked_at_once(tmp_path: Path) -> None:

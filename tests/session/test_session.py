@@ -173,6 +173,26 @@ def test_git_ignored_files_ask(tmp_path: Path) -> None:
         assert judge.check(WriteFile(path)).verdict is verdict, path
 
 
+def test_the_home_is_the_one_that_the_sessions_variables_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The secrets of our own stay hidden all the same."""
+    ours, given, work = (tmp_path / name for name in ("ours", "given", "given/work"))
+    for place in (ours, work):
+        place.mkdir(parents=True)
+    (given / ".git").mkdir()
+    (ours / ".ssh").symlink_to(tmp_path / "keys")
+    monkeypatch.setenv("HOME", str(ours))
+    environ = {**os.environ, "HOME": str(given)}
+    judge = Session(settings={"filesystem": {"hide": ["~/diary"]}}, cwd=str(work), environ=environ)
+    assert judge.roots == (str(work),), "a repository in the home is no project"
+    hidden = {f"{given}/diary", f"{given}/.ssh", f"{ours}/.ssh", f"{tmp_path}/keys"}
+    assert hidden <= set(judge.policy.hidden)
+    assert judge.check(ReadFile(f"{given}/diary")).verdict is DENY
+    opened = Session(settings={"filesystem": {"read": [f"{ours}/.ssh"]}}, cwd=str(work), environ=environ)
+    assert f"{ours}/.ssh" not in opened.policy.hidden
+
+
 def test_several_roots(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

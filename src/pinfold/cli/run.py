@@ -208,10 +208,9 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
-        if TerminalApprover.name in each.why:
+        if each.answered.startswith(TerminalApprover.name):
             # Whoever was asked has just read the rest.
-            why = each.why[each.why.index(TerminalApprover.name) :]
-            tell(replace(each, why=why).told)
+            tell(replace(each, why=each.answered).told)
             continue
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""

@@ -13,7 +13,6 @@ Facts about capabilities (capabilities(7), capset(2)):
 import contextlib
 import ctypes
 import errno
-import os
 from typing import NamedTuple
 
 from pinfold.kernel.calls import failure, prctl, system_call
@@ -26,7 +25,7 @@ CAP_SYS_PTRACE = 19
 CAP_SYS_ADMIN = 21
 
 _VERSION_3 = 0x20080522
-_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_CAPBSET_DROP = 24
 _PR_SET_SECUREBITS = 28
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 
@@ -66,19 +65,6 @@ def capset(sets: Sets) -> None:
     system_call("capset", ctypes.byref(_Header(_VERSION_3, 0)), ctypes.byref(data))
 
 
-def bounding() -> int:
-    """The bounding set, as a mask."""
-    mask = 0
-    for capability in range(64):
-        try:
-            mask |= prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability) << capability
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            break  # past the last that this kernel knows
-    return mask
-
-
 def drop_bounding(keep: int = 0) -> None:
     """Takes every capability but those of the mask out of the bounding set, for good."""
     for capability in range(64):
@@ -112,8 +98,3 @@ def drop_all(keep: int = 0) -> None:
         clear_ambient()
     kept = capget().permitted & keep
     capset(Sets(kept, kept, 0))
-
-
-def is_superuser_bound() -> bool:
-    """Whether an exec as we are would give capabilities back: uid 0, and a bounding set not empty."""
-    return os.getuid() == 0 and bounding() != 0

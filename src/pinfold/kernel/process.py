@@ -19,7 +19,7 @@ import resource
 from pinfold.kernel.calls import check, libc, prctl, system_call
 
 _PR_SET_PDEATHSIG = 1
-_PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_NO_NEW_PRIVS, _PR_GET_NO_NEW_PRIVS = 38, 39
 PIDFD_THREAD = os.O_EXCL
@@ -47,10 +47,6 @@ def set_dumpable(dumpable: bool) -> None:
     prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, int(dumpable))
 
 
-def is_dumpable() -> bool:
-    return prctl("PR_GET_DUMPABLE", _PR_GET_DUMPABLE) == 1
-
-
 def set_parent_death_signal(number: int) -> None:
     """Sends us this signal when our parent thread ends; 0 sends none."""
     prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, number)
@@ -63,11 +59,6 @@ def set_name(name: str) -> None:
 
 def pidfd_open(pid: int, flags: int = 0) -> int:
     return system_call("pidfd_open", pid, flags)
-
-
-def pidfd_getfd(pidfd: int, descriptor: int) -> int:
-    """A copy of a descriptor of another process: the same open file, close-on-exec here."""
-    return system_call("pidfd_getfd", pidfd, descriptor, 0)
 
 
 def pidfd_send_signal(pidfd: int, number: int) -> None:

@@ -40,7 +40,6 @@ FILTER_FLAG_WAIT_KILLABLE_RECV = 1 << 5
 USER_NOTIF_FLAG_CONTINUE = 1
 
 _SET_MODE_FILTER = 1
-_GET_ACTION_AVAIL = 2
 _NOTIFICATION = struct.Struct("=QI4xiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
 _ADDFD = struct.Struct("=QIIII")
@@ -117,14 +116,6 @@ def has_flags(flags: int) -> bool:
     except OSError as error:
         return error.errno == errno.EFAULT
     return False
-
-
-def has_action(action: int) -> bool:
-    """Whether this kernel knows a RET_* value."""
-    try:
-        return system_call("seccomp", _GET_ACTION_AVAIL, 0, ctypes.byref(ctypes.c_uint32(action))) == 0
-    except OSError:
-        return False
 
 
 def set_sync_wake_up(listener: int) -> bool:

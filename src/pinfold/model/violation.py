@@ -42,6 +42,8 @@ class Violation(Struct, frozen=True):
     """Where the rule is written: a file and its line, or a layer of the settings."""
     remedy: str = ""
     """What would allow it; empty if nothing does."""
+    answered: str = ""
+    """What came of asking while it waited, as `Settlement.by` has it; empty if nobody was asked."""
 
     @property
     def told(self) -> str:

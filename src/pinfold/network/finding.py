@@ -17,7 +17,7 @@ from pinfold.network.refusal import Refusal, Why
 from pinfold.network.resolver import local_addresses
 from pinfold.network.ruling import Known, Ruling
 from pinfold.network.stand_ins import StandIns, is_stand_in
-from pinfold.network.way import Way, readable_tag
+from pinfold.network.way import Way
 
 
 class Finder:
@@ -32,12 +32,12 @@ class Finder:
         self._questions, self._dialer, self._known = questions, dialer, known
         self._stand_ins, self._local = stand_ins, local
 
-    async def find(self, way: Way, host: str, port: int, tag: str, *, is_plain: bool = False) -> None:
+    async def find(self, way: Way, host: str, port: int, *, is_plain: bool = False) -> None:
         """Decides about a host and dials it; the way then has a server, or a refusal.
 
         `is_plain` if it is for HTTP requests, which a proxy can be given as they are.
         """
-        way.host, way.port, way.tag = host[:255], port, way.tag or readable_tag(tag)
+        way.host, way.port = host[:255], port
         try:
             way.host = self._meant(canonical(host))
         except ValueError as error:
@@ -63,13 +63,13 @@ class Finder:
             return
         way.lead_to(dialled.sock, dialled.address, dialled.early, dialled.via)
 
-    def find_at_once(self, way: Way, host: str, port: int, tag: str) -> bool:
+    def find_at_once(self, way: Way, host: str, port: int) -> bool:
         """The same, if nothing has to be waited for; whether it was that."""
         try:
             name = self._meant(canonical(host))
         except ValueError:
             return False
-        way.host, way.port, way.tag = name, port, way.tag or readable_tag(tag)
+        way.host, way.port = name, port
         return self.has_found(way)
 
     def has_found(self, way: Way) -> bool:

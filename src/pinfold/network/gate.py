@@ -29,7 +29,7 @@ from pinfold.network.ruling import Ask, Decide, Known, Record
 from pinfold.network.stand_ins import StandIns
 from pinfold.network.tunnel import pass_bytes
 from pinfold.network.upstream import Upstream
-from pinfold.network.way import Way, readable_tag, set_option
+from pinfold.network.way import Way, set_option
 
 _ACCEPTED_AT_ONCE = 64
 _REST = 0.1
@@ -71,13 +71,6 @@ class Gate:
 
     # Faces
 
-    def serve_proxy(self, listener: socket.socket) -> None:
-        self._serve(listener, "http", self._greet)
-
-    def serve_carried(self, listener: socket.socket) -> None:
-        """Connections whose own address says what they were meant for."""
-        self._serve(listener, "carried", lambda way: self._start(way, self._accepted))
-
     def serve_resolver(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._listeners.add(sock)
@@ -86,8 +79,7 @@ class Gate:
     def serve_published(self, listener: socket.socket, port: int, reach: Reach) -> None:
         """Connections of this machine that are meant for a server inside."""
         self._published.setdefault(port, []).append(listener)
-        handler = partial(lead_in, port=port, reach=reach, limits=self._limits)
-        self._serve(listener, "published", lambda way: self._start(way, handler))
+        self._serve(listener, partial(lead_in, port=port, reach=reach, limits=self._limits))
 
     def withdraw_published(self, port: int) -> None:
         """Nobody is led in there any more; who is in already stays."""
@@ -101,14 +93,14 @@ class Gate:
 
         `host` is what the program connects to: an address, which may stand for a name.
         """
-        way = Way("carried")
+        way = Way("carried", tag=tag)
         if self._is_full:
-            way.host, way.port, way.tag = host, port, readable_tag(tag)
+            way.host, way.port = host, port
             way.refusal = Refusal(Why.BUSY, f"the gate has {self._limits.connections} connections already")
         else:
             self._held += 1
             try:
-                await self._finder.find(way, host, port, tag)
+                await self._finder.find(way, host, port)
             except BaseException:
                 self.drop(way)
                 raise
@@ -121,17 +113,15 @@ class Gate:
         """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
         if self._is_full:
             return None
-        way = Way("carried")
-        if not self._finder.find_at_once(way, host, port, tag):
+        way = Way("carried", tag=tag)
+        if not self._finder.find_at_once(way, host, port):
             return None
         self._held += 1
         return way
 
     def take(self, client: socket.socket, tag: str) -> None:
         """A connection to the proxy, and whose it is."""
-        way = Way("http", client)
-        way.tag = tag
-        self._admit(way, self._greet)
+        self._admit(Way("http", client, tag), self._greet)
 
     def join(self, way: Way, client: socket.socket) -> None:
         """The program's side of an opened way."""
@@ -170,7 +160,7 @@ class Gate:
 
     # What every connection goes through
 
-    def _serve(self, listener: socket.socket, face: str, begin: Callable[[Way], None]) -> None:
+    def _serve(self, listener: socket.socket, handler: Handler) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
         self._listeners.add(listener)
@@ -185,7 +175,7 @@ class Gate:
                     loop.remove_reader(listener)
                     loop.call_later(_REST, resume)
                     return
-                self._admit(Way(face, client), begin)
+                self._admit(Way("published", client), lambda way: self._start(way, handler))
 
         def resume() -> None:
             if listener in self._listeners:
@@ -273,14 +263,6 @@ class Gate:
             return False
         self._pass(way, first)
         return True
-
-    async def _accepted(self, way: Way) -> bool:
-        host, port = way.client.getsockname()[:2]
-        await self._finder.find(way, host, port, "")
-        if way.refusal is not None:
-            way.reset()
-            return False
-        return await self._tunnel(way, b"")
 
     async def _joined(self, way: Way) -> None:
         await pass_bytes(way, b"", self._limits)

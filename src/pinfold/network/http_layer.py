@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pinfold.model.hosts import is_same
-from pinfold.network.http_targets import Target, Via, parse_authority, refusal_page, split_target, tag_of
+from pinfold.network.http_targets import Target, Via, parse_authority, refusal_page, split_target
 from pinfold.network.refusal import Malformed, Why
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class Open(NamedTuple):
     """The client wants this host; `opened` or `refuse` is the answer."""
 
     target: Target
-    tag: str
     is_tunnel: bool
     """By CONNECT: from here on nothing belongs to this layer. `rest` is what the client sent already."""
     rest: bytes = b""
@@ -164,15 +163,13 @@ class HttpLayer:
         if (lengths and codings) or len(codings) > 1:
             raise Malformed("the request has more than one kind of length")
         target = request.target.decode("latin-1")
-        tags = [tag_of(value) for name, value in request.headers if name == b"proxy-authorization"]
-        tag = tags[0] if len(tags) == 1 else ""
         if request.method == b"CONNECT":
             if lengths or codings or self._within:
                 raise Malformed("CONNECT has no body, and goes to a proxy")
             wanted = parse_authority(target, None)
             self._agree(request, wanted, None)
             self._request, self._is_held = request, True
-            self._commands.append(Open(wanted, tag, True, rest))
+            self._commands.append(Open(wanted, True, rest))
             return
         if target.startswith("/") or target == "*":
             if not self._within:
@@ -196,7 +193,7 @@ class HttpLayer:
             self._pass_on()
         else:
             self._is_held = True
-            self._commands.append(Open(wanted, tag, False, is_upgrade=is_upgrade))
+            self._commands.append(Open(wanted, False, is_upgrade=is_upgrade))
 
     def _agree(self, request: h11.Request, wanted: Target, default: int | None) -> None:
         """INVARIANT: the Host of a request is the host it is sent to."""

@@ -1,8 +1,6 @@
 """What a request is meant for, as its text says it, and the answers that the gate gives by itself. Pure."""
 
 import re
-from base64 import b64decode
-from binascii import Error as BadBase64
 from typing import NamedTuple
 
 from pinfold.model.hosts import canonical
@@ -57,16 +55,6 @@ def split_target(text: str) -> tuple[str, str]:
     if "?" in authority or "#" in rest:
         raise Malformed("the target is no `http://host/path`")
     return authority, f"/{path}"
-
-
-def tag_of(header: bytes) -> str:
-    """The user name in `Proxy-Authorization: Basic ...`; it tells which command it is, and proves nothing."""
-    kind, _, encoded = header.partition(b" ")
-    try:
-        user, _, _ = b64decode(encoded.strip(), validate=True).partition(b":")
-    except (BadBase64, ValueError):
-        return ""
-    return user.decode("latin-1") if kind.lower() == b"basic" else ""
 
 
 def refusal_page(why: Why, message: str) -> bytes:

@@ -49,7 +49,7 @@ class ProxyFace:
         wanted = next((each for each in commands if isinstance(each, Open)), None)
         if wanted and wanted.is_tunnel:
             way.face = "connect"
-            if self._finder.find_at_once(way, wanted.target.host, wanted.target.port, wanted.tag):
+            if self._finder.find_at_once(way, wanted.target.host, wanted.target.port):
                 way.client.sendall(ESTABLISHED)  # there is room: it is the first that it gets
                 return wanted.rest
         return partial(self._http, layer=layer, commands=commands)
@@ -75,7 +75,7 @@ class ProxyFace:
                     commands = layer.from_client(await self._receive(way))
         way.face = "connect" if wanted.is_tunnel else "http"
         target, is_plain = wanted.target, not (wanted.is_tunnel or wanted.is_upgrade)
-        await self._finder.find(way, target.host, target.port, wanted.tag, is_plain=is_plain)
+        await self._finder.find(way, target.host, target.port, is_plain=is_plain)
         if way.refusal is not None:
             self._tell(way)  # before the program hears of it: it may be the last thing that it does
             # A page is printed, and the command's refusals are told after it: why it is, is not said twice.
@@ -106,7 +106,7 @@ class ProxyFace:
                     if isinstance(event, socks.Ended):
                         return False
                 data = await self._receive(way) if asked is None else b""
-        await self._finder.find(way, asked.host, asked.port, asked.tag)
+        await self._finder.find(way, asked.host, asked.port)
         if way.refusal is not None:
             self._tell(way)
             await self._say_last(way, greeting.refused(way.refusal.why))

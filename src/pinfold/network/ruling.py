@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
     message: str
     rule: str = ""
     tag: str = ""
-    """Which command it belongs to, as its pen's credentials or its process say."""
+    """Which command it belongs to, as its pen's warden says; empty of what comes from outside."""
     address: str = ""
     """Where it was dialled; empty if it never was."""
     sent: int = 0

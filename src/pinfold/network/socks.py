@@ -6,8 +6,8 @@ Facts:
 - SOCKS 4a: an address 0.0.0.x, x not 0, means that a name follows the user id.
 - A client may send on before it is answered; what follows its request is `rest`.
 
-What this means for us: the user name is a tag that tells which command it is (it proves nothing, and any
-password will do); only CONNECT exists; names are left as they were written, for `model.hosts.canonical`.
+What this means for us: whose a connection is, the warden has said, so any user name and password will do;
+only CONNECT exists; names are left as they were written, for `model.hosts.canonical`.
 """
 
 import socket
@@ -35,7 +35,6 @@ class Asked(NamedTuple):
 
     host: str
     port: int
-    tag: str
 
 
 class Ended(NamedTuple):
@@ -53,7 +52,6 @@ class SocksGreeting:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._tag = ""
         self._step = self._first
         self._is_over = False
         self.version = VERSION_5
@@ -115,7 +113,6 @@ class SocksGreeting:
         if len(data) < 2 or len(data) < 3 + data[1] or len(data) < 3 + data[1] + data[2 + data[1]]:
             return None
         length = data[1]
-        self._tag = bytes(data[2 : 2 + length]).decode("latin-1")
         self._take(3 + length + data[2 + length])
         self._step = self._request_5
         return Reply(b"\1\0")
@@ -153,7 +150,6 @@ class SocksGreeting:
                 return None
             host = self._data[user_end + 1 : end].decode("latin-1")
         command, port = self._data[1], int.from_bytes(self._data[2:4], "big")
-        self._tag = self._data[8:user_end].decode("latin-1")
         self._take(end + 1)
         if command != _CONNECT:
             return self._end(self._answer(_COMMAND_UNKNOWN), "SOCKS is for connecting here, and no more")
@@ -161,7 +157,7 @@ class SocksGreeting:
 
     def _ask(self, host: str, port: int) -> Asked:
         self._is_over = True
-        return Asked(host, port, self._tag)
+        return Asked(host, port)
 
     def _end(self, data: bytes, message: str) -> Ended:
         self._is_over = True

@@ -12,14 +12,13 @@ from pinfold.network.refusal import Refusal
 from pinfold.network.ruling import Outcome, Ruling
 
 _RESET = struct.pack("ii", 1, 0)
-LONGEST_TAG = 64
 
 
 class Way:
     """One client's way to one host. Its two sockets live as long as it does."""
 
-    def __init__(self, face: str, client: socket.socket | None = None) -> None:
-        self.face, self.host, self.port, self.tag = face, "", 0, ""
+    def __init__(self, face: str, client: socket.socket | None = None, tag: str = "") -> None:
+        self.face, self.host, self.port, self.tag = face, "", 0, tag
         self._client = client
         self._server: socket.socket | None = None
         self.address = ""
@@ -103,9 +102,3 @@ def set_option(sock: socket.socket, level: int, option: int, value: Any) -> None
 def pen_of(tag: str) -> str:
     """The pen of a tag that says `PEN.COMMAND`: what may be reached is the same for all of its commands."""
     return tag.partition(".")[0]
-
-
-def readable_tag(text: str) -> str:
-    """A tag as the journal may show it; what is none is empty."""
-    fine = len(text) <= LONGEST_TAG and all(c.isascii() and (c.isalnum() or c in "-_.") for c in text)
-    return text if fine else ""

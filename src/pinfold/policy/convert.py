@@ -6,7 +6,7 @@ understood (a key, a type, a value) refuses: the part left out may be the one th
 Nothing is enforced or compared here, and no file is read. The binary form is `policy.wire`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -55,10 +55,6 @@ def to_executor(policy: SandboxPolicy) -> dict[str, Any]:
     return {**dict.fromkeys(EXECUTOR_KEYS), **lists, **plain}
 
 
-def from_executor(data: Mapping[str, Any]) -> SandboxPolicy:
-    return _policy(data, _type_name)
-
-
 def to_json(policy: SandboxPolicy) -> str:
     """The protobuf JSON mapping of `sandbox_policy.proto`: defaults left out, 64-bit integers as text."""
     plain = _plain(policy)
@@ -79,13 +75,13 @@ def to_json(policy: SandboxPolicy) -> str:
 
 
 def from_json(data: str | bytes | Mapping[str, Any]) -> SandboxPolicy:
-    """A policy from JSON text, or from what a JSON text has already become."""
+    """A policy from either form, as JSON text or as what a JSON text has already become."""
     if isinstance(data, str | bytes):
         try:
             data = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise PolicyError(f"the policy is not JSON: {error}") from None
-    return _policy(data, _type_word)
+    return _policy(data)
 
 
 def require_carried(policy: SandboxPolicy) -> SandboxPolicy:
@@ -104,10 +100,10 @@ def _plain(policy: SandboxPolicy) -> dict[str, Any]:
     return plain
 
 
-def _policy(data: object, read_type: Callable[[object], str | None]) -> SandboxPolicy:
+def _policy(data: object) -> SandboxPolicy:
     given = _known_keys(data, SandboxPolicy, "the policy", also=("ignoreMappingJson",))
     if (word := given.get("type")) is not None:
-        name = read_type(word)
+        name = _type_word(word)
         if name is None:
             raise PolicyError(f"unknown policy type `{word}`")
         given["type"] = PolicyType[name].value
@@ -148,10 +144,6 @@ def _known_keys(data: object, kind: type[msgspec.Struct], what: str, also: tuple
         if value is not None:
             given[keys[key]] = value
     return given
-
-
-def _type_name(word: object) -> str | None:
-    return word if isinstance(word, str) and word in PolicyType.__members__ else None
 
 
 def _type_word(word: object) -> str | None:

@@ -25,16 +25,6 @@ def meet(a: SandboxPolicy, b: SandboxPolicy) -> SandboxPolicy:
     return SandboxPolicy(**{name: rule(getattr(a, name), getattr(b, name)) for name, rule in RULES.items()})
 
 
-def canonical(policy: SandboxPolicy) -> SandboxPolicy:
-    """The same policy with one spelling: paths cleaned, sorted, each once, none inside another."""
-    return meet(policy, policy)
-
-
-def is_within(inner: SandboxPolicy, outer: SandboxPolicy) -> bool:
-    """Whether `inner` is nowhere wider than `outer`."""
-    return meet(inner, outer) == canonical(inner)
-
-
 def _type(a: PolicyType, b: PolicyType) -> PolicyType:
     opinions = [opinion for opinion in (a, b) if opinion is not PolicyType.UNSPECIFIED]
     return min(opinions, key=STRICTEST_FIRST.index, default=PolicyType.UNSPECIFIED)

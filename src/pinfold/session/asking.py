@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from pinfold.model.decision import Decision, Reason, Verdict, Widening
+from pinfold.model.home import expanded, home_of
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
@@ -59,7 +60,7 @@ class Asked:
 
 def ask_for_project(session: "Session", path: str) -> Asked:
     """One more directory to work in: silently if the user's settings list it, else if a person says yes."""
-    root = directory(os.path.join(session.cwd, os.path.expanduser(path)))
+    root = directory(_placed(session, path))
     decision = _judged_project(session, root)
     asked = _asked(session, "add_project", root, decision, f"add the project {root}", "")
     if not asked.is_granted or is_covered(root, _writable(session)):
@@ -77,7 +78,7 @@ def ask_for_first_projects(session: "Session", own: str | None) -> Asked | None:
     Silently where whoever started the service did so (`own`), and where the user's settings list them.
     """
     for root in session.roots:
-        if own and _is_own(session, root, find_project(directory(own))):
+        if own and _is_own(session, root, find_project(directory(own), session.environ)):
             continue
         decision = _decided(session, _listed(session, root) or _wanted(root, "work"))
         asked = _asked(session, "create_session", root, decision, f"open a session in {root}", "")
@@ -88,7 +89,7 @@ def ask_for_first_projects(session: "Session", own: str | None) -> Asked | None:
 
 def _is_own(session: "Session", root: str, own: str) -> bool:
     # A service that was started in a home, or above, was started there for no project in particular.
-    home = os.path.realpath(session.environ.get("HOME") or os.path.expanduser("~"))
+    home = os.path.realpath(home_of(session.environ))
     return root == own or (is_covered(root, (own,)) and not is_covered(home, (own,)))
 
 
@@ -108,7 +109,8 @@ def _judged_project(session: "Session", root: str) -> Decision:
 
 
 def _listed(session: "Session", root: str) -> Reason | None:
-    listed = [os.path.realpath(os.path.expanduser(entry)) for entry in session.settings.projects]
+    home = home_of(session.environ)
+    listed = [os.path.realpath(expanded(entry, home)) for entry in session.settings.projects]
     if not any(root == entry or root.startswith(entry.rstrip("/") + "/") for entry in listed):
         return None
     return Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
@@ -185,7 +187,11 @@ def _named(wish: Widening) -> str:
 
 
 def _absolute(session: "Session", paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple(os.path.realpath(os.path.join(session.cwd, os.path.expanduser(path))) for path in paths)
+    return tuple(os.path.realpath(_placed(session, path)) for path in paths)
+
+
+def _placed(session: "Session", path: str) -> str:
+    return os.path.join(session.cwd, expanded(path, home_of(session.environ)))
 
 
 def _grant(session: "Session", decision: Decision) -> None:

@@ -1,7 +1,8 @@
-"""The way out of a session's pens, as the sandbox is given it: rules, a person and the journal for the gate.
+"""The way out of a session's pens, as the sandbox is given it: starts the gate, and files what it tells.
 
 The gate has a process of its own, which is started when the first program wants out: until then a thread
-watches the doorbells, that is, the wardens' lines and the socket for questions about names.
+watches the doorbells, that is, the wardens' lines and the socket for questions about names. What may be
+reached is said by `hosts`, and what leads in by `publishing`.
 
 INVARIANT: whatever goes wrong is a no, and once the gate is gone nothing gets out of this session any more.
 """
@@ -11,32 +12,27 @@ import select
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pinfold.model.approval import Control
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError
-from pinfold.model.hosts import is_same
-from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.policy.reach import LOOPBACK, leads_out, lent_ports
+from pinfold.policy.reach import leads_out, lent_ports
 from pinfold.sandbox.backend import Request
-from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
-from pinfold.session.page import find_page, page_file
+from pinfold.session.publishing import Publishing
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
     from pinfold.network.line import Line
-    from pinfold.network.ruling import Outcome, Ruling
+    from pinfold.network.ruling import Outcome
     from pinfold.sandbox.gatehouse import Gatehouse
     from pinfold.session.ledger import Ledger
 
 RESOLVER = "resolver"
-LISTED = ("network_allow", "network_deny")
 CARRIED = "carried"
 """The face whose refusals need no telling: the warden has done so."""
 MOST_COMMANDS = 4096
@@ -60,7 +56,6 @@ class Gateway:
         self._environ = environ
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._lock = threading.Lock()
-        self._asking = threading.Lock()
         self._pens: dict[str, SandboxPolicy] = {}
         self._refusals: dict[str, Callable[[int, Violation], None]] = {}
         self._commands: OrderedDict[str, Request] = OrderedDict()
@@ -72,13 +67,7 @@ class Gateway:
         self._gatehouse: Gatehouse | None = None
         self._line: Line | None = None
         self._is_over = self._is_closed = False
-        self._published: set[int] = set()
-        """Ports of this machine that lead in."""
-        self._granted: set[int] = set()
-        """Those of them that the settings did not name: a person granted them to a command."""
-        self._taken: set[int] = set()
-        """Those that could not be had, and that this was told of."""
-        self._reach: Callable[[], socket.socket] | None = None
+        self._publishing = Publishing(judge, ledger, self._add, self._withdraw)
 
     # What the sandbox tells
 
@@ -103,54 +92,7 @@ class Gateway:
         self._add(RESOLVER, resolver)
 
     def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
-        """A port that another program has is tried again with each command."""
-        self._reach = reach
-        self._granted.update(set(ports).difference(self._judge().last_settings.network.publish))
-        self._withdraw()
-        for port in ports:
-            if port not in self._published:
-                self._publish(port)
-
-    def _publish(self, port: int) -> None:
-        from pinfold.network.messages import PUBLISHED
-        from pinfold.network.published import listeners
-
-        try:
-            found = listeners(port)
-        except OSError as error:
-            if port not in self._taken:
-                self._taken.add(port)
-                self._ledger().trouble(f"port {port} is not published: 127.0.0.1:{port}: {error.strerror}")
-            return
-        self._published.add(port)
-        for listener in found:
-            self._add(f"{PUBLISHED}{port}", listener)
-
-    def _withdraw(self) -> None:
-        """Takes back the ports that are not to lead in any more, by the settings as they are now."""
-        from pinfold.network.messages import PUBLISHED
-
-        settings = self._judge().settings
-        networking = settings.admin.sandboxing_controls.sandbox_networking
-        is_closed = networking is Control.ALWAYS_DISABLED
-        kept = {*settings.network.publish, *(() if is_closed else self._granted)}
-        with self._lock:
-            gone = self._published - kept
-            self._published &= kept
-            faces = {f"{PUBLISHED}{port}" for port in gone}
-            for descriptor, (face, sock) in list(self._faces.items()):
-                if face in faces:
-                    del self._faces[descriptor]
-                    sock.close()
-            if self._line and not self._is_over:
-                for face in faces:
-                    self._line.withdraw(face)
-
-    def _lead_in(self, port: int) -> socket.socket:
-        self._withdraw()
-        if self._reach is None or port not in self._published:
-            raise PermissionError(f"port {port} is not published")
-        return self._reach()
+        self._publishing.publish(ports, reach)
 
     def began(self, pen: str, tag: int, request: Request) -> None:
         with self._lock:
@@ -168,8 +110,7 @@ class Gateway:
         with self._lock:
             if self._line and not self._is_over:
                 self._line.forget()
-        if self._published:
-            self._withdraw()
+        self._publishing.change()
 
     def close(self) -> None:
         """Ends the gate, and every connection through it."""
@@ -202,6 +143,16 @@ class Gateway:
                     threading.Thread(target=self._watch, name="pinfold-doorbell", daemon=True).start()
                 self._doorbells.register(sock.fileno(), select.EPOLLIN)
 
+    def _withdraw(self, faces: Iterable[str]) -> None:
+        with self._lock:
+            for descriptor, (face, sock) in list(self._faces.items()):
+                if face in faces:
+                    del self._faces[descriptor]
+                    sock.close()
+            if self._line and not self._is_over:
+                for face in faces:
+                    self._line.withdraw(face)
+
     def _watch(self) -> None:
         doorbells = self._doorbells
         assert doorbells is not None  # noqa: S101  (for mypy: the thread is started when there are some)
@@ -224,6 +175,7 @@ class Gateway:
         from pinfold.network.line import Line
         from pinfold.network.upstream import choose
         from pinfold.sandbox.gatehouse import Gatehouse
+        from pinfold.session.hosts import Hosts
 
         try:
             self._gatehouse = Gatehouse()
@@ -232,8 +184,14 @@ class Gateway:
             self._is_over = True
             self._drop_faces()
             return
+        hosts = Hosts(self._session, self._judge, self._desk, self._environ, self._pens, self._commands)
         self._line = Line(
-            self._gatehouse.line, self._decide, self._ask, self._record, self._ended, self._lead_in
+            self._gatehouse.line,
+            hosts.decide,
+            hosts.ask,
+            self._record,
+            self._ended,
+            self._publishing.lead_in,
         )
         self._line.start(upstream=choose(self._judge().last_settings.network.proxy, self._environ))
         for face, sock in self._faces.values():
@@ -252,62 +210,7 @@ class Gateway:
         if not is_expected:
             self._ledger().trouble("the gate has ended; nothing gets out of this session any more")
 
-    # What the gate asks
-
-    def _decide(self, host: str, port: int | None, tag: str) -> "Ruling":
-        if not tag:
-            return self._of_any_pen(host, port)
-        if port is not None and self._is_our_page(host, port):
-            return _our_page(host, port)
-        policy, judge = self._pens[tag.partition(".")[0]], self._judge()
-        decision = judge.check_host(host, port, policy)
-        ruling = _ruling(decision)
-        if ruling.verdict is Verdict.ASK and port is not None:
-            known = self._desk().known(self._question(host, port, tag, decision))
-            return _answered(host, port, decision, ruling, known) if known else ruling
-        # The page may be opened later, at a port that is let through now.
-        files = (*judge.files, page_file(self._environ))
-        return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
-
-    def _is_our_page(self, host: str, port: int) -> bool:
-        """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
-        page = find_page(self._environ) if is_same(host, LOOPBACK) else None
-        return page is not None and port == page.port
-
-    def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
-        """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
-        policies = list(self._pens.values())
-        rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
-        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
-
-    def _ask(self, host: str, port: int, tag: str, ruling: "Ruling", withdrawn: threading.Event) -> "Ruling":
-        decision = self._judge().check_host(host, port, self._pens[tag.partition(".")[0]])
-        if self._is_our_page(host, port):
-            return _our_page(host, port)
-        with self._asking:
-            if withdrawn.is_set():
-                return ruling._replace(verdict=Verdict.DENY)
-            settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
-        return _answered(host, port, decision, ruling, settlement)
-
-    def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
-        request = self._commands.get(tag)
-        settings = self._judge().last_settings
-        choices = choices_of(decision, Capability.CONNECT, settings)
-        rules = host_rules(host, port, decision, settings) if self._desk().writes_rules else ()
-        return PermissionNeeded(
-            request_id=os.urandom(8).hex(),
-            session=self._session,
-            capability=Capability.CONNECT,
-            command=request.line if request else "",
-            cwd=request.cwd if request else "",
-            decision=decision,
-            choices=(*choices, Answer.RULE) if rules else choices,
-            host=host,
-            port=port,
-            run=tag,
-            rules=rules,
-        )
+    # What the gate tells
 
     def _record(self, outcome: "Outcome") -> None:
         """Every connection is told; a refusal once more when it has happened twice, four times as often."""
@@ -335,30 +238,3 @@ class Gateway:
                 "connect", what, outcome.rule, outcome.message, "", 0, grantable=True, times=1
             )
             self._refusals[pen](int(command, 16), violation)
-
-
-def _ruling(decision: Decision) -> "Ruling":
-    from pinfold.network.ruling import Ruling
-
-    reason = decision.reasons[0]
-    return Ruling(reason.verdict, _said(reason), reason.rule if reason.step in LISTED else "")
-
-
-def _said(reason: Reason, answer: str = "") -> str:
-    """Why, what came of asking, and last what would change it."""
-    return "; ".join(part for part in (reason.message, answer, reason.remedy) if part)
-
-
-def _our_page(host: str, port: int) -> "Ruling":
-    from pinfold.network.ruling import Ruling
-
-    said = f"{host}:{port} is pinfold's own page, which nothing that runs inside may reach"
-    return Ruling(Verdict.DENY, said, f"{host}:{port}")
-
-
-def _answered(host: str, port: int, decision: Decision, ruling: "Ruling", settlement: Settlement) -> "Ruling":
-    if settlement.answer is Answer.NO:
-        said = _said(decision.reasons[0], f"it was asked for, but {settlement.by}")
-        return ruling._replace(verdict=Verdict.DENY, message=said)
-    said = f"{host}:{port} was let through by {settlement.by}"
-    return ruling._replace(verdict=Verdict.ALLOW, message=said)

@@ -18,6 +18,7 @@ from msgspec import DecodeError, Struct, ValidationError, json
 
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
+from pinfold.model.home import expanded
 from pinfold.model.settings import Hook, HookSettings
 from pinfold.model.structs import ready
 
@@ -50,7 +51,7 @@ class _Trouble(Exception):  # noqa: N818 - told as a denial, never raised furthe
     """Why a hook has no answer."""
 
 
-def ask_hooks(question: Question, settings: HookSettings) -> tuple[HookAnswer, ...]:
+def ask_hooks(question: Question, settings: HookSettings, home: str) -> tuple[HookAnswer, ...]:
     """What each hook says, those without an opinion left out."""
     if not settings.before_command:
         return ()
@@ -61,7 +62,7 @@ def ask_hooks(question: Question, settings: HookSettings) -> tuple[HookAnswer, .
         why = "the line is not valid UTF-8, so it could not be asked"
         return tuple(_denial(hook, why) for hook in settings.before_command)
     deadline = monotonic() + settings.timeout
-    asked = [(hook, _start(hook, text)) for hook in settings.before_command]
+    asked = [(hook, _start(hook, text, home)) for hook in settings.before_command]
     answers = _at_once(
         [partial(_answer, hook, started, deadline, settings.timeout) for hook, started in asked]
     )
@@ -78,12 +79,12 @@ def _at_once(waits: "list[Callable[[], HookAnswer | None]]") -> list[HookAnswer 
         return [waiting.result() for waiting in [threads.submit(wait) for wait in waits]]
 
 
-def _start(hook: Hook, question: bytes) -> "Callable[[float], bytes]":
+def _start(hook: Hook, question: bytes, home: str) -> "Callable[[float], bytes]":
     """Starts a hook; what is returned waits for its answer until a deadline."""
     # Imported here: most lines have no hooks, and this module is on the way of every cold start.
     import subprocess
 
-    program = os.path.expanduser(hook.command[0])
+    program = expanded(hook.command[0], home)
     if not os.path.isabs(program):
         # Relative to what? An agent can write to most directories that it might be.
         return _failing("a hook is given by its whole path")
@@ -93,7 +94,7 @@ def _start(hook: Hook, question: bytes) -> "Callable[[float], bytes]":
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=os.path.expanduser("~"),
+            cwd=home,
             start_new_session=True,
         )
     except OSError as error:

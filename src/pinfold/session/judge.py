@@ -5,6 +5,7 @@ import sys
 from _thread import allocate_lock
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from pinfold import shell
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.facts import Facts, HookAnswer
+from pinfold.model.home import expanded, home_of
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Connect, Request, RunCommand
 from pinfold.model.script import Script
@@ -28,7 +30,7 @@ from pinfold.session.leading import granted, with_places
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.requests import as_request, line_of
 from pinfold.session.state import state_directory
-from pinfold.settings import Live, Sources, cap_of, policy_of
+from pinfold.settings import Live, Sources, cap_of, policy_of, secrets
 from pinfold.shell.shape import shape
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class Judge:
     ) -> None:
         self.roots = roots
         self.cwd = cwd
-        self.home = os.path.realpath(os.path.expanduser("~"))
+        self.home = os.path.realpath(home_of(environ))
         self.talk = talk
         self.fence_trouble = fence_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
@@ -150,9 +152,9 @@ class Judge:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
         made_of, policy = self._last_policy
         if made_of[0] is not settings or made_of[1] is not mapping:
-            policy = self._resolved(policy_of(settings, self.roots, self.home, self._environ))
-            policy = enrich(policy, self.roots, mapping)
-            withheld = (*self._withheld, *self._identities(policy), policy.debug_output_dir or "")
+            written = policy_of(settings, self.roots, self.home, self._environ)
+            policy = enrich(self._resolved(written), self.roots, mapping)
+            withheld = (*self._withheld, *self._keys(written, policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
             protected = dict.fromkeys((*policy.protected, *self._obeyed(settings, policy)))
             policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
@@ -192,7 +194,7 @@ class Judge:
 
     def _hooks(self, settings: Settings) -> Iterator[str]:
         words = (word for hook in settings.hooks.before_command for word in hook.command)
-        return (os.path.join(self.home, os.path.expanduser(word)) for word in words)
+        return (os.path.join(self.home, expanded(word, self.home)) for word in words)
 
     def own_paths(self) -> tuple[str, ...]:
         """What pinfold itself obeys, runs or remembers, wherever it lies: no command is ever to write it."""
@@ -211,14 +213,19 @@ class Judge:
 
         return Ground(self.policy, self.roots, self.home, self.own_paths(), self.settings)
 
-    def _identities(self, policy: SandboxPolicy) -> tuple[str, ...]:
-        """The ssh keys that lie elsewhere, hidden like `~/.ssh` itself, unless a grant names them."""
-        if not os.path.exists(os.path.join(self.home, ".ssh", "config")):
-            return ()
-        from pinfold.session.identities import identity_files
+    def _keys(self, *policies: SandboxPolicy) -> Iterator[str]:
+        """What is hidden like `~/.ssh` itself, unless a grant names it: the ssh keys that lie elsewhere, and
+        the secrets of our own home, where the session is given another."""
+        grants = (each.additional_readwrite_paths + each.additional_readonly_paths for each in policies)
+        granted = set(chain.from_iterable(grants))
+        ours = os.path.realpath(os.path.expanduser("~"))
+        for home in dict.fromkeys((self.home, ours)):
+            if home != self.home:
+                yield from _with_targets(tuple(secrets(granted, home)))
+            if os.path.exists(os.path.join(home, ".ssh", "config")):
+                from pinfold.session.identities import identity_files
 
-        granted = {*policy.additional_readwrite_paths, *policy.additional_readonly_paths}
-        return tuple(path for path in identity_files(self.home) if path not in granted)
+                yield from (path for path in identity_files(home) if path not in granted)
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
@@ -316,7 +323,7 @@ class Judge:
             cwd=self.start_of(request),
             sandbox=sandboxed,
         )
-        return ask_hooks(question, settings.hooks)
+        return ask_hooks(question, settings.hooks, self.home)
 
 
 def _is_plain(request: Request) -> bool:

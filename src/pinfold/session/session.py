@@ -8,14 +8,11 @@ import os
 from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable
-from pinfold.model.permission import Answer, PermissionNeeded, Settlement
+from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
@@ -23,7 +20,7 @@ from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk, directory, start_in
 from pinfold.session.parts import Parts
 from pinfold.session.probe import fence_trouble
-from pinfold.session.requests import Given, as_command, line_of, require_approvers, require_given
+from pinfold.session.requests import Given, as_command, require_approvers, require_given
 from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
 
@@ -31,25 +28,25 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver, Desk
     from pinfold.files import FileTools
     from pinfold.policy.elevation import Ground
-    from pinfold.sandbox.backend import Request as Start
-    from pinfold.session.debugging import Debugging
-    from pinfold.session.execution import End, Execution
+    from pinfold.session.execution import Execution
     from pinfold.session.fences import Fences
     from pinfold.session.ledger import Ledger
     from pinfold.session.result import Result
     from pinfold.session.retrying import Retries
     from pinfold.session.settling import Settlements
+    from pinfold.session.starting import Starting
 
 
 class Session:
     """One agent's work: its projects, the settings in force, its pens and its journal.
 
     `settings` is a file that stands for the user's own, a dictionary of the same shape, or None for
-    the usual layers. `overrides` is the command line's layer. `approvers` are asked in turn where a person
-    is needed, about several things at a time if several wait; without any, the answer is no. `resume` is the
-    id of a session that has ended: what it was granted for its time holds again, in the same projects. With
-    `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a turn
-    of the warden's. May be used from any thread.
+    the usual layers. `overrides` is the command line's layer. `environ` stands for the variables of this
+    process: it tells where the home, the settings and the state are. `approvers` are asked in turn where a
+    person is needed, about several things at a time if several wait; without any, the answer is no. `resume`
+    is the id of a session that has ended: what it was granted for its time holds again, in the same projects.
+    With `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a
+    turn of the warden's. May be used from any thread.
     """
 
     def __init__(
@@ -88,7 +85,8 @@ class Session:
         self._refusals = Explanations()
         self._questions: Settlements | None = None
         self._retries: Retries | None = None
-        self._judge = self._judge_of(roots or (find_project(self.cwd),), self._overrides)
+        self._starts: Starting | None = None
+        self._judge = self._judge_of(roots or (find_project(self.cwd, self.environ),), self._overrides)
         self._parts = Parts(self.id, lambda: self._judge, self._user, self.environ, approvers, notes_reads)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
@@ -225,7 +223,7 @@ class Session:
         decision, settlement = self._decided(command), None
         if decision.verdict is Verdict.ASK:
             decision, settlement = self._asking().settle(command, decision, is_withdrawn)
-        return self._started(command, decision, settlement, given, is_first=True)
+        return self._starting().start(command, decision, settlement, given, is_first=True)
 
     def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> "Execution":
         """Runs a command once more with what it needed (`result.needed`), which whoever calls this grants.
@@ -234,76 +232,6 @@ class Session:
         """
         self._parts.require_open()
         return self._retrying().run(needed, answer)
-
-    def _started(
-        self,
-        command: RunCommand,
-        decision: Decision,
-        settlement: Settlement | None,
-        given: Given,
-        is_first: bool,
-    ) -> "Execution":
-        """Written down, and then under way if it may be."""
-        from pinfold.session.execution import Execution
-        from pinfold.session.result import is_allowed
-
-        allowed = is_allowed(decision, settlement)
-        entry = self.ledger.before(command, self._judge.start_of(command), decision, settlement, allowed)
-        self._count(decision, allowed)
-        if not allowed:
-            return Execution(decision, settlement)
-        try:
-            return self._begun(entry, command, decision, settlement, given, is_first)
-        except BaseException as error:
-            self.ledger.failed(entry, error)
-            raise
-
-    def _begun(
-        self,
-        entry: int,
-        command: RunCommand,
-        decision: Decision,
-        settlement: Settlement | None,
-        given: Given,
-        is_first: bool,
-    ) -> "Execution":
-        from pinfold.sandbox.backend import Request as Start
-        from pinfold.session.execution import Execution
-
-        policy = self._approved(decision)
-        start = Start(
-            command=command.argv if command.argv is not None else command.command,
-            policy=self._of_the_pen(self._parts.widened(policy)),
-            cwd=self._judge.start_of(command),
-            environment=given.environment,
-            variables=self._judge.last_settings.environment_set,
-            stdin=given.stdin,
-            timeout=policy.limits.timeout,
-            output=policy.limits.output,
-            terminal=given.terminal,
-            entry=entry,
-        )
-        after: Callable[[int, End], None] = self.ledger.after
-        debug = self._debugging(policy, start)
-        pens = self.fences.fenced() if decision.sandboxed else self.fences.unfenced()
-        began = monotonic()
-        running = pens.start(start)
-        if debug:
-            after = debug.after(after, pens.plan(start.policy))
-        settings, line = self._judge.last_settings, line_of(command)
-        return Execution(
-            decision,
-            settlement,
-            running,
-            lambda end: after(entry, end),
-            began,
-            lambda found: self._refusals.explained(
-                found, settings, self.roots, line, decision, self._judge.home
-            ),
-            (lambda found: self._retrying().need(command, policy, found, given))
-            if is_first and decision.sandboxed
-            else None,
-        )
 
     def _asking(self) -> "Settlements":
         with self._lock:
@@ -321,13 +249,23 @@ class Session:
             return self._questions
 
     def _retrying(self) -> "Retries":
-        questions = self._asking()
+        questions, start = self._asking(), self._starting().start
         with self._lock:
             if self._retries is None:
                 from pinfold.session.retrying import Retries
 
-                self._retries = Retries(questions, self._parts, lambda: self._judge, self._started)
+                self._retries = Retries(questions, self._parts, lambda: self._judge, start)
             return self._retries
+
+    def _starting(self) -> "Starting":
+        with self._lock:
+            if self._starts is None:
+                from pinfold.session.starting import Starting
+
+                self._starts = Starting(
+                    lambda: self._judge, self._parts, self._refusals, self.counts, self._retrying
+                )
+            return self._starts
 
     def close(self) -> None:
         """Ends everything that runs in it; nothing runs in it afterwards."""
@@ -351,31 +289,3 @@ class Session:
                 self._judge.fence_trouble = str(error)
                 decision = self._judge.check(command)
         return decision
-
-    def _approved(self, decision: Decision) -> SandboxPolicy:
-        if not decision.widening:
-            return decision.policy
-        from pinfold.policy.widen import with_approved
-
-        return with_approved(decision.policy, decision.widening, self._judge.last_settings.cap)
-
-    def _of_the_pen(self, policy: SandboxPolicy) -> SandboxPolicy:
-        """What a pen is built by: the time a command may take is not part of it."""
-        usual = self._judge.last_policy.limits
-        limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
-        return policy if limits == policy.limits else replace(policy, limits=limits)
-
-    def _debugging(self, policy: SandboxPolicy, start: "Start") -> "Debugging | None":
-        """Its directory is made before the pen, which hides it, and while it can still stop the run."""
-        if not policy.debug_output_dir:
-            return None
-        from pinfold.session.debugging import Debugging
-
-        return Debugging(policy, start)
-
-    def _count(self, decision: Decision, allowed: bool) -> None:
-        if decision.verdict is Verdict.ASK:
-            self.counts["asked"] += 1
-        if self._judge.fence_trouble:
-            self.counts[f"unavailable: {self._judge.last_settings.sandbox.if_unavailable}"] += 1
-        self.counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1

@@ -4,12 +4,14 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
+from pinfold.model.home import home_of
+
 
 def state_directory(environ: Mapping[str, str]) -> str:
     """`$XDG_STATE_HOME/pinfold`; the XDG rules say that a relative value is ignored."""
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
-        home = environ.get("HOME") or os.path.expanduser("~")
+        home = home_of(environ)
         base = os.path.join(home, ".local", "state")
     return os.path.join(base, "pinfold")
 

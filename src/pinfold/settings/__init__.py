@@ -12,10 +12,10 @@ from pinfold.model.settings import Settings
 from pinfold.settings.build import build
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.live import Live
-from pinfold.settings.policy import cap_of, policy_of
+from pinfold.settings.policy import cap_of, policy_of, secrets
 from pinfold.settings.sources import Sources, read_layers
 
-__all__ = ["Live", "Sources", "cap_of", "load", "policy_of"]
+__all__ = ["Live", "Sources", "cap_of", "load", "policy_of", "secrets"]
 
 
 def load(

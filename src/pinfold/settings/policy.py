@@ -24,7 +24,7 @@ def policy_of(
     files, network = settings.filesystem, settings.network
     write = _granted(files.write, roots, home)
     read = _granted(files.read, roots, home)
-    hidden = (*_named(files.hide, roots, home), *_secrets({*write, *read}, home))
+    hidden = (*_named(files.hide, roots, home), *secrets({*write, *read}, home))
     return SandboxPolicy(
         type=settings.sandbox.policy,
         network_access=network.access is NetworkAccess.ALL,
@@ -109,7 +109,7 @@ def _named(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, 
     return tuple(dict.fromkeys(found))
 
 
-def _secrets(reopened: set[str], home: str) -> list[str]:
+def secrets(reopened: set[str], home: str) -> list[str]:
     """The shipped secrets, less those that a grant names.
 
     A grant of a secret's own path opens it with all that is in it. A grant of something above

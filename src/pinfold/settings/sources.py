@@ -11,6 +11,7 @@ from functools import partial
 from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.home import home_of
 from pinfold.model.visible import visible
 from pinfold.settings.files import is_own, list_directory, read_text
 from pinfold.settings.layers import Layer, read_layer
@@ -59,7 +60,7 @@ class Sources(Struct, frozen=True):
         if not isinstance(user, str | Mapping | None):
             raise TypeError(f"settings are a file or a dictionary, not {type(user).__name__}")
         projects = tuple(dict.fromkeys(os.path.abspath(root) for root in roots))
-        home = os.path.realpath(environ.get("HOME") or os.path.expanduser("~"))
+        home = os.path.realpath(home_of(environ))
         above = dict.fromkeys(outer for root in projects for outer in [*upwards(root, home)][1:])
         return cls(
             managed=MANAGED,
@@ -79,7 +80,7 @@ def user_file(environ: Mapping[str, str]) -> str:
     """`$XDG_CONFIG_HOME/pinfold/settings.toml`; the XDG rules say that a relative value is ignored."""
     base = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
-        base = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+        base = os.path.join(home_of(environ), ".config")
     return os.path.join(base, "pinfold", "settings.toml")
 
 
@@ -90,14 +91,14 @@ def upwards(directory: str, home: str) -> Iterator[str]:
         directory = os.path.dirname(directory)
 
 
-def find_project(directory: str) -> str:
+def find_project(directory: str, environ: Mapping[str, str] = os.environ) -> str:
     """The nearest repository around a directory, or the directory itself; never the home or the root.
 
     A repository of somebody else is none, as for git: anybody can make a /tmp/.git. Settings further out do
     not make the workspace larger, and an agent does not leave them behind by `git init` in a directory of the
     project: they are read all the same (`Sources.above`).
     """
-    home = os.path.realpath(os.path.expanduser("~"))
+    home = os.path.realpath(home_of(environ))
     return next((at for at in upwards(directory, home) if is_own(os.path.join(at, ".git"))), directory)
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.home import home_of
 
 MANAGED = "/etc/claude-code/managed-settings.json"
 LARGEST = 1_000_000
@@ -28,7 +29,7 @@ def claude_rules(roots: tuple[str, ...], environ: Mapping[str, str]) -> dict[str
 
 
 def _files(roots: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[str]:
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = home_of(environ)
     yield MANAGED
     yield os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json")
     for root in roots:

@@ -9,6 +9,7 @@ from pinfold.integrations.imports import claude, codex, cursor, gemini
 from pinfold.integrations.imports.finding import Finding, Found
 from pinfold.integrations.install.jsonc import parse
 from pinfold.model.errors import PolicyError
+from pinfold.model.home import home_of
 from pinfold.settings.files import read_text
 
 AGENTS = {"claude": claude, "cursor": cursor, "codex": codex, "gemini": gemini}
@@ -23,7 +24,7 @@ PLACES = {
 def gather(agent: str, environ: Mapping[str, str]) -> tuple[tuple[str, ...], list[Finding]]:
     """The files that were read, and what was found."""
     variable, name = PLACES[agent]
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = home_of(environ)
     place = environ.get(variable) or os.path.join(home, name) if variable else os.path.join(home, name)
     files, findings = [], []
     for path in _files(place, AGENTS[agent].FILES):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pinfold.integrations.install.command import hook_line
+from pinfold.model.home import home_of
 
 SECONDS = 600
 """As long as a person may take to answer, and as the agents allow anyway."""
@@ -48,7 +49,7 @@ class Target(NamedTuple):
 
 
 def target_of(agent: str, environ: Mapping[str, str]) -> Target:
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = home_of(environ)
     return _TARGETS[agent](home, environ)
 
 

@@ -14,8 +14,8 @@ Accepted: a kill in those 2 ms leaves a directory of mode 0 behind, in a reposit
 `config.worktree` is not born here: it would be in one that somebody has.
 
 A new repository's git tries whether modes are kept, by giving its configuration another one, which the mount
-refuses; and would write down for good that they are not (`core.filemode`). Whether they are is found out here
-instead, of the lock.
+refuses, and which nobody need be asked about; and would write down for good that they are not
+(`core.filemode`). Whether they are is found out here instead, of the lock.
 
 In a new hooks directory there may be `*.sample`, which git never runs.
 """
@@ -57,6 +57,8 @@ class Git:
 
     def __call__(self, caller: Caller, wish: Wish) -> Verdict | None:
         rule = wish.match.rule.name
+        if wish.operation == "chmod":
+            return Verdict.GO_ON if _is_configuration(wish.spot) else None
         if wish.match.rest:
             return None
         if rule == HOOKS:
@@ -125,6 +127,10 @@ class Git:
             return _identity(made)
         finally:
             os.close(made)
+
+
+def _is_configuration(spot: Spot) -> bool:
+    return any(match.rule.name in CONFIGURATIONS for match in spot.matches())
 
 
 def _is_new_hook(wish: Wish) -> bool:

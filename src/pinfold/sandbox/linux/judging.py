@@ -26,7 +26,7 @@ Held = tuple[str, int]
 
 
 class Wish(NamedTuple):
-    """A protected name is wanted, or would be given away."""
+    """A protected name is wanted, would be given away, or what has it be changed."""
 
     operation: str
     spot: Spot
@@ -40,6 +40,7 @@ class Verdict(Enum):
     ANSWERED = "answered"
     """It was done in another way, and the caller has its answer."""
     GO_ON = "go on"
+    """As if the name were any other: it is made, or the kernel answers."""
 
 
 Exemption = Callable[[Caller, Wish], Verdict | None]
@@ -75,15 +76,20 @@ class Judge:
         if matches[0].unless_file and matches[0].rest and _makes_file(operation, other):
             return False
         wish = Wish(operation, spot, matches[0], other if isinstance(other, Spot) else None)
-        for exemption in self.exemptions:
-            verdict = exemption(caller, wish)
-            if verdict is not None:
-                break
-        else:
-            verdict = Verdict.REFUSED
+        verdict = self._exempted(caller, wish) or Verdict.REFUSED
         if verdict is Verdict.REFUSED:
             self.refuse(caller, operation, spot, matches[0], other)
         return verdict is not Verdict.GO_ON
+
+    def is_exempt(self, caller: Caller, operation: str, spot: Spot) -> bool:
+        """Whether the kernel is to answer a change of a protected name, and nobody need be asked about it."""
+        matches = spot.matches()
+        wish = Wish(operation, spot, matches[0], None) if matches else None
+        return wish is not None and self._exempted(caller, wish) is Verdict.GO_ON
+
+    def _exempted(self, caller: Caller, wish: Wish) -> Verdict | None:
+        verdicts = (exemption(caller, wish) for exemption in self.exemptions)
+        return next((verdict for verdict in verdicts if verdict is not None), None)
 
     def judge_move(self, caller: Caller, source: Spot, spot: Spot) -> bool:
         """Whether something may leave the one name for the other; True if the caller has its answer."""

@@ -14,6 +14,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from pinfold.model.errors import PinfoldError
+from pinfold.model.home import home_of
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.protected import protected_by
@@ -147,7 +148,7 @@ def _policy(work: str, home: str) -> SandboxPolicy:
 
 
 def _private_directory(environ: Mapping[str, str]) -> str:
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = home_of(environ)
     cache = environ.get("XDG_CACHE_HOME", "")
     place = os.path.join(cache if os.path.isabs(cache) else os.path.join(home, ".cache"), "pinfold")
     os.makedirs(place, 0o700, exist_ok=True)

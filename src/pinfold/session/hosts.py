@@ -1,0 +1,125 @@
+"""Whether a command may reach a host, as the gate asks a session: by the rules, by an answer that is known
+already, or by asking a person.
+
+INVARIANT: pinfold's own page, where a person answers, is out of reach whatever the rules say.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.hosts import is_same
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.policy import SandboxPolicy
+from pinfold.network.ruling import Ruling
+from pinfold.policy.reach import LOOPBACK
+from pinfold.sandbox.backend import Request
+from pinfold.session.approvals import choices_of, host_rules
+from pinfold.session.judge import Judge
+from pinfold.session.page import find_page, page_file
+
+if TYPE_CHECKING:
+    from pinfold.approval import Desk
+
+LISTED = ("network_allow", "network_deny")
+
+
+class Hosts:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        session: str,
+        judge: Callable[[], Judge],
+        desk: "Callable[[], Desk]",
+        environ: Mapping[str, str],
+        policies: Mapping[str, SandboxPolicy],
+        commands: Mapping[str, Request],
+    ) -> None:
+        """`policies` are those of the pens that there are by now, `commands` what is known by its tag."""
+        self._session, self._judge, self._desk, self._environ = session, judge, desk, environ
+        self._policies, self._commands = policies, commands
+        self._asking = threading.Lock()
+
+    def decide(self, host: str, port: int | None, tag: str) -> Ruling:
+        if not tag:
+            return self._of_any_pen(host, port)
+        if port is not None and self._is_our_page(host, port):
+            return _our_page(host, port)
+        judge = self._judge()
+        decision = judge.check_host(host, port, self._policy_of(tag))
+        ruling = _ruling(decision)
+        if ruling.verdict is Verdict.ASK and port is not None:
+            known = self._desk().known(self._question(host, port, tag, decision))
+            return _answered(host, port, decision, ruling, known) if known else ruling
+        # The page may be opened later, at a port that is let through now.
+        files = (*judge.files, page_file(self._environ))
+        return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
+
+    def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
+        decision = self._judge().check_host(host, port, self._policy_of(tag))
+        if self._is_our_page(host, port):
+            return _our_page(host, port)
+        with self._asking:
+            if withdrawn.is_set():
+                return ruling._replace(verdict=Verdict.DENY)
+            settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
+        return _answered(host, port, decision, ruling, settlement)
+
+    def _policy_of(self, tag: str) -> SandboxPolicy:
+        return self._policies[tag.partition(".")[0]]
+
+    def _is_our_page(self, host: str, port: int) -> bool:
+        """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
+        page = find_page(self._environ) if is_same(host, LOOPBACK) else None
+        return page is not None and port == page.port
+
+    def _of_any_pen(self, host: str, port: int | None) -> Ruling:
+        """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
+        policies = list(self._policies.values())
+        rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
+        return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
+
+    def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
+        request = self._commands.get(tag)
+        settings = self._judge().last_settings
+        choices = choices_of(decision, Capability.CONNECT, settings)
+        rules = host_rules(host, port, decision, settings) if self._desk().writes_rules else ()
+        return PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self._session,
+            capability=Capability.CONNECT,
+            command=request.line if request else "",
+            cwd=request.cwd if request else "",
+            decision=decision,
+            choices=(*choices, Answer.RULE) if rules else choices,
+            host=host,
+            port=port,
+            run=tag,
+            rules=rules,
+        )
+
+
+def _ruling(decision: Decision) -> Ruling:
+    reason = decision.reasons[0]
+    return Ruling(reason.verdict, _said(reason), reason.rule if reason.step in LISTED else "")
+
+
+def _said(reason: Reason, answer: str = "") -> str:
+    """Why, what came of asking, and last what would change it."""
+    return "; ".join(part for part in (reason.message, answer, reason.remedy) if part)
+
+
+def _our_page(host: str, port: int) -> Ruling:
+    said = f"{host}:{port} is pinfold's own page, which nothing that runs inside may reach"
+    return Ruling(Verdict.DENY, said, f"{host}:{port}")
+
+
+def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:
+    if settlement.answer is Answer.NO:
+        said = _said(decision.reasons[0], settlement.told)
+        return ruling._replace(verdict=Verdict.DENY, message=said)
+    said = f"{host}:{port} was let through by {settlement.by}"
+    return ruling._replace(verdict=Verdict.ALLOW, message=said)

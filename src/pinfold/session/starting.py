@@ -1,0 +1,132 @@
+"""The last stage of a request: written down, counted, and then under way if it may be."""
+
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.permission import Settlement
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import RunCommand
+from pinfold.sandbox.backend import Request as Start
+from pinfold.session.execution import End, Execution
+from pinfold.session.explaining import Explanations
+from pinfold.session.judge import Judge
+from pinfold.session.parts import Parts
+from pinfold.session.requests import Given, line_of
+from pinfold.session.result import is_allowed
+
+if TYPE_CHECKING:
+    from pinfold.session.debugging import Debugging
+    from pinfold.session.retrying import Retries
+
+
+class Starting:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        judge: Callable[[], Judge],
+        parts: Parts,
+        refusals: Explanations,
+        counts: "Counter[str]",
+        retries: "Callable[[], Retries]",
+    ) -> None:
+        self._judge, self._parts, self._refusals, self._counts = judge, parts, refusals, counts
+        self._retries = retries
+
+    def start(
+        self,
+        command: RunCommand,
+        decision: Decision,
+        settlement: Settlement | None,
+        given: Given,
+        is_first: bool,
+    ) -> Execution:
+        allowed = is_allowed(decision, settlement)
+        entry = self._parts.ledger().before(
+            command, self._judge().start_of(command), decision, settlement, allowed
+        )
+        self._count(decision, allowed)
+        if not allowed:
+            return Execution(decision, settlement)
+        try:
+            return self._begun(entry, command, decision, settlement, given, is_first)
+        except BaseException as error:
+            self._parts.ledger().failed(entry, error)
+            raise
+
+    def _begun(
+        self,
+        entry: int,
+        command: RunCommand,
+        decision: Decision,
+        settlement: Settlement | None,
+        given: Given,
+        is_first: bool,
+    ) -> Execution:
+        policy = self._approved(decision)
+        start = Start(
+            command=command.argv if command.argv is not None else command.command,
+            policy=self._of_the_pen(self._parts.widened(policy)),
+            cwd=self._judge().start_of(command),
+            environment=given.environment,
+            variables=self._judge().last_settings.environment_set,
+            stdin=given.stdin,
+            timeout=policy.limits.timeout,
+            output=policy.limits.output,
+            terminal=given.terminal,
+            entry=entry,
+        )
+        after: Callable[[int, End], None] = self._parts.ledger().after
+        debug = self._debugging(policy, start)
+        pens = self._parts.fences().fenced() if decision.sandboxed else self._parts.fences().unfenced()
+        began = monotonic()
+        running = pens.start(start)
+        if debug:
+            after = debug.after(after, pens.plan(start.policy))
+        settings, line = self._judge().last_settings, line_of(command)
+        return Execution(
+            decision,
+            settlement,
+            running,
+            lambda end: after(entry, end),
+            began,
+            lambda found: self._refusals.explained(
+                found, settings, self._judge().roots, line, decision, self._judge().home
+            ),
+            (lambda found: self._retries().need(command, policy, found, given))
+            if is_first and decision.sandboxed
+            else None,
+        )
+
+    def _approved(self, decision: Decision) -> SandboxPolicy:
+        if not decision.widening:
+            return decision.policy
+        from pinfold.policy.widen import with_approved
+
+        return with_approved(decision.policy, decision.widening, self._judge().last_settings.cap)
+
+    def _of_the_pen(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """What a pen is built by: the time a command may take is not part of it."""
+        usual = self._judge().last_policy.limits
+        limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
+        return policy if limits == policy.limits else replace(policy, limits=limits)
+
+    def _debugging(self, policy: SandboxPolicy, start: Start) -> "Debugging | None":
+        """Its directory is made before the pen, which hides it, and while it can still stop the run."""
+        if not policy.debug_output_dir:
+            return None
+        from pinfold.session.debugging import Debugging
+
+        return Debugging(policy, start)
+
+    def _count(self, decision: Decision, allowed: bool) -> None:
+        if decision.verdict is Verdict.ASK:
+            self._counts["asked"] += 1
+        if self._judge().fence_trouble:
+            self._counts[f"unavailable: {self._judge().last_settings.sandbox.if_unavailable}"] += 1
+        self._counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
