@@ -26,7 +26,7 @@ from pinfold.policy.reach import LOOPBACK, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
-from pinfold.session.page import find_page, page_file
+from pinfold.session.page import page_at, page_file
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
@@ -257,8 +257,8 @@ class Gateway:
     def _decide(self, host: str, port: int | None, tag: str) -> "Ruling":
         if not tag:
             return self._of_any_pen(host, port)
-        if port is not None and self._is_our_page(host, port):
-            return _our_page(host, port)
+        if page := self._page_at(host, port):
+            return page
         policy, judge = self._pens[tag.partition(".")[0]], self._judge()
         decision = judge.check_host(host, port, policy)
         ruling = _ruling(decision)
@@ -269,10 +269,12 @@ class Gateway:
         files = (*judge.files, page_file(self._environ))
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
-    def _is_our_page(self, host: str, port: int) -> bool:
-        """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
-        page = find_page(self._environ) if is_same(host, LOOPBACK) else None
-        return page is not None and port == page.port
+    def _page_at(self, host: str, port: int | None) -> "Ruling | None":
+        """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""
+        if port is None or not is_same(host, LOOPBACK):
+            return None
+        said = page_at(self._environ, port)
+        return _our_page(host, port, said) if said else None
 
     def _of_any_pen(self, host: str, port: int | None) -> "Ruling":
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
@@ -282,8 +284,8 @@ class Gateway:
 
     def _ask(self, host: str, port: int, tag: str, ruling: "Ruling", withdrawn: threading.Event) -> "Ruling":
         decision = self._judge().check_host(host, port, self._pens[tag.partition(".")[0]])
-        if self._is_our_page(host, port):
-            return _our_page(host, port)
+        if page := self._page_at(host, port):
+            return page
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
@@ -349,11 +351,11 @@ def _said(reason: Reason, answer: str = "") -> str:
     return "; ".join(part for part in (reason.message, answer, reason.remedy) if part)
 
 
-def _our_page(host: str, port: int) -> "Ruling":
+def _our_page(host: str, port: int, said: str) -> "Ruling":
     from pinfold.network.ruling import Ruling
 
-    said = f"{host}:{port} is pinfold's own page, which nothing that runs inside may reach"
-    return Ruling(Verdict.DENY, said, f"{host}:{port}")
+    where = f"{host}:{port}"
+    return Ruling(Verdict.DENY, f"{where} {said}, which nothing that runs inside may reach", where)
 
 
 def _answered(host: str, port: int, decision: Decision, ruling: "Ruling", settlement: Settlement) -> "Ruling":
