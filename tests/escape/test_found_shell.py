@@ -23,6 +23,7 @@ FILES = r"""
 echo SECRET=hunter2 > .env; echo hi > a; mkdir -p sub empty packages/a "$HOME/other"; echo hunter > sub/.env
 echo .env > args; ln -s "$HOME/other" sub/home
 mkdir -p deep/deeper; ln -s deep/deeper link; ln -s "$PWD/deep" sub/deep
+ln -s /proc/self/cwd me
 git init -q .; git add a .env; git -c user.name=x -c user.email=x@y commit -qm m
 """
 
@@ -119,6 +120,25 @@ NOT_ALLOWED: list[Row] = [
     ("cat /proc/thread-self/cwd/.env", "the working directory by another name"),
     ("cat /proc/self/task/../cwd/.en?", "the working directory by another name"),
     ("cd sub && cat /proc/self/cwd/../.env", "the working directory by another name, after cd"),
+    # So are patterns, links and directories that lead there.
+    ("cat /proc/*/cwd/.env", "a pattern for every process, the program itself among them"),
+    ("cat /proc/[0-9]*/cwd/.e*", "a pattern for every process"),
+    ("cat /proc/sel?/environ", "a pattern for the process itself"),
+    ("cat /*/self/environ", "a pattern for /proc"),
+    ("cat /*/*/environ", "a pattern for /proc, and every process in it"),
+    ("cd /proc && cat self/environ", "a path that is relative to /proc"),
+    ("cd /proc && cat */environ", "a pattern that is relative to /proc"),
+    ("cd /proc/self && cat environ", "a path that is relative to a process"),
+    ("cd /proc/self/cwd && cat .env", "the working directory, by cd"),
+    ("cat /dev/fd/../environ", "/dev/fd leads to /proc/self/fd"),
+    ("cat /dev/fd/../cwd/.env", "/dev/fd leads to /proc/self/fd"),
+    ("cat /tmp/../proc/self/environ", "a way up before it"),
+    ("cat me/.env", "a link to /proc/self/cwd"),
+    ("cat m?/.env", "a pattern that matches such a link"),
+    ("cat m?/.e*", "a pattern in what such a link leads to"),
+    ("cd me && cat .env", "a link to /proc/self/cwd, by cd"),
+    ("cat < me/.env", "a link to /proc/self/cwd, in a redirection"),
+    ("grep -r SECRET /proc", "all processes"),
     # What git shows of a hidden file that is tracked, and of files outside of the repository.
     ("git show HEAD -- '.e*'", "a pathspec is a pattern"),
     ("git show HEAD -- ':(icase).ENV'", "a pathspec has magic"),

@@ -15,6 +15,8 @@ from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
 LONGEST_PATH = 4_096
+MOST_LINKS = 40
+"""As many as the kernel follows (path_resolution(7))."""
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 MOST_DIRECTORIES = 2_000_000
@@ -44,13 +46,24 @@ class Disk:
         found: list[str] = []
         # `*` passes over dotfiles in the shell, but `shopt -s dotglob` may be on: look at both.
         try:
-            for path in iglob(pattern, include_hidden=True):
-                found.append(self.real(path))
-                if len(found) > MOST_MATCHES:
-                    return None
+            # A link on the way counts though nothing matches behind it: for the program something may.
+            for way in _ways(pattern):
+                for count, path in enumerate(iglob(way, include_hidden=True), 1):
+                    if count > MOST_MATCHES or self.is_process_own(path):
+                        return None
+                    if way == pattern:
+                        found.append(self.real(path))
         except (OSError, ValueError, RecursionError):
             return None
         return tuple(found)
+
+    def is_process_own(self, path: str) -> bool:
+        from pinfold.policy.places import is_own_process
+
+        if ".." not in path and self.real(path) == os.path.normpath(path):
+            return is_own_process(path)  # there is no link on the way
+        self.was_searched = True
+        return any(map(is_own_process, _steps(path)))
 
     def is_directory(self, path: str) -> bool:
         self.was_searched = True
@@ -85,6 +98,33 @@ def real_path(path: str) -> str:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
     except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
+
+
+def _ways(pattern: str) -> Iterator[str]:
+    """The beginnings of a pattern that match several things, and the whole of it."""
+    parts = pattern.split("/")
+    for end, part in enumerate(parts, 1):
+        if end == len(parts) or any(character in part for character in "*?["):
+            yield "/".join(parts[:end])
+
+
+def _steps(path: str) -> Iterator[str]:
+    """Every place that the kernel comes through on the way, links followed one by one."""
+    here, waiting, links = "/", path.split("/")[::-1], 0
+    while waiting and links < MOST_LINKS:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        there = os.path.dirname(here) if part == ".." else os.path.join(here, part)
+        yield there
+        try:
+            to = os.readlink(there)
+        except (OSError, ValueError):
+            here = there
+            continue
+        links += 1
+        here = "/" if to.startswith("/") else here
+        waiting += to.split("/")[::-1]
 
 
 def _between(top: str, bottom: str) -> Iterator[str]:
