@@ -23,7 +23,7 @@ FILES = r"""
 echo SECRET=hunter2 > .env; echo hi > a; mkdir -p sub empty packages/a "$HOME/other"; echo hunter > sub/.env
 echo .env > args; ln -s "$HOME/other" sub/home
 mkdir -p deep/deeper; ln -s deep/deeper link; ln -s "$PWD/deep" sub/deep
-ln -s /proc/self/cwd me
+ln -s /proc/self/cwd me; ln -s .env 'to[!x]'; mkdir -p full/of/them; echo hunter > full/of/them/.env
 git init -q .; git add a .env; git -c user.name=x -c user.email=x@y commit -qm m
 """
 
@@ -139,6 +139,18 @@ NOT_ALLOWED: list[Row] = [
     ("cd me && cat .env", "a link to /proc/self/cwd, by cd"),
     ("cat < me/.env", "a link to /proc/self/cwd, in a redirection"),
     ("grep -r SECRET /proc", "all processes"),
+    # Patterns that bash reads otherwise than Python does, or may be told to.
+    ("cat .e[[:alpha:]]v", "a class of characters"),
+    ("cat .[[=e=]]nv", "a class of equal characters"),
+    ("cat .[[.e.]]nv", "a collating element"),
+    ("cat .[^x]nv", "`^` is `!`"),
+    ("cat .e[^]]v", "a bracket that is meant"),
+    ("cat < .e[[:alpha:]]v", "a class of characters, in a redirection"),
+    ("bash -O dotglob -c 'cat *[^x]'", "an option of the shell's"),
+    ("bash -O nocaseglob -c 'cat .EN*'", "an option of the shell's"),
+    ("bash -O globstar -c 'cat ful*/**/*nv'", "an option of the shell's"),
+    ("bash -O extglob -c 'cat +([.a-z])'", "an option of the shell's"),
+    ("cat to[!x]", "a pattern that matches nothing stands for itself: a link of that name"),
     # What git shows of a hidden file that is tracked, and of files outside of the repository.
     ("git show HEAD -- '.e*'", "a pathspec is a pattern"),
     ("git show HEAD -- ':(icase).ENV'", "a pathspec has magic"),
@@ -249,6 +261,9 @@ RUINOUS: list[Row] = [
     ("rm -rf ./*/", "every directory of the workspace"),
     ("rm -rf ~/**/*", "everything"),
     ("rm -rf ~/!(x)", "all but one"),
+    ("rm -rf [^x]*", "all but some"),
+    ("rm -rf ./[[:alnum:]]*", "whatever begins with a letter"),
+    ("rm -rf [A-Za-z]*", "whatever begins with a letter"),
     # `..` after a link is the parent of the link's target.
     ("rm -rf sub/deep/../*", "the workspace"),
     ("rm -rf sub/home/../*", "the home"),

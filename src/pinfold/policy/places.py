@@ -14,6 +14,8 @@ from pinfold.policy.paths import contains
 BARE = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
 """The root or the home as a word of its own, wherever in a line."""
 OWN_PROCESS = ("self", "thread-self")
+MOST = r"\[(?:[!^]|[^/]*(?:a-z|A-Z|\[:(?:alnum|alpha|graph|lower|print|word):\]))[^/]*\]"
+"""A set that is nearly every name's beginning."""
 STREAM = r"/dev/(?:stdin|stdout|stderr|fd/[0-9]+)"
 """What the line itself has opened, and was judged for."""
 
@@ -151,7 +153,7 @@ def _emptied_target(word: Word, base: str, facts: Facts) -> str:
     if wild is None:
         return facts.files.real(join(base, target))
     directory = facts.files.real(join(base, "/".join(steps[:wild]) + "/" if wild else "."))
-    takes_all = all(not step.strip("*.?[]!^{},()@+|") for step in steps[wild:])
+    takes_all = all(not re.sub(MOST, "", step).strip("*.?[]!^{},()@+|") for step in steps[wild:])
     if takes_all or directory in ("/", facts.home):
         return directory
     return join(directory, *steps[wild:])

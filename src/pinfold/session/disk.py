@@ -42,16 +42,20 @@ class Disk:
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         from glob import iglob
 
+        from pinfold.session.globs import literals, ways, widened
+
         self.was_searched = True
-        found: list[str] = []
-        # `*` passes over dotfiles in the shell, but `shopt -s dotglob` may be on: look at both.
+        found = [self.real(path) for path in literals(pattern) if os.path.lexists(path)]
+        wide = widened(pattern)
+        if wide is None or any(map(self.is_process_own, literals(pattern))):
+            return None
         try:
             # A link on the way counts though nothing matches behind it: for the program something may.
-            for way in _ways(pattern):
-                for count, path in enumerate(iglob(way, include_hidden=True), 1):
+            for way in ways(wide):
+                for count, path in enumerate(iglob(way, recursive=True, include_hidden=True), 1):
                     if count > MOST_MATCHES or self.is_process_own(path):
                         return None
-                    if way == pattern:
+                    if way == wide:
                         found.append(self.real(path))
         except (OSError, ValueError, RecursionError):
             return None
@@ -98,14 +102,6 @@ def real_path(path: str) -> str:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
     except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
-
-
-def _ways(pattern: str) -> Iterator[str]:
-    """The beginnings of a pattern that match several things, and the whole of it."""
-    parts = pattern.split("/")
-    for end, part in enumerate(parts, 1):
-        if end == len(parts) or any(character in part for character in "*?["):
-            yield "/".join(parts[:end])
 
 
 def _steps(path: str) -> Iterator[str]:
