@@ -23,6 +23,7 @@ FILES = r"""
 echo SECRET=hunter2 > .env; echo hi > a; mkdir -p sub empty packages/a "$HOME/other"; echo hunter > sub/.env
 echo .env > args; ln -s "$HOME/other" sub/home
 mkdir -p deep/deeper; ln -s deep/deeper link; ln -s "$PWD/deep" sub/deep
+ln -s /proc/self/cwd me; ln -s .env 'to[!x]'; mkdir -p full/of/them; echo hunter > full/of/them/.env
 git init -q .; git add a .env; git -c user.name=x -c user.email=x@y commit -qm m
 """
 
@@ -119,6 +120,37 @@ NOT_ALLOWED: list[Row] = [
     ("cat /proc/thread-self/cwd/.env", "the working directory by another name"),
     ("cat /proc/self/task/../cwd/.en?", "the working directory by another name"),
     ("cd sub && cat /proc/self/cwd/../.env", "the working directory by another name, after cd"),
+    # So are patterns, links and directories that lead there.
+    ("cat /proc/*/cwd/.env", "a pattern for every process, the program itself among them"),
+    ("cat /proc/[0-9]*/cwd/.e*", "a pattern for every process"),
+    ("cat /proc/sel?/environ", "a pattern for the process itself"),
+    ("cat /*/self/environ", "a pattern for /proc"),
+    ("cat /*/*/environ", "a pattern for /proc, and every process in it"),
+    ("cd /proc && cat self/environ", "a path that is relative to /proc"),
+    ("cd /proc && cat */environ", "a pattern that is relative to /proc"),
+    ("cd /proc/self && cat environ", "a path that is relative to a process"),
+    ("cd /proc/self/cwd && cat .env", "the working directory, by cd"),
+    ("cat /dev/fd/../environ", "/dev/fd leads to /proc/self/fd"),
+    ("cat /dev/fd/../cwd/.env", "/dev/fd leads to /proc/self/fd"),
+    ("cat /tmp/../proc/self/environ", "a way up before it"),
+    ("cat me/.env", "a link to /proc/self/cwd"),
+    ("cat m?/.env", "a pattern that matches such a link"),
+    ("cat m?/.e*", "a pattern in what such a link leads to"),
+    ("cd me && cat .env", "a link to /proc/self/cwd, by cd"),
+    ("cat < me/.env", "a link to /proc/self/cwd, in a redirection"),
+    ("grep -r SECRET /proc", "all processes"),
+    # Patterns that bash reads otherwise than Python does, or may be told to.
+    ("cat .e[[:alpha:]]v", "a class of characters"),
+    ("cat .[[=e=]]nv", "a class of equal characters"),
+    ("cat .[[.e.]]nv", "a collating element"),
+    ("cat .[^x]nv", "`^` is `!`"),
+    ("cat .e[^]]v", "a bracket that is meant"),
+    ("cat < .e[[:alpha:]]v", "a class of characters, in a redirection"),
+    ("bash -O dotglob -c 'cat *[^x]'", "an option of the shell's"),
+    ("bash -O nocaseglob -c 'cat .EN*'", "an option of the shell's"),
+    ("bash -O globstar -c 'cat ful*/**/*nv'", "an option of the shell's"),
+    ("bash -O extglob -c 'cat +([.a-z])'", "an option of the shell's"),
+    ("cat to[!x]", "a pattern that matches nothing stands for itself: a link of that name"),
     # What git shows of a hidden file that is tracked, and of files outside of the repository.
     ("git show HEAD -- '.e*'", "a pathspec is a pattern"),
     ("git show HEAD -- ':(icase).ENV'", "a pathspec has magic"),
@@ -229,6 +261,9 @@ RUINOUS: list[Row] = [
     ("rm -rf ./*/", "every directory of the workspace"),
     ("rm -rf ~/**/*", "everything"),
     ("rm -rf ~/!(x)", "all but one"),
+    ("rm -rf [^x]*", "all but some"),
+    ("rm -rf ./[[:alnum:]]*", "whatever begins with a letter"),
+    ("rm -rf [A-Za-z]*", "whatever begins with a letter"),
     # `..` after a link is the parent of the link's target.
     ("rm -rf sub/deep/../*", "the workspace"),
     ("rm -rf sub/home/../*", "the home"),
@@ -279,6 +314,32 @@ RESTRICTED: list[Row] = [
     ("minikube kubectl -- delete pod x", "a wrapper"),
     ("microk8s kubectl delete pod x", "a wrapper"),
     ("k3s kubectl delete pod x", "a wrapper"),
+    # Subscripts, which bash evaluates together with the substitutions in them.
+    ("test -v 'x[$(git push)]'", "the name of a variable, in a test"),
+    ("[ -v 'x[`git push`]' ]", "the name of a variable, in a test"),
+    ("[[ 'x[$(git push)]' -eq 0 ]]", "a number, in a test"),
+    ("[[ -v x[\\$\\(git\\ push\\)] ]]", "quoted by backslashes"),
+    ("printf -v 'x[$(git push)]' y", "the name of a variable"),
+    ("read 'x[$(git push)]' <<< a", "the name of a variable"),
+    ("unset 'x[$(git push)]'", "the name of a variable"),
+    ("declare 'x[$(git push)]=1'", "the name of a variable"),
+    ("declare -i x='y[$(git push)]'", "an integer's value"),
+    ("declare -n x='y[$(git push)]'; x=1", "a reference"),
+    ("let 'x[$(git push)]'", "arithmetic"),
+    ("(( x[$'\\x24(git push)'] ))", "arithmetic, spelled otherwise"),
+    ("x='y[$(git push)]'; echo $((x))", "a value that arithmetic evaluates"),
+    ("x='y[$(git push)]'; echo ${z:x}", "a value that arithmetic evaluates"),
+    ("x='y[$(git push)]'; echo ${!x}", "a name of a name"),
+    ("for x in 'y[$(git push)]'; do echo ${z[x]}; done", "a value that a subscript evaluates"),
+    ("read -r x <<'E'\ny[$(git push)]\nE\necho $((x))", "a value from a here-document"),
+    ("RANDOM='y[$(git push)]'", "an integer of the shell's own"),
+    ("for SECONDS in 'y[$(git push)]'; do pwd; done", "an integer of the shell's own"),
+    ("git for-each-repo --config=x push", "git in many repositories"),
+    ("git for-each-repo --config x --keep-going -- push origin", "git in many repositories"),
+    ("cmake -E env git push", "a wrapper"),
+    ("cmake -E env A=b --unset=C -- git push", "a wrapper"),
+    ("cmake -E time git push", "a wrapper"),
+    ("ex -c '!git push' a", "an option that is an editor's command"),
     # Shell text in options, variables and configuration.
     ("env -S 'git #' push", "env's comment is not the shell's"),
     ("git -c core.pager='rm -rf x' log", "configuration that is shell text"),

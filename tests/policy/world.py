@@ -34,6 +34,9 @@ class Paper:
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         return ()
 
+    def is_process_own(self, path: str) -> bool:
+        return False
+
     def is_directory(self, path: str) -> bool:
         return path in self.directories
 

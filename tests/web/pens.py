@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pinfold
-from pinfold.session.page import page_directory
+from pinfold.session.page import page_directory, page_file
 from tests.approval.asking import Person
 from tests.sandbox.probing import probes_of, run
 from tests.web.world import Asking, Tab, page, question
@@ -17,13 +17,14 @@ for host in ("OWN", "127.0.0.1", "localhost", "0.0.0.0", "::ffff:127.0.0.1", "ow
     try:
         with socket.create_connection((host, PORT), 20) as sock:
             sock.settimeout(20)
-            sock.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:PORT\\r\\nConnection: close\\r\\n\\r\\n")
+            said = f"GET / HTTP/1.1\\r\\nHost: {host.removeprefix('::ffff:')}:PORT\\r\\n"
+            sock.sendall(f"{said}Connection: close\\r\\n\\r\\n".encode())
             print("HEARD" if b"pinfold" in b"".join(iter(lambda: sock.recv(10000), b"")) else "silence")
     except OSError as error:
         print(type(error).__name__)
 END"""
 BY_PROXY = """for name in OWN 127.0.0.1 localhost; do
-curl -s -m 5 -x "$http_proxy" http://$name:PORT/; curl -s -m 5 -p -x "$http_proxy" http://$name:PORT/
+curl -s -m 5 --noproxy '' -x "$http_proxy" http://$name:PORT/; curl -s -m 5 --noproxy '' -p -x "$http_proxy" http://$name:PORT/
 done"""
 
 
@@ -74,6 +75,23 @@ def a_page_that_is_opened_later_is_out_of_reach_too() -> None:
             assert opened.place.port == port
             later = session.run(line + "\n" + line.replace("OWN", opened.place.host)).stdout
             assert "HEARD" not in later, later
+
+
+def a_page_whose_file_is_damaged_is_out_of_reach_too() -> None:
+    """Which port it has is not known then: none of loopback is lent, until the file is well or gone."""
+    with page(Path.home()) as (opened, environ):
+        file, place = Path(page_file(environ)), opened.place
+        whole = file.read_bytes()
+        settings = {"network": {"access": "rules", "allow": [f"localhost:{place.port}", "127.0.0.0/8"]}}
+        with pinfold.Session([os.getcwd()], settings=settings, environ={**os.environ, **environ}) as session:
+            for damage in (b"", whole[: len(whole) // 2], b"{}", b'{"host":"","port":"1","token":""}', None):
+                file.unlink()
+                file.write_bytes(damage) if damage is not None else file.mkdir()
+                for line in (TRY, BY_PROXY):
+                    told = session.run(line.replace("PORT", str(place.port)).replace("OWN", place.host))
+                    assert "HEARD" not in told.stdout and "<title>" not in told.stdout, (damage, told.stdout)
+            file.rmdir()
+            file.write_bytes(whole)
 
 
 def _serve(server: socket.socket) -> None:

@@ -72,6 +72,27 @@ def test_a_key_answers_once_it_can_be_meant(browser: Browser, tmp_path: Path) ->
         assert browser.log == []
 
 
+def test_text_is_shown_in_the_order_in_which_it_is_read(browser: Browser, tmp_path: Path) -> None:
+    """Letters of scripts that run to the left would swap `mv`'s operands for the eye."""
+    with page(tmp_path) as (opened, environ):
+        browser.open(opened.place.address)
+        asked = "mv \u05d0 \u05d1"
+        asking = Asking(environ, question("1", asked, description=asked, why=asked))
+        browser.wait("document.querySelector('.card')")
+        seen = browser.run(
+            "[...document.querySelectorAll('.card pre, .card dd p')].map((each) => {"
+            " const text = each.firstChild, at = (index) => { const range = document.createRange();"
+            " range.setStart(text, index); range.setEnd(text, index + 1);"
+            " return range.getBoundingClientRect().left; };"
+            " const first = text.data.indexOf('\u05d0'), second = text.data.indexOf('\u05d1');"
+            " return first < 0 || at(first) < at(second); })"
+        )
+        assert len(seen) >= 3 and all(seen), seen
+        armed(browser)
+        browser.press("n")
+        asking.wait()
+
+
 def test_another_page_on_this_machine_gets_nowhere(browser: Browser, tmp_path: Path) -> None:
     """As one would be that a person looks at and a pen serves (`network.publish`): same site, other port."""
     with page(tmp_path) as (opened, environ), page(tmp_path / "other") as (theirs, _):

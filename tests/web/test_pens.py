@@ -9,7 +9,11 @@ from tests.web.pens import PENS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
-CLAIM = ("page_is_out_of_reach", "a_page_that_is_opened_later_is_out_of_reach_too")
+CLAIM = (
+    "page_is_out_of_reach",
+    "a_page_that_is_opened_later_is_out_of_reach_too",
+    "a_page_whose_file_is_damaged_is_out_of_reach_too",
+)
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -32,8 +32,10 @@ QUIET = 0.25
 """Seconds without a key before a key may be an answer."""
 LONGEST_QUIET = 2.0
 PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?"}
-# Ends whatever sequence was begun; plain text, the usual character set, the whole screen scrolls, a cursor.
-SET_RIGHT = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[?25h"
+# Ends whatever sequence was begun; plain text, the usual character set, the whole screen scrolls, a cursor;
+# and text in the order in which it is written (ECMA-48, BDSM), where a terminal would turn Hebrew around.
+SET_RIGHT = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[?25h\x1b[8l"
+AS_USUAL = "\x1b[8h"
 _INPUT, _OUTPUT, _LOCAL, _CHARACTERS = 0, 1, 3, 6
 """Where tcgetattr has these modes."""
 
@@ -181,6 +183,13 @@ class _Talk:
         if is_withdrawn():
             return Reply(Answer.NO)
         self._is_withdrawn = is_withdrawn
+        try:
+            return self._said_in_time()
+        finally:
+            with suppress(OSError):
+                self._write("" if self._is_dumb else AS_USUAL)
+
+    def _said_in_time(self) -> Reply | None:
         columns, rows = self._size()
         start = "\n" if self._is_dumb else SET_RIGHT + "\r\n"
         self._write(start + _text(self._sheet.question(self._question, columns, rows)))

@@ -14,7 +14,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pinfold.approval.terminal import QUIET, SET_RIGHT, TTY, TerminalApprover
+from pinfold.approval.terminal import AS_USUAL, QUIET, SET_RIGHT, TTY, TerminalApprover
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
 from pinfold.cli.draw import folded
@@ -156,7 +156,11 @@ def _line(left: Left) -> str:
 def _terminal() -> "Iterator[_Terminal]":
     descriptor = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
     try:
-        yield _Terminal(descriptor)
+        terminal = _Terminal(descriptor)
+        try:
+            yield terminal
+        finally:
+            terminal.leave()
     finally:
         os.close(descriptor)
 
@@ -169,8 +173,11 @@ class _Terminal:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        if os.environ.get("TERM", "dumb") != "dumb":
-            self._put(SET_RIGHT)  # whatever the command's output has left it in
+        self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+        self._put("" if self._is_dumb else SET_RIGHT)  # whatever the command's output has left it in
+
+    def leave(self) -> None:
+        self._put("" if self._is_dumb else AS_USUAL)
 
     def write(self, text: str) -> None:
         self._put(f"{text}\n")

@@ -17,7 +17,11 @@ class Files(Protocol):
         """Where a path leads once every link is followed, whether or not it exists."""
 
     def expand(self, pattern: str) -> tuple[str, ...] | None:
-        """The real paths a pattern matches; None if there are too many to say."""
+        """The real paths a pattern matches; None if there are too many to say, or one is a process's own."""
+
+    def is_process_own(self, path: str) -> bool:
+        """Whether the way there leads by a link through a process's directory in /proc (`/dev/fd`): what that
+        means depends on who looks, or on what it does meanwhile."""
 
     def is_directory(self, path: str) -> bool: ...
 

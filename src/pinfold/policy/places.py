@@ -14,6 +14,10 @@ from pinfold.policy.paths import contains
 BARE = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
 """The root or the home as a word of its own, wherever in a line."""
 OWN_PROCESS = ("self", "thread-self")
+MOST = r"\[(?:[!^]|[^/]*(?:a-z|A-Z|\[:(?:alnum|alpha|graph|lower|print|word):\]))[^/]*\]"
+"""A set that is nearly every name's beginning."""
+STREAM = r"/dev/(?:stdin|stdout|stderr|fd/[0-9]+)"
+"""What the line itself has opened, and was judged for."""
 
 
 def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
@@ -26,6 +30,8 @@ def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
         for step in way:
             to = step.known(variables(base, facts))
             if to is None:
+                return None
+            if _is_process_own(join(base, to), facts):
                 return None
             base = facts.files.real(join(base, to))
         found.append(base)
@@ -56,9 +62,19 @@ def _paths(word: Word, base: str, facts: Facts) -> tuple[str, ...] | None:
     known = variables(base, facts)
     if word.has_glob:
         pattern = word.pattern(known)
-        return None if pattern is None or is_own_process(pattern) else facts.files.expand(join(base, pattern))
+        if pattern is None or is_own_process(join(base, pattern)):
+            return None
+        return facts.files.expand(join(base, pattern))
     value = word.known(known)
-    return None if value is None or is_own_process(value) else (facts.files.real(join(base, value)),)
+    if value is None or _is_process_own(join(base, value), facts):
+        return None
+    return (facts.files.real(join(base, value)),)
+
+
+def _is_process_own(path: str, facts: Facts) -> bool:
+    if re.fullmatch(STREAM, path):
+        return False
+    return is_own_process(path) or facts.files.is_process_own(path)
 
 
 def is_own_process(path: str) -> bool:
@@ -128,7 +144,7 @@ def _emptied_target(word: Word, base: str, facts: Facts) -> str:
     target = word.emptied(variables(base, facts))
     if not target:
         return ""
-    if is_own_process(target):
+    if is_own_process(join(base, target)):
         return base  # of all that `/proc/self` holds, the working directory is what can be lost
     steps = target.split("/")
     wild = next(
@@ -137,7 +153,7 @@ def _emptied_target(word: Word, base: str, facts: Facts) -> str:
     if wild is None:
         return facts.files.real(join(base, target))
     directory = facts.files.real(join(base, "/".join(steps[:wild]) + "/" if wild else "."))
-    takes_all = all(not step.strip("*.?[]!^{},()@+|") for step in steps[wild:])
+    takes_all = all(not re.sub(MOST, "", step).strip("*.?[]!^{},()@+|") for step in steps[wild:])
     if takes_all or directory in ("/", facts.home):
         return directory
     return join(directory, *steps[wild:])

@@ -20,6 +20,7 @@ from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"
 Places = tuple[str, ...] | None
+PROCESSES = "/proc"
 INSIDE = "run it inside the fence"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
@@ -72,6 +73,8 @@ def _reads(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
         for path in paths:
             if pattern := hidden_by(path, facts.policy, facts.roots):
                 yield _hidden(path, pattern, word.span)
+            elif part.reads_below and contains(path, PROCESSES):
+                yield _ask(f"it reads all of {path}, where {PROCESSES} has what processes keep", word.span)
             elif part.reads_below and (pattern := hides_something_below(path, facts)):
                 yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span)
 

@@ -15,6 +15,8 @@ from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
 LONGEST_PATH = 4_096
+MOST_LINKS = 40
+"""As many as the kernel follows (path_resolution(7))."""
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 NOBODYS = frozenset({"/proc", "/sys"})
@@ -42,17 +44,32 @@ class Disk:
     def expand(self, pattern: str) -> tuple[str, ...] | None:
         from glob import iglob
 
+        from pinfold.session.globs import literals, ways, widened
+
         self.was_searched = True
-        found: list[str] = []
-        # `*` passes over dotfiles in the shell, but `shopt -s dotglob` may be on: look at both.
+        found = [self.real(path) for path in literals(pattern) if os.path.lexists(path)]
+        wide = widened(pattern)
+        if wide is None or any(map(self.is_process_own, literals(pattern))):
+            return None
         try:
-            for path in iglob(pattern, include_hidden=True):
-                found.append(self.real(path))
-                if len(found) > MOST_MATCHES:
-                    return None
+            # A link on the way counts though nothing matches behind it: for the program something may.
+            for way in ways(wide):
+                for count, path in enumerate(iglob(way, recursive=True, include_hidden=True), 1):
+                    if count > MOST_MATCHES or self.is_process_own(path):
+                        return None
+                    if way == wide:
+                        found.append(self.real(path))
         except (OSError, ValueError, RecursionError):
             return None
         return tuple(found)
+
+    def is_process_own(self, path: str) -> bool:
+        from pinfold.policy.places import is_own_process
+
+        if ".." not in path and self.real(path) == os.path.normpath(path):
+            return is_own_process(path)  # there is no link on the way
+        self.was_searched = True
+        return any(map(is_own_process, _steps(path)))
 
     def is_directory(self, path: str) -> bool:
         self.was_searched = True
@@ -87,6 +104,25 @@ def real_path(path: str) -> str:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
     except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
+
+
+def _steps(path: str) -> Iterator[str]:
+    """Every place that the kernel comes through on the way, links followed one by one."""
+    here, waiting, links = "/", path.split("/")[::-1], 0
+    while waiting and links < MOST_LINKS:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        there = os.path.dirname(here) if part == ".." else os.path.join(here, part)
+        yield there
+        try:
+            to = os.readlink(there)
+        except (OSError, ValueError):
+            here = there
+            continue
+        links += 1
+        here = "/" if to.startswith("/") else here
+        waiting += to.split("/")[::-1]
 
 
 def _between(top: str, bottom: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from pinfold.policy.reach import LOOPBACK
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
-from pinfold.session.page import find_page, page_file
+from pinfold.session.page import page_at, page_file
 
 if TYPE_CHECKING:
     from pinfold.approval import Desk
@@ -46,8 +46,8 @@ class Hosts:
     def decide(self, host: str, port: int | None, tag: str) -> Ruling:
         if not tag:
             return self._of_any_pen(host, port)
-        if port is not None and self._is_our_page(host, port):
-            return _our_page(host, port)
+        if page := self._page_at(host, port):
+            return page
         judge = self._judge()
         decision = judge.check_host(host, port, self._policy_of(tag))
         ruling = _ruling(decision)
@@ -60,8 +60,8 @@ class Hosts:
 
     def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
         decision = self._judge().check_host(host, port, self._policy_of(tag))
-        if self._is_our_page(host, port):
-            return _our_page(host, port)
+        if page := self._page_at(host, port):
+            return page
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
@@ -71,10 +71,14 @@ class Hosts:
     def _policy_of(self, tag: str) -> SandboxPolicy:
         return self._policies[tag.partition(".")[0]]
 
-    def _is_our_page(self, host: str, port: int) -> bool:
-        """Whether this is where a person answers: what runs inside never gets there, whatever rules say."""
-        page = find_page(self._environ) if is_same(host, LOOPBACK) else None
-        return page is not None and port == page.port
+    def _page_at(self, host: str, port: int | None) -> Ruling | None:
+        """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""
+        if port is None or not is_same(host, LOOPBACK):
+            return None
+        said, where = page_at(self._environ, port), f"{host}:{port}"
+        if not said:
+            return None
+        return Ruling(Verdict.DENY, f"{where} {said}, which nothing that runs inside may reach", where)
 
     def _of_any_pen(self, host: str, port: int | None) -> Ruling:
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
@@ -110,11 +114,6 @@ def _ruling(decision: Decision) -> Ruling:
 def _said(reason: Reason, answer: str = "") -> str:
     """Why, what came of asking, and last what would change it."""
     return "; ".join(part for part in (reason.message, answer, reason.remedy) if part)
-
-
-def _our_page(host: str, port: int) -> Ruling:
-    said = f"{host}:{port} is pinfold's own page, which nothing that runs inside may reach"
-    return Ruling(Verdict.DENY, said, f"{host}:{port}")
 
 
 def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:

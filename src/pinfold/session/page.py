@@ -36,9 +36,24 @@ def page_file(environ: Mapping[str, str]) -> str:
 
 
 def find_page(environ: Mapping[str, str]) -> Place | None:
-    """Where it is; None if there is none."""
+    """Where it is; None if there is none, or if the file does not say."""
     try:
-        with open(page_file(environ), "rb") as file:
-            return json.decode(file.read(LONGEST), type=ready(Place))
+        return _load_place(environ)
     except (OSError, DecodeError):
         return None
+
+
+def page_at(environ: Mapping[str, str], port: int) -> str:
+    """What is at this port of loopback, if it is the page or may be: in doubt every port is; else empty."""
+    try:
+        is_there = _load_place(environ).port == port
+    except (FileNotFoundError, NotADirectoryError):
+        is_there = False
+    except (OSError, DecodeError):
+        return f"may be pinfold's own page ({page_file(environ)} cannot be read; restart `pinfold web`)"
+    return "is pinfold's own page" if is_there else ""
+
+
+def _load_place(environ: Mapping[str, str]) -> Place:
+    with open(page_file(environ), "rb") as file:
+        return json.decode(file.read(LONGEST), type=ready(Place))

@@ -11,7 +11,7 @@ from pinfold.shell.directories import MOVERS, without_prefix
 from pinfold.shell.findings import Findings, Nested
 from pinfold.shell.name_builtins import TAKES_NAMES
 from pinfold.shell.text_builtins import RUNS_TEXT
-from pinfold.shell.variables import RUN_LATER
+from pinfold.shell.variables import EVALUATED, RUN_LATER
 
 
 def examine(command: Command, findings: Findings) -> list[Nested]:
@@ -19,6 +19,9 @@ def examine(command: Command, findings: Findings) -> list[Nested]:
     for assignment in command.assignments:
         if assignment.name in RUN_LATER:
             findings.unknown(f"the shell may run what `{assignment.name}` holds", assignment.span, runs=True)
+        if assignment.name in EVALUATED:
+            why = f"what `{assignment.name}` is given is evaluated as arithmetic"
+            findings.evaluated(why, assignment.span)
         if assignment.name == "PATH":
             findings.unknown("names may mean other programs once `PATH` is changed", assignment.span)
     words = without_prefix(command.words)

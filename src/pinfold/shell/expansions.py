@@ -4,6 +4,7 @@ Only the shell knows what such an expansion comes to; here it is decided whether
 way. What a word's own value is, is `words`' business.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from pinfold.model.text import Span
 from pinfold.model.visible import first_invisible
 from pinfold.shell.arithmetic import COMPARES_NUMBERS, is_constant, is_number, is_plain_subscript, leaves
 from pinfold.shell.findings import Findings, Places
+from pinfold.shell.quotes import undo_ansi_c
 from pinfold.shell.source import Source
 from pinfold.shell.variables import note_assigned
 from pinfold.shell.words import Scope, UnknownNode, read_word
@@ -23,6 +25,15 @@ _PARAMETER_FIELDS = frozenset(
     ("Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Excl", "Length", "Param", "Index", "Slice", "Repl",
      "Names", "Exp")
 )  # fmt: skip
+
+
+_SUBSTITUTION = r"\$\(|`|\$\{[\s|]|[<>]\("
+
+
+def _quotes_substitution(part: Node) -> bool:
+    text = part.get("Value", "")
+    value = undo_ansi_c(text) if part.get("Dollar") else text.replace("\\", "")
+    return value is None or re.search(_SUBSTITUTION, value) is not None
 
 
 def _lists_keys(part: Node) -> bool:
@@ -60,7 +71,7 @@ class ExpansionVisitor(ABC):
         for part in parts:
             match part["Type"]:
                 case "Lit" | "SglQuoted":
-                    pass
+                    self.findings.quotes_substitution |= _quotes_substitution(part)
                 case "DblQuoted":
                     self.visit_parts(part.get("Parts", ()), places)
                 case "CmdSubst" | "ProcSubst":
@@ -92,7 +103,7 @@ class ExpansionVisitor(ABC):
         if strange:
             raise UnknownNode(f"an unknown kind of expansion: {min(strange)}")
         if part.get("Excl") and not part.get("Names") and not _lists_keys(part):
-            self.findings.unknown("`${!name}` expands what another variable names", span)
+            self.findings.evaluated("`${!name}` expands what another variable names", span)
         if "Index" in part:
             self.subscript(part["Index"], part, places)
         for field in ("Offset", "Length"):
@@ -120,7 +131,7 @@ class ExpansionVisitor(ABC):
             return
         for word in leaves(index):
             self.visit_parts(word["Parts"], places)
-        self.findings.unknown("a subscript is evaluated as arithmetic", self.source.span(where))
+        self.findings.evaluated("a subscript is evaluated as arithmetic", self.source.span(where))
 
     def arithmetic(self, node: Node | None, where: Node, places: Places) -> None:
         if node is None or is_constant(node):
@@ -129,7 +140,7 @@ class ExpansionVisitor(ABC):
             self.visit_parts(word["Parts"], places)
             if not is_number(word):
                 self.assign_word(read_word(word, self.scope))
-        self.findings.unknown("names in arithmetic are evaluated again", self.source.span(where))
+        self.findings.evaluated("names in arithmetic are evaluated again", self.source.span(where))
 
     def test(self, node: Node, places: Places) -> None:
         match node["Type"]:
@@ -140,13 +151,13 @@ class ExpansionVisitor(ABC):
             case "UnaryTest":
                 self.test(node["X"], places)
                 if node["Op"] in ("-v", "-R"):
-                    self.findings.unknown(f"`{node['Op']}` evaluates a subscript", self.source.span(node))
+                    self.findings.evaluated(f"`{node['Op']}` evaluates a subscript", self.source.span(node))
             case "BinaryTest":
                 self.test(node["X"], places)
                 self.test(node["Y"], places)
                 if node["Op"] in COMPARES_NUMBERS and not (is_number(node["X"]) and is_number(node["Y"])):
                     why = f"`{node['Op']}` evaluates its operands as arithmetic"
-                    self.findings.unknown(why, self.source.span(node))
+                    self.findings.evaluated(why, self.source.span(node))
             case kind:
                 raise UnknownNode(f"an unknown kind of test: {kind}")
 

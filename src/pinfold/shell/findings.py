@@ -30,6 +30,8 @@ class LineFacts(Struct, frozen=True):
     exports_all: bool = False
     moves: bool = False
     """Something may change the directory."""
+    quotes_substitution: bool = False
+    """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
 
     def is_assigned(self, name: str) -> bool:
         known = name in self.assigned or name in self.looped
@@ -75,11 +77,19 @@ class Findings:
         self.sources = False
         self.exports_all = False
         self.moves = False
+        self.quotes_substitution = False
 
     def unknown(self, why: str, span: Span, *, runs: bool = False) -> None:
         found = Unknown(why, span, runs)
         if found not in self.unknowns:
             self.unknowns.append(found)
+
+    def evaluated(self, why: str, span: Span) -> None:
+        """Text is evaluated as an expression, which runs the substitutions in its subscripts.
+
+        Most such text is a number, so that alone starts nothing. Accepted: a substitution made of pieces.
+        """
+        self.unknown(why, span, runs=self.facts.quotes_substitution)
 
     def unreadable(self, why: str, span: Span | None = None) -> None:
         self.problem = self.problem or Problem(why, span)
@@ -96,4 +106,5 @@ class Findings:
             facts.sources or self.sources,
             facts.exports_all or self.exports_all,
             facts.moves or self.moves,
+            facts.quotes_substitution or self.quotes_substitution,
         )

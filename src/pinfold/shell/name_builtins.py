@@ -43,7 +43,7 @@ def _assign(word: Word, findings: Findings) -> None:
     if (word.literal is None and "=" not in word.start) or not name.isidentifier():
         findings.assigns_any = True
         if name or word.literal is None:
-            findings.unknown("a variable's name may hold a subscript, which is evaluated", word.span)
+            findings.evaluated("a variable's name may hold a subscript, which is evaluated", word.span)
         return
     note_assigned(name, word.span, findings)
 
@@ -61,7 +61,7 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
     options = [word for word in words if word.start.startswith(("-", "+"))]
     for word in options:
         if word.literal is None or set(word.literal) & set("in"):
-            findings.unknown("values of such a variable are evaluated again", word.span)
+            findings.evaluated("values of such a variable are evaluated again", word.span)
     for word in words:
         if word not in options:
             _declare_name(word, findings)
@@ -90,12 +90,12 @@ def _option_names_variable(words: list[Word], letter: str, findings: Findings) -
         if word.literal is None:
             # Only a value of this very line can hold both the option and a payload.
             if _is_set(word) and word.may_be_option:
-                findings.unknown(f"`{word.source}` may be an option that names a variable", word.span)
+                findings.evaluated(f"`{word.source}` may be an option that names a variable", word.span)
             continue
         if word.literal == f"-{letter}" and index + 1 < len(words):
             _assign(words[index + 1], findings)
         elif word.literal.startswith(f"-{letter}"):
-            findings.unknown("a variable's name may hold a subscript, which is evaluated", word.span)
+            findings.evaluated("a variable's name may hold a subscript, which is evaluated", word.span)
             findings.assigns_any = True
 
 
@@ -135,9 +135,9 @@ def _test(_: Command, words: list[Word], findings: Findings) -> None:
         computed = _is_set(word)
         may_be_operator = word.may_be_option and after is not None and after.literal not in _AFTER_AN_OPERAND
         if word.literal in ("-v", "-R") or (computed and (word.splits or may_be_operator)):
-            findings.unknown("a test may evaluate a subscript", word.span)
+            findings.evaluated("a test may evaluate a subscript", word.span)
     if len(operands) == 2 and operands[0].literal is None:
-        findings.unknown("a test may evaluate a subscript", operands[0].span)
+        findings.evaluated("a test may evaluate a subscript", operands[0].span)
 
 
 def _is_set(word: Word) -> bool:
@@ -178,7 +178,7 @@ def _shopt(_: Command, words: list[Word], findings: Findings) -> None:
 
 def _let(command: Command, _: list[Word], findings: Findings) -> None:
     """Only where shfmt did not see it: `command let x=1`."""
-    findings.unknown("`let` evaluates text as arithmetic", command.span)
+    findings.evaluated("`let` evaluates text as arithmetic", command.span)
     findings.assigns_any = True
 
 

@@ -35,6 +35,12 @@ RUN_LATER = frozenset(
 """Variables whose value the shell runs, expands or takes for the meaning of a name."""
 
 
+EVALUATED = frozenset(
+    ("RANDOM", "SRANDOM", "SECONDS", "OPTIND", "HISTCMD", "LINENO", "BASHPID", "EPOCHSECONDS")
+)
+"""Variables that are integers to bash: what they are given is evaluated."""
+
+
 def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = False) -> None:
     """A variable that gets a value by another way than `NAME=value`: no command carries the assignment.
 
@@ -44,6 +50,8 @@ def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = F
     (findings.looped if looped else findings.assigned).add(name)
     if name in RUN_LATER:
         findings.unknown(f"the shell may run what `{name}` holds", span, runs=True)
+    elif name in EVALUATED:
+        findings.evaluated(f"what `{name}` is given is evaluated as arithmetic", span)
     elif not (harmless_variable(name) or is_local(name)):
         findings.unknown(f"sets `{name}`, which can redirect a program", span)
 

@@ -107,7 +107,7 @@ class _Walker(ExpansionVisitor):
             case "LetClause":
                 for expression in node["Exprs"]:
                     self.arithmetic(expression, node, places)
-                self.findings.unknown("`let` evaluates text as arithmetic", self.source.span(node))
+                self.findings.evaluated("`let` evaluates text as arithmetic", self.source.span(node))
             case "TestClause":
                 self.test(node["X"], places)
             case kind:

@@ -1,0 +1,40 @@
+"""What goes to a terminal around a question."""
+
+import os
+
+import pytest
+
+from pinfold.approval.terminal import _Talk
+from pinfold.model.permission import PermissionNeeded, Reach
+from tests.web.world import question
+
+
+class Lines:
+    def question(self, asked: PermissionNeeded, columns: int, rows: int) -> list[str]:
+        return [asked.command]
+
+    def choices(self, asked: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
+        return ["n  no"]
+
+    def explanation(self, asked: PermissionNeeded, columns: int) -> list[str]:
+        return []
+
+    def rule_trouble(self, asked: PermissionNeeded, rule: str) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_text_is_shown_in_the_order_in_which_it_is_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that turns Hebrew around would swap `mv`'s operands for the eye: it is told not to."""
+    monkeypatch.setenv("TERM", kind)
+    ours, terminal = os.openpty()
+    try:
+        assert (
+            _Talk(terminal, Lines(), question(command="mv \u05d0 \u05d1"), 0.0).reply(lambda: False) is None
+        )
+        seen = os.read(ours, 10_000).decode()
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    before, _, after = seen.partition("mv \u05d0 \u05d1")
+    assert after and ("\x1b[8l" in before, "\x1b[8h" in after) == (kind != "dumb", kind != "dumb")
