@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.settings.stand_in import layered, shape, write
 
-from pinfold.model.approval import AutoRunMode, Control, SandboxingMode
+from pinfold.model.approval import ApprovalSettings, AutoRunMode, Control, SandboxingMode
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import Cap, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
@@ -33,6 +33,38 @@ def test_defaults() -> None:
     assert "git status" in texts(settings, "safe")
     assert "docker" in settings.commands.composite
     assert warnings(settings) == ()
+
+
+def test_in_cursors_words(tmp_path: Path) -> None:
+    defaults = load(Sources(), shape)
+    assert defaults.approval == ApprovalSettings()
+    assert defaults.server.composite_shell_commands == defaults.commands.composite
+    assert "git status" in defaults.server.safe_shell_commands
+    said = """
+        mode = "run_everything"
+        [commands]
+        allow = ["make"]
+        ask = ["make clean"]
+        [mcp]
+        allow = ["docs.search"]
+        [protect]
+        delete_files = true
+        dotfiles = false
+        outside_workspace = false
+        mcp_tools = false
+        browser = true
+    """
+    assert layered(tmp_path, user=said).approval == ApprovalSettings(
+        allowed_commands=("make",),
+        blocked_commands=("make clean",),
+        delete_file_protection=True,
+        dot_files_protection=False,
+        outside_workspace_protection=False,
+        enable_run_everything=True,
+        mcp_allowed_tools=("docs.search",),
+        mcp_tools_protection=False,
+        playwright_protection=True,
+    )
 
 
 def test_shipped_rules_are_what_the_shell_makes_of_them() -> None:

@@ -46,3 +46,27 @@ class AutoRunControls(Struct, frozen=True, rename="camel"):
     browser_features: bool = True
     """Agents may drive a browser at all."""
     sandboxing_controls: SandboxingControls = SandboxingControls()
+
+
+class ServerConfiguration(Struct, frozen=True, rename="camel"):
+    composite_shell_commands: tuple[str, ...] = ()
+    """Programs shown, and offered, together with their arguments."""
+    safe_shell_commands: tuple[str, ...] = ()
+    """Commands that need no entry in the user's allowlist."""
+
+
+class ApprovalSettings(Struct, frozen=True, rename="camel"):
+    """Cursor's twelve fields, with its defaults."""
+
+    is_admin_controlled: bool = False
+    is_disabled_by_admin: bool = False
+    browser_features: bool = True
+    allowed_commands: tuple[str, ...] = ()
+    blocked_commands: tuple[str, ...] = ()
+    delete_file_protection: bool = False
+    dot_files_protection: bool = True
+    outside_workspace_protection: bool = True
+    enable_run_everything: bool = False
+    mcp_allowed_tools: tuple[str, ...] = ()
+    mcp_tools_protection: bool = True
+    playwright_protection: bool = False

@@ -9,8 +9,10 @@ from enum import StrEnum
 from msgspec import Struct
 
 from pinfold.model.approval import (
+    ApprovalSettings,
     AutoRunControls,
     AutoRunMode,
+    ServerConfiguration,
 )
 from pinfold.model.policy import Cap, EnvironmentRules, Limits, PolicyType
 from pinfold.model.script import Shape
@@ -162,3 +164,32 @@ class Settings(Struct, frozen=True):
         """Where a key's value is written, or one entry of its list."""
         whole = self.origins.get(key, Origin("default"))
         return whole if entry is None else self.origins.get(f"{key}[{entry}]", whole)
+
+    @property
+    def approval(self) -> ApprovalSettings:
+        """These settings in Cursor's words."""
+        return ApprovalSettings(
+            is_admin_controlled=self.admin.enabled,
+            is_disabled_by_admin=self.admin.disabled,
+            browser_features=self.admin.browser_features,
+            allowed_commands=tuple(rule.text for rule in self.commands.allow),
+            blocked_commands=tuple(rule.text for rule in self.commands.ask),
+            delete_file_protection=self.protect.delete_files,
+            dot_files_protection=self.protect.dotfiles,
+            outside_workspace_protection=self.protect.outside_workspace,
+            enable_run_everything=(
+                self.admin.enable_run_everything
+                if self.admin.enabled
+                else self.mode is AutoRunMode.RUN_EVERYTHING
+            ),
+            mcp_allowed_tools=self.mcp.allow,
+            mcp_tools_protection=self.protect.mcp_tools,
+            playwright_protection=self.protect.browser,
+        )
+
+    @property
+    def server(self) -> ServerConfiguration:
+        return ServerConfiguration(
+            composite_shell_commands=self.commands.composite,
+            safe_shell_commands=tuple(rule.text for rule in self.commands.safe),
+        )

@@ -57,6 +57,8 @@ class Initialize(Params, frozen=True):
     """What the client was written for; below ours, no command runs without a question."""
     token: str = ""
     """On a socket: the text of the token file."""
+    client_name: str = ""
+    """For whoever reads the exchange: nothing is decided by it."""
     asks: bool = True
     """Whether the client puts questions to a person; else they go to the page, or the answer is no."""
 
