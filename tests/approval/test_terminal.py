@@ -1,6 +1,9 @@
 """What goes to a terminal around a question."""
 
+import io
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -23,18 +26,22 @@ class Lines:
         return ""
 
 
+def _pieces(screen: io.RawIOBase) -> Iterator[bytes]:
+    """All that was written to a terminal, which nobody has open any more: EIO is its end."""
+    with suppress(OSError):
+        while piece := screen.read(4096):
+            yield piece
+
+
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
 def test_text_is_shown_in_the_order_in_which_it_is_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal that turns Hebrew around would swap `mv`'s operands for the eye: it is told not to."""
     monkeypatch.setenv("TERM", kind)
     ours, terminal = os.openpty()
-    try:
-        assert (
-            _Talk(terminal, Lines(), question(command="mv \u05d0 \u05d1"), 0.0).reply(lambda: False) is None
-        )
-        seen = os.read(ours, 10_000).decode()
-    finally:
-        os.close(ours)
-        os.close(terminal)
+    with open(ours, "rb", buffering=0) as screen:
+        with open(terminal, "wb", buffering=0):
+            talk = _Talk(terminal, Lines(), question(command="mv \u05d0 \u05d1"), 0.0)
+            assert talk.reply(lambda: False) is None
+        seen = b"".join(_pieces(screen)).decode()
     before, _, after = seen.partition("mv \u05d0 \u05d1")
     assert after and ("\x1b[8l" in before, "\x1b[8h" in after) == (kind != "dumb", kind != "dumb")
