@@ -34,9 +34,7 @@ def test_no_name_no_packet() -> None:
             client = await world.connect()
             await client.say(b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
             said = await client.hear_all()
-            # The page is printed by programs; why it is, is told once, with the command's refusals.
-            assert said.startswith(b"HTTP/1.1 403 ")
-            assert said.endswith(b"\r\n\r\npinfold: there is no way to evil.test:80\n")
+            assert said.startswith(b"HTTP/1.1 403 ") and b"evil.test" in said.partition(b"\r\n\r\n")[2]
 
             client = await world.connect()
             await client.say(b"\5\1\0\5\1\0\3\x09evil.test\1\xbb")

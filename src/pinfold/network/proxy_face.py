@@ -78,9 +78,7 @@ class ProxyFace:
         await self._finder.find(way, target.host, target.port, is_plain=is_plain)
         if way.refusal is not None:
             self._tell(way)  # before the program hears of it: it may be the last thing that it does
-            # A page is printed, and the command's refusals are told after it: why it is, is not said twice.
-            said = way.refusal.message if wanted.is_tunnel else f"there is no way to {way.host}:{way.port}"
-            for command in layer.refuse(way.refusal.why, said):
+            for command in layer.refuse(way.refusal.why, way.refusal.message):
                 if isinstance(command, ToClient):
                     await self._say_last(way, command.data)
         elif wanted.is_tunnel:

@@ -142,8 +142,8 @@ def _limits(policy: SandboxPolicy) -> Iterator[str]:
 def _refusals(settings: Settings) -> Iterator[str]:
     yield (
         'A refusal shows as "Read-only file system", "Permission denied" or "Operation not permitted" for a'
-        ' file, as "Network is unreachable", "Connection refused", a name that is not known or a 403'
-        ' for a host, as "Permission denied" or "Address family not supported" for a unix'
+        ' file, as "Network is unreachable", "Connection refused", a name that is not known or a 403 that'
+        ' says why for a host, as "Permission denied" or "Address family not supported" for a unix'
         " socket, and, where something is hidden, as a file that cannot be read or a directory that is empty."
     )
     yield (
