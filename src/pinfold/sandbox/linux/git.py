@@ -10,8 +10,8 @@ configuration: whoever wrote it may still hold it open. What it says is judged (
   that nobody can search meanwhile (`late.closed`). If that or a lease tells that somebody may have opened it
   in between, it is taken away again, and in the end the call is refused.
 
-Accepted: a kill in those 2 ms leaves a directory of mode 0 behind, in a repository that was being made. So
-`config.worktree` is not born here: it would be in one that somebody has.
+Accepted: a kill in those few milliseconds leaves a directory of mode 0 behind, in a repository that was being
+made. So `config.worktree` is not born here: it would be in one that somebody has.
 
 A new repository's git tries whether modes are kept, by giving its configuration another one, which the mount
 refuses, and which nobody need be asked about; and would write down for good that they are not
@@ -50,9 +50,9 @@ Note = Callable[[Caller, str, str, str, str, bool], None]
 class Git:
     """An exemption of `Judge`."""
 
-    def __init__(self, own: int, note: Note) -> None:
-        self.own = own
-        """Our /proc/self/fd."""
+    def __init__(self, own: int, proc: int, note: Note) -> None:
+        self.own, self.proc = own, proc
+        """Our /proc/self/fd, and the host's /proc."""
         self.note = note
 
     def __call__(self, caller: Caller, wish: Wish) -> Verdict | None:
@@ -104,7 +104,7 @@ class Git:
 
     def _give_birth(self, spot: Spot, text: bytes, mode: int) -> None:
         for _ in range(TRIES):
-            with late.closed(spot.directory) as stayed_closed:
+            with late.closed(spot.directory, self.proc) as stayed_closed:
                 inode = self._named(spot, text, mode)
                 thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
                 try:

@@ -9,25 +9,23 @@ Facts that shape it, tried on 6.18:
   other work is done without these.
 - Between the birth of a name and its mount anybody can open it, if only as a path (O_PATH), and later by
   /proc/self/fd for writing, past the mount. No lease tells of such a descriptor. But a directory of mode 0
-  can be searched by nobody inside, its owner included, for no one has a capability. The owner can give
-  the mode back, which inotify tells without fail.
+  can be searched by nobody inside, its owner included, for no one has a capability; whoever was let in
+  before is waited for (`passing`). The owner can give the mode back, which inotify tells without fail.
 """
 
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from pinfold.kernel import mounts
 from pinfold.kernel.capabilities import CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, capget, capset
 from pinfold.kernel.watch import IN_ATTRIB, add, create, events
+from pinfold.sandbox.linux.passing import wait_for_lookups
 
 READ_ONLY = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV | mounts.MOUNT_ATTR_RDONLY
 MOUNTING, SEARCHING = 1 << CAP_SYS_ADMIN, 1 << CAP_DAC_OVERRIDE
 POWERS = MOUNTING | SEARCHING
-UNDER_WAY = 0.001
-"""Seconds after which every lookup that began before has ended."""
 
 
 @contextmanager
@@ -52,7 +50,7 @@ def protect(thing: int) -> None:
 
 
 @contextmanager
-def closed(directory: int) -> Iterator[Callable[[], bool]]:
+def closed(directory: int, proc: int) -> Iterator[Callable[[], bool]]:
     """Nobody but us finds a name in this directory meanwhile. Asked at the end: did it stay so?"""
     handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
     watch = create()
@@ -61,22 +59,30 @@ def closed(directory: int) -> Iterator[Callable[[], bool]]:
     os.chdir("/")
     mode = stat.S_IMODE(os.fstat(handle).st_mode)
 
+    def is_closed() -> bool:
+        return not stat.S_IMODE(os.fstat(handle).st_mode)
+
     def stayed_closed() -> bool:
-        with suppress(FileNotFoundError):
-            os.rmdir(b"pinfold-is-not-here", dir_fd=handle)  # waits for the inode's lock
+        _wait_for_lock(handle)
         changed = any(not event.name for event in events(watch))
-        return not changed and not stat.S_IMODE(os.fstat(handle).st_mode)
+        return not changed and is_closed()
 
     try:
         with powers(POWERS):
             os.fchmod(handle, 0)
-            time.sleep(UNDER_WAY)
             events(watch)
-            yield stayed_closed if not stat.S_IMODE(os.fstat(handle).st_mode) else lambda: False
+            _wait_for_lock(handle)
+            yield stayed_closed if wait_for_lookups(proc) and is_closed() else lambda: False
     finally:
         os.fchmod(handle, mode)
         os.close(watch)
         os.close(handle)
+
+
+def _wait_for_lock(directory: int) -> None:
+    """Until it was ours, for writing, after all who waited for it before."""
+    with suppress(FileNotFoundError):
+        os.rmdir(b"pinfold-is-not-here", dir_fd=directory)
 
 
 def cover(thing: int, stand_in: str) -> None:

@@ -148,7 +148,7 @@ class Warden:
         grounds = Grounds.of(operations)
         names = Names(proc, records, grounds, rules, moving)
         opening = Opening(names, grounds, rules)
-        names.judging.exemptions.append(Git(names.spots.own, names.judging.record))
+        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging.record))
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
         if asks(operations):
