@@ -83,7 +83,12 @@ class Git:
             self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, True)
             caller.refuse(PROTECTED)
         elif caller.is_waiting():
-            self._put(wish.spot, new, old, mode)
+            try:
+                self._put(wish.spot, new, old, mode)
+            except OSError as error:
+                why = f"its new text could not be put under its protection: {error.strerror}"
+                self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, False)
+                raise
             with suppress(FileNotFoundError):
                 os.unlink(lock.name, dir_fd=lock.directory)
             caller.succeed()

@@ -52,8 +52,12 @@ def protect(thing: int) -> None:
 @contextmanager
 def closed(directory: int, proc: int) -> Iterator[Callable[[], bool]]:
     """Nobody but us finds a name in this directory meanwhile. Asked at the end: did it stay so?"""
-    handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
     watch = create()
+    try:
+        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        os.close(watch)
+        raise
     os.fchdir(handle)
     add(watch, b".", IN_ATTRIB)
     os.chdir("/")

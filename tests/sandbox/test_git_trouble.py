@@ -1,0 +1,43 @@
+"""A configuration that cannot be put under its protection is refused, and the reason is told."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pinfold.model.names import Match, NameRule
+from pinfold.sandbox.linux import late
+from pinfold.sandbox.linux.caller import Caller
+from pinfold.sandbox.linux.git import Git
+from pinfold.sandbox.linux.judging import Wish
+from pinfold.sandbox.linux.spots import Place, Spot
+
+
+class Waiting:
+    def is_waiting(self) -> bool:
+        return True
+
+
+def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left() -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(late, "create", none_left)
+    (tmp_path / "config.lock").write_text("[user]\n\tname = A\n")
+    directory = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    place = Place(str(tmp_path), True, False, None, {}, True)
+    spot, lock = (Spot(directory, place, name, name.decode()) for name in (b"config", b"config.lock"))
+    noted: list[tuple[Any, ...]] = []
+    match = Match(NameRule(".git/config", "git runs what it names"))
+    before = sorted(os.listdir("/proc/self/fd"))
+    git = Git(-1, -1, lambda *words: noted.append(words[1:]))
+    with pytest.raises(OSError, match="Too many"):
+        git(cast("Caller", Waiting()), Wish("rename", spot, match, lock))
+    assert sorted(os.listdir("/proc/self/fd")) == before, "what was opened is closed"
+    assert os.listdir(tmp_path) == ["config.lock"], "git's to take away"
+    ((operation, path, rule, why, grantable),) = noted
+    assert (operation, path, rule, grantable) == ("rename", f"{tmp_path}/config", ".git/config", False)
+    assert "Too many open files" in why
+    os.close(directory)
