@@ -14,9 +14,9 @@ from pinfold.model.policy import IgnoreMapping
 from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
-LONGEST_PATH = 4_096
 MOST_LINKS = 40
 """As many as the kernel follows (path_resolution(7))."""
+LONGEST_PATH = 4_096
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 NOBODYS = frozenset({"/proc", "/sys"})
@@ -69,7 +69,7 @@ class Disk:
         if ".." not in path and self.real(path) == os.path.normpath(path):
             return is_own_process(path)  # there is no link on the way
         self.was_searched = True
-        return any(map(is_own_process, _steps(path)))
+        return any(is_own_process(place) for place, _ in way_of(path))
 
     def is_directory(self, path: str) -> bool:
         self.was_searched = True
@@ -98,31 +98,36 @@ class Disk:
         return git_helpers(directory)
 
 
+def way_of(path: str) -> Iterator[tuple[str, bool]]:
+    """Every place that the kernel comes through on its way along a path, and whether it is a link."""
+    left, led = path.split("/")[::-1], ""
+    links = 0
+    while left and links < MOST_LINKS:
+        part = left.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            led = os.path.dirname(led).rstrip("/")
+            continue
+        place = f"{led}/{part}"
+        try:
+            target = os.readlink(place)
+        except (OSError, ValueError):  # no link, or nothing
+            yield place, False
+            led = place
+            continue
+        yield place, True
+        links += 1
+        led = "" if target.startswith("/") else led
+        left += target.split("/")[::-1]
+
+
 def real_path(path: str) -> str:
     """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
     try:
         return os.path.realpath(path) if len(path) <= LONGEST_PATH else os.path.normpath(path)
     except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
-
-
-def _steps(path: str) -> Iterator[str]:
-    """Every place that the kernel comes through on the way, links followed one by one."""
-    here, waiting, links = "/", path.split("/")[::-1], 0
-    while waiting and links < MOST_LINKS:
-        part = waiting.pop()
-        if part in ("", "."):
-            continue
-        there = os.path.dirname(here) if part == ".." else os.path.join(here, part)
-        yield there
-        try:
-            to = os.readlink(there)
-        except (OSError, ValueError):
-            here = there
-            continue
-        links += 1
-        here = "/" if to.startswith("/") else here
-        waiting += to.split("/")[::-1]
 
 
 def _between(top: str, bottom: str) -> Iterator[str]:

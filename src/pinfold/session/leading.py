@@ -13,9 +13,7 @@ from msgspec.structs import replace
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
 from pinfold.policy.paths import is_covered
-from pinfold.session.disk import real_path
-
-MOST_LINKS = 40
+from pinfold.session.disk import real_path, way_of
 
 
 def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -44,22 +42,4 @@ def _led(policy: SandboxPolicy) -> SandboxPolicy:
 
 def links_of(path: str) -> Iterator[str]:
     """Every link that a path leads over, each where it really lies."""
-    left, led = path.split("/")[::-1], ""
-    links = 0
-    while left and links < MOST_LINKS:
-        part = left.pop()
-        if part in ("", "."):
-            continue
-        if part == "..":
-            led = os.path.dirname(led).rstrip("/")
-            continue
-        place = f"{led}/{part}"
-        try:
-            target = os.readlink(place)
-        except OSError:  # no link, or nothing
-            led = place
-            continue
-        yield place
-        links += 1
-        led = "" if target.startswith("/") else led
-        left += target.split("/")[::-1]
+    return (place for place, is_link in way_of(path) if is_link)
