@@ -133,3 +133,19 @@ def test_where_threads_may_run() -> None:
     assert quick.read_affinity(2**22 + 1) == b""
     assert not quick.set_affinity(2**22 + 1, b"\xff" * 128)
     assert not quick.set_affinity(0, bytes(128))
+
+
+def test_a_file_is_made_where_no_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("nothing")
+    new = os.fsencode(tmp_path / "real/new")
+    made = quick.make_file(new, os.O_RDWR, 0o640)
+    assert made >= 0
+    assert not os.get_inheritable(made)
+    assert os.path.samestat(os.fstat(made), os.stat(new))
+    os.close(made)
+    for taken in ("real/new", "link/other", "dangling", "nowhere/x", "real"):
+        assert quick.make_file(os.fsencode(tmp_path / taken), os.O_WRONLY, 0o640) < 0
+    assert sorted(os.listdir(tmp_path / "real")) == ["new"]
+    assert not (tmp_path / "nothing").exists()

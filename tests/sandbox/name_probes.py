@@ -288,8 +288,8 @@ def the_warden_keeps_no_descriptors() -> None:
         bench.out("for n in $(seq 300); do : > f$n; mkdir d$n/x; ln -s q l$n; mv f$n g$n; : > /no/x; done"
                   " 2>/dev/null; rm -rf g* l*")  # fmt: skip
     after = len(os.listdir(f"/proc/{warden}/fd"))
-    # The umasks of some callers are kept open.
-    assert after <= before + 32, (before, after)
+    # What tells the umasks of some callers and where they are is kept open.
+    assert after <= before + 32 + 32, (before, after)
 
 
 # protected names

@@ -257,8 +257,37 @@ def main() -> None:
     gone = os.open("gone", os.O_RDONLY)
     os.rmdir("gone")
     say("in what is gone", opened, "x", c | w, dir_fd=gone)
-    os.mkdir("left (deleted)")
-    say("so named", opened, "left (deleted)/x", c | w)
+    os.mkdir("gone (deleted)")
+    for name in ("x", "y"):
+        say("so named", opened, f"gone (deleted)/{name}", c | w)
+        say("still gone", opened, f"other-{name}", c | w, dir_fd=gone)
+    # a directory that is moved, and another in its place
+    os.mkdir("moved")
+    moved = os.open("moved", os.O_RDONLY)
+    for name in ("one", "two"):
+        say("as it was", opened, name, c | w, dir_fd=moved)
+    os.rename("moved", "away")
+    os.mkdir("moved")
+    say("in its place", opened, "moved/three", c | w)
+    say("as it is", opened, "four", c | w | x, dir_fd=moved)
+    print(sorted(os.listdir("away")), os.listdir("moved"))
+    # a link in the place of a directory
+    os.mkdir("real")
+    for name in ("real/one", "real/two"):
+        say("in a directory", opened, name, c | w)
+    os.rename("real", "really")
+    os.symlink("away", "real")
+    for flags in (c | w, c | w | x):
+        say("by a link", opened, f"real/three{flags}", flags)
+    print(sorted(os.listdir("away")), sorted(os.listdir("really")))
+    # a umask that changes all the time, in a thread that shares it too
+    for number in range(20):
+        os.umask(0o077 if number % 2 else 0o022)
+        say("masked", opened, f"masked{number}", c | w | x)
+        other = threading.Thread(target=os.umask, args=(0o022 if number % 2 else 0o027,))
+        other.start()
+        other.join()
+        say("by another", opened, f"by-another{number}", c | w)
     # no room for a descriptor
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
     say("no room", os.open, "no-room", c | w)

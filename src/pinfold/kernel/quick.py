@@ -1,15 +1,16 @@
 """The few calls that a warden makes for every call it answers, as cheaply as ctypes allows.
 
-They fail with -errno instead of an exception, take what was prepared once (prototypes, buffers), and hold the
-GIL, since none of them waits. One thread at a time: the buffers are shared.
+They fail with -errno instead of an exception, take what was prepared once, and hold the GIL, since none of
+them waits. One thread at a time: the buffers are shared.
 
-Facts (process_vm_readv(2), openat2(2), sched_setaffinity(2)):
+Facts (process_vm_readv(2), openat2(2), sched_setaffinity(2); ctypes of Python 3.11, measured):
 - process_vm_readv of a range that runs into an unmapped page reads what lies before it.
-- A call by ctypes with its argtypes set costs 0.4 us; one whose arguments are wrapped each time costs 3. To
-  keep errno costs another 0.4.
-- sched_getaffinity tells a mask as long as the kernel's own, and is EINVAL if given less room. It tells the
-  processors that are there; a mask that is set may have others in it, which count once they are.
-- sched_setaffinity of another thread asks for its user, or for CAP_SYS_NICE. 1 us each, as is the reading.
+- A call without argtypes costs 0.3 us, with four of them 0.7, and one whose arguments are wrapped each time
+  3. Without, a number is passed as an int, bytes and arrays as a pointer: no address can be a number.
+- sched_getaffinity tells a mask as long as the kernel's own, always the same, and is EINVAL if given less
+  room. It tells the processors that are there; a mask that is set may have others in it, which count once
+  they are.
+- sched_setaffinity of another thread asks for its user, or for CAP_SYS_NICE.
 """
 
 import ctypes
@@ -18,69 +19,43 @@ import os
 import struct
 
 from pinfold.kernel.calls import number
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS
 from pinfold.kernel.process import PAGE, PIDFD_THREAD, read_string
 
 LONGEST = PAGE
 """PATH_MAX: a path with its NUL."""
+NO_HANDLE = (-errno.EINVAL, -errno.ENOENT)
+"""Kernels differ in how they say it."""
+MOST_PROCESSORS = 1024
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _terse = ctypes.PyDLL(None)
 """For calls that are not asked why they fail."""
-
-
-class _OpenHow(ctypes.Structure):
-    """struct open_how"""
-
-    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
-
+_OPENAT2, _PIDFD_OPEN, _PIDFD_GETFD = number("openat2"), number("pidfd_open"), number("pidfd_getfd")
+_GET_AFFINITY, _SET_AFFINITY = number("sched_getaffinity"), number("sched_setaffinity")
 
 _SHORT = 256
 _text = ctypes.create_string_buffer(LONGEST + 1)
 _short = ctypes.create_string_buffer(_SHORT + 1)
-_vectors = ctypes.create_string_buffer(4 * ctypes.sizeof(ctypes.c_size_t))
-_how = _OpenHow(0, 0, 0)
-_SHORT_AT, _HERE, _HOW = ctypes.addressof(_short), ctypes.addressof(_vectors), ctypes.addressof(_how)
-_THERE = _HERE + ctypes.sizeof(_vectors) // 2
-_put_vectors = struct.Struct("@PNPN").pack_into
-"""Two of struct iovec: where to, and where from."""
-_HOW_SIZE = ctypes.sizeof(_how)
+_SHORT_AT = ctypes.addressof(_short)
+_VECTOR = struct.Struct("@PN")
+"""struct iovec"""
+_here, _there = (ctypes.create_string_buffer(_VECTOR.size) for _ in range(2))
+_put_vector = _VECTOR.pack_into
+_HOW = struct.Struct("=QQQ")
+"""struct open_how: flags, mode, how to resolve"""
+_how = ctypes.create_string_buffer(_HOW.size)
+_HOW_SIZE = _HOW.size
+_put_how = _HOW.pack_into
+_NEW, _NO_LINKS = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
 
+_call, _call_terse = _libc.syscall, _terse.syscall
 _readv, _readv_terse = _libc.process_vm_readv, _terse.process_vm_readv
-for _one in (_readv, _readv_terse):
-    _one.argtypes = (
-        ctypes.c_int,
-        ctypes.c_void_p,
-        ctypes.c_ulong,
-        ctypes.c_void_p,
-        ctypes.c_ulong,
-        ctypes.c_ulong,
-    )
-    _one.restype = ctypes.c_ssize_t
-_openat = _libc.openat
-_openat.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint)
-_readlinkat = _libc.readlinkat
-_readlinkat.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
-_readlinkat.restype = ctypes.c_ssize_t
-# A library object hands out a new function each time it is subscripted: each has a prototype of its own.
-_openat2 = _libc["syscall"]
-_openat2.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
-_openat2.restype = ctypes.c_long
-_OPENAT2 = number("openat2")
-_of_three = _libc["syscall"]
-_of_three.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
-_of_three.restype = ctypes.c_long
-NO_HANDLE = (-errno.EINVAL, -errno.ENOENT)
-"""Kernels differ in how they say it."""
-_PIDFD_OPEN, _PIDFD_GETFD = number("pidfd_open"), number("pidfd_getfd")
-MOST_PROCESSORS = 1024
-_mask = ctypes.create_string_buffer(MOST_PROCESSORS // 8)
-_MASK_SIZE = ctypes.sizeof(_mask)
-_affinity = _terse["syscall"]
-_affinity.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_size_t, ctypes.c_char_p)
-_affinity.restype = ctypes.c_long
-_GET_AFFINITY, _SET_AFFINITY = number("sched_getaffinity"), number("sched_setaffinity")
-_getcpu = _terse.sched_getcpu
-_getcpu.argtypes = ()
+_openat, _readlinkat, _getcpu = _libc.openat, _libc.readlinkat, _terse.sched_getcpu
+
+_most = bytes(MOST_PROCESSORS // 8)
+_MASK_SIZE = max(1, _call_terse(_GET_AFFINITY, 0, len(_most), ctypes.create_string_buffer(_most)))
+_mask = ctypes.create_string_buffer(_MASK_SIZE)
 
 
 def read_text(pid: int, address: int) -> bytes | None:
@@ -89,8 +64,9 @@ def read_text(pid: int, address: int) -> bytes | None:
     size = PAGE - address % PAGE
     if size > _SHORT:
         size = _SHORT
-    _put_vectors(_vectors, 0, _SHORT_AT, size, address, size)
-    count: int = _readv_terse(pid, _HERE, 1, _THERE, 1, 0)
+    _put_vector(_here, 0, _SHORT_AT, size)
+    _put_vector(_there, 0, address, size)
+    count: int = _readv_terse(pid, _here, 1, _there, 1, 0)
     text: bytes = _short.value
     # What lies behind the bytes that came is an earlier call's.
     if len(text) < count:
@@ -117,16 +93,23 @@ def readlinkat(directory: int, path: bytes) -> bytes | int:
 
 def openat2(directory: int, path: bytes, flags: int, resolve: int) -> int:
     """openat2(2) of something that exists, close-on-exec; -errno if it fails."""
-    _how.flags = flags | os.O_CLOEXEC
-    _how.resolve = resolve
-    descriptor: int = _openat2(_OPENAT2, directory, path, _HOW, _HOW_SIZE)
+    _put_how(_how, 0, flags | os.O_CLOEXEC, 0, resolve)
+    descriptor: int = _call(_OPENAT2, directory, path, _how, _HOW_SIZE)
     return descriptor if descriptor >= 0 else -ctypes.get_errno()
+
+
+def make_file(path: bytes, flags: int, mode: int) -> int:
+    """A new file at an absolute path with no links in it, close-on-exec; negative if it cannot be made."""
+    _put_how(_how, 0, flags | _NEW, mode, _NO_LINKS)
+    descriptor: int = _call_terse(_OPENAT2, AT_FDCWD, path, _how, _HOW_SIZE)
+    return descriptor
 
 
 def read_bytes(pid: int, address: int, size: int) -> bytes | int:
     """Some bytes of another process, at most 256, all of them; -errno if they cannot be had."""
-    _put_vectors(_vectors, 0, _SHORT_AT, size, address, size)
-    count: int = _readv(pid, _HERE, 1, _THERE, 1, 0)
+    _put_vector(_here, 0, _SHORT_AT, size)
+    _put_vector(_there, 0, address, size)
+    count: int = _readv(pid, _here, 1, _there, 1, 0)
     if count == size:
         return _short.raw[:size]
     return -ctypes.get_errno() if count < 0 else -errno.EFAULT
@@ -137,12 +120,12 @@ def copy_descriptor(thread: int, number: int) -> int:
 
     One of NO_HANDLE: this kernel has no handles on threads (6.9), and this one is not its process's first.
     """
-    handle = _of_three(_PIDFD_OPEN, thread, PIDFD_THREAD, 0)
+    handle = _call(_PIDFD_OPEN, thread, PIDFD_THREAD)
     if handle < 0 and ctypes.get_errno() == errno.EINVAL:
-        handle = _of_three(_PIDFD_OPEN, thread, 0, 0)
+        handle = _call(_PIDFD_OPEN, thread, 0)
     if handle < 0:
         return -ctypes.get_errno()
-    copied: int = _of_three(_PIDFD_GETFD, handle, number, 0)
+    copied: int = _call(_PIDFD_GETFD, handle, number, 0)
     answer = copied if copied >= 0 else -ctypes.get_errno()
     os.close(handle)
     return answer
@@ -156,10 +139,10 @@ def processor() -> int:
 
 def read_affinity(thread: int) -> bytes:
     """On which processors a thread may run, one bit each; empty if it cannot be told. 0 is ourselves."""
-    size: int = _affinity(_GET_AFFINITY, thread, _MASK_SIZE, _mask)
-    return _mask.raw[:size] if size > 0 else b""
+    told: bool = _call_terse(_GET_AFFINITY, thread, _MASK_SIZE, _mask) > 0
+    return _mask.raw if told else b""
 
 
 def set_affinity(thread: int, mask: bytes) -> bool:
     """Lets a thread run on these processors alone; False if it may not be told to, or is gone."""
-    return _affinity(_SET_AFFINITY, thread, len(mask), mask) == 0  # type: ignore[no-any-return]
+    return _call_terse(_SET_AFFINITY, thread, len(mask), mask) == 0  # type: ignore[no-any-return]

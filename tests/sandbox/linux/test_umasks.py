@@ -54,5 +54,56 @@ def test_who_is_gone_has_none() -> None:
         in_child(action)
 
 
+def test_a_umask_is_read_again_once_it_may_be_another() -> None:
+    def action() -> list[int]:
+        pid, end = waiting(0o027)
+        read: list[int] = []
+
+        class Counted(Umasks):
+            def _read(self, thread: int) -> bytes:
+                read.append(thread)
+                return super()._read(thread)
+
+        umasks = Counted(os.open("/proc", os.O_PATH), told=True)
+        found = []
+
+        def take_over(*threads: int) -> None:
+            read.clear()
+            for thread in threads:
+                umasks.take_over(thread)
+            found.append(len(read))
+
+        here = os.getpid()
+        take_over(pid, pid, pid)  # known for a moment
+        take_over(here, pid, here)  # only the last one is
+        umasks.until = 0.0
+        take_over(here, here)  # the moment is over
+        umasks.hear(pid, 0o077)
+        take_over(here, here)  # it may share ours, and not have it yet
+        take_over(pid, pid)  # it has
+        umasks.hear(pid, 0o077)
+        umasks.changing[pid] = 0.0
+        take_over(here, here)  # it surely has
+        os.close(end)
+        os.waitpid(pid, 0)
+        return found
+
+    assert in_child(action) == [1, 3, 1, 2, 1, 1]
+
+
+def test_who_hears_of_no_change_reads_each_time() -> None:
+    def action() -> list[int]:
+        umasks = Umasks(os.open("/proc", os.O_PATH))
+        found = []
+        for mask in (0o022, 0o077, 0o002):
+            os.umask(mask)
+            umasks.current = -1
+            umasks.take_over(os.getpid())
+            found.append(umasks.current)
+        return found
+
+    assert in_child(action) == [0o022, 0o077, 0o002]
+
+
 def test_the_field_is_found_wherever_it_stands() -> None:
     assert parse_umask(b"Name:\tUmask\nUmask:\t0027\nState:\tR\n") == 0o027

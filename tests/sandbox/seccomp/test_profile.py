@@ -124,9 +124,8 @@ NOTIFIED = [
     ("open", (0, 0o101), "notify"),
     ("openat2", (), "ENOSYS"),
     *[(name, (), "notify") for name in (*NAMING, *OLD_NAMING)],
-    ("umask", (0o077,), "allow"),
-    ("umask", (0o177,), "notify"),
-    ("umask", (0o400,), "notify"),
+    ("umask", (0o022,), "notify"),
+    ("umask", (0o777,), "notify"),
 ]
 
 

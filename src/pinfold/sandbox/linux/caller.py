@@ -187,19 +187,21 @@ class Caller:
     def succeed(self, value: int = 0) -> None:
         respond(self.listener, self.id, value=value)
 
-    def give(self, descriptor: int, close_on_exec: bool) -> None:
-        """A copy of our descriptor is what the call returns; ours is closed. Raises OSError if the caller has
-        no room.
+    def give(self, descriptor: int, close_on_exec: bool) -> bool:
+        """A copy of our descriptor is what the call returns, and ours is closed. False if the caller is gone,
+        and OSError if it has no room: then ours is still open.
         """
         kept = self.turns.draw_near(self.pid)
         try:
             number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
         finally:
-            os.close(descriptor)
             if kept:
                 self.turns.let_go(self.pid, kept)
-        if number is not None:
-            respond(self.listener, self.id, value=number)
+        if number is None:
+            return False
+        os.close(descriptor)
+        respond(self.listener, self.id, value=number)
+        return True
 
 
 Handler = Callable[[Caller], None]

@@ -38,7 +38,7 @@ MODES = os.R_OK | os.W_OK | os.X_OK
 class Changing:
     def __init__(self, names: Names) -> None:
         self.names = names
-        self.handlers = {name: names.releasing(handler) for name, handler in self._calls().items()}
+        self.handlers = self._calls()
 
     def _calls(self) -> dict[str, Handler]:
         here = AT_FDCWD

@@ -31,11 +31,11 @@ from pinfold.kernel.files import (
     renameat2,
 )
 from pinfold.model.names import NameMatcher, NameRule
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int, start_of
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
-from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot, Spots
+from pinfold.sandbox.linux.spots import Grounds, Spot, Spots
 from pinfold.sandbox.linux.umasks import Umasks
 
 MODE = 0o3777
@@ -63,8 +63,8 @@ class Names:
         self.judging = Judge(records, matcher)
         self.judge = self.judging.judge
         self.free = tuple(os.fsencode(f"{path}/") for path in grounds.free)
-        self.umasks = Umasks(proc)
-        self.handlers = {name: self.releasing(handler) for name, handler in self._calls().items()}
+        self.umasks = Umasks(proc, told=True)
+        self.handlers = self._calls()
 
     def _calls(self) -> dict[str, Handler]:
         """By their arguments: a path has a descriptor before it, or starts where the caller is."""
@@ -86,18 +86,6 @@ class Names:
             "umask": self.umask,
         }
 
-    def releasing(self, handler: Handler) -> Handler:
-        spots, moving = self.spots, self.moving
-
-        def answer(caller: Caller) -> None:
-            try:
-                handler(caller)
-            finally:
-                if spots.held or moving.locked:
-                    spots.release()
-
-        return answer
-
     # The calls.
 
     def leave_own(self, caller: Caller, operation: str, spot: Spot) -> None:
@@ -116,17 +104,9 @@ class Names:
         return None
 
     def is_plain(self, caller: Caller, base: int, path: bytes) -> bool:
-        """Whether a path leads, by its text, to where commands may write and nothing is protected.
-
-        Where a relative one starts is asked each time (1.1 us): to prove of a remembered directory that it is
-        still the caller's takes a stat of the same link, and 2.
-        """
-        if path[0] != SLASH:
-            try:
-                path = b"%b/%b" % (os.readlink(start_of(caller.pid, base), dir_fd=self.spots.proc), path)
-            except OSError:
-                return True
-        return path.startswith(self.free) or self.spots.is_plain(path)
+        """Whether a path leads, by its text, to where commands may write and nothing is protected."""
+        whole = self.spots.whole(caller, base, path)
+        return whole.startswith(self.free) or self.spots.is_plain(whole)
 
     def mkdir(self, caller: Caller, base: int, address: int, mode: int) -> None:
         spot = self._wanted(caller, "mkdir", base, address)
@@ -222,8 +202,7 @@ class Names:
         return caller.succeed()
 
     def umask(self, caller: Caller) -> None:
-        """One that takes rights from the owner too, which hardly anybody ever sets."""
-        self.umasks.bind_owners = True
+        self.umasks.hear(caller.pid, caller.arguments[0])
         caller.resume()
 
     def _wanted(self, caller: Caller, operation: str, base: int, address: int) -> Spot | None:
@@ -253,9 +232,13 @@ class Names:
 
     def is_ready(self, caller: Caller, mode: int) -> bool:
         """Takes over the caller's umask if it counts; False if it is no longer there."""
+        self.take_over_umask(caller, mode)
+        return caller.is_waiting()
+
+    def take_over_umask(self, caller: Caller, mode: int) -> None:
+        """If it counts."""
         if mode & 0o077 or self.umasks.bind_owners:
             self.umasks.take_over(caller.pid)
-        return caller.is_waiting()
 
 
 def _two_ends(caller: Caller) -> tuple[End, End]:

@@ -15,15 +15,14 @@ from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
 from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, components, folded
 from pinfold.sandbox.linux.bare import COMPLETED_BY
-from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller, start_of
+from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller
 from pinfold.sandbox.linux.moving import Moving
+from pinfold.sandbox.linux.starts import Starts
 
 REMEMBERED = 4096
 SLASH = ord("/")
 REFUSED_NAMES = (b"", b"/", b".", b"..", b"./", b"../")
 """No name can be made of these; the kernel says so."""
-PLAIN, ABSENT, UNTOLD = range(3)
-"""What a glance tells."""
 
 
 class Grounds(NamedTuple):
@@ -98,21 +97,29 @@ class Spots:
     def __init__(self, proc: int, grounds: Grounds, matcher: NameMatcher, moving: Moving) -> None:
         self.own = os.open("self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
         """Our own descriptors, as links to what they hold."""
-        self.proc = proc
+        self.starts = Starts(proc)
         self.grounds = grounds
         self.matcher = matcher
         self.moving = moving
+        self.delicate = moving.tails.union(COMPLETED_BY)
+        """Names that must not be made while another pen makes or moves some."""
         self.places: dict[bytes, Place] = {}
         """By their path, as the kernel tells it."""
+        self.plain: dict[bytes, Children] = {}
+        """Of those where we make names, what the few that are protected would meet."""
         self.held: list[int] = []
         """Directories of the call that is being answered."""
-        self.starts: dict[int, int] = {}
+        self.bases: dict[int, int] = {}
         """Those that its relative paths start from, by the caller's descriptor."""
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self.held) or self.moving.locked
 
     def release(self) -> None:
         while self.held:
             os.close(self.held.pop())
-        self.starts.clear()
+        self.bases.clear()
         if self.moving.locked:
             self.moving.release()
 
@@ -120,13 +127,13 @@ class Spots:
         """Where a path leads, its last name apart; None if that cannot be told, or not by us."""
         if path[0] == SLASH:
             return self.walk(AT_FDCWD, path)
-        start = self.starts.get(base)
+        start = self.bases.get(base)
         if start is None:
             start = caller.directory(base)
             if start < 0:
                 return None
             self.held.append(start)
-            self.starts[base] = start
+            self.bases[base] = start
         return self.walk(start, path)
 
     def walk(self, start: int, path: bytes) -> Spot | None:
@@ -166,28 +173,25 @@ class Spots:
         path = quick.readlinkat(self.own, b"%d" % descriptor)
         return os.fsdecode(path) if isinstance(path, bytes) else ""
 
-    def glance(self, caller: Caller, base: int, path: bytes) -> int:
-        """PLAIN: a path leads to something, by its text in a place of ours where no rule is about it. ABSENT:
-        it leads to nothing, or only past us. UNTOLD: look closer.
+    def whole(self, caller: Caller, base: int, path: bytes) -> bytes:
+        """A path from the root on, by its text; empty if that cannot be told.
 
-        It is cheap: nothing is opened. But nothing may rest on it that the boundary does not judge again: a
-        directory that has given its name to a link meanwhile misleads it.
+        It is cheap: nothing is opened. But nothing may rest on it that a walk of that text does not prove, or
+        the boundary judges again: a directory may have given its name to a link meanwhile.
         """
-        if path[0] != SLASH:
-            try:
-                path = b"%b/%b" % (os.readlink(start_of(caller.pid, base), dir_fd=self.proc), path)
-            except OSError:
-                return UNTOLD
-        if not self.is_plain(path):
-            return UNTOLD
-        return PLAIN if os.access(path, os.F_OK) else ABSENT
+        if path[0] == SLASH:
+            return path
+        start = self.starts.path(caller.pid, base)
+        return start and start + b"/" + path.removeprefix(b"./")
 
     def is_plain(self, path: bytes) -> bool:
+        """Whether it is, by its text, in a place of ours where no rule is or becomes about it."""
         head, _, name = path.rpartition(b"/")
-        place = self.places.get(head)
-        if place is None or place.inside or not place.made_by_warden:
+        children = self.plain.get(head)
+        if children is None:
             return False
-        return not place.children.get(folded(name.decode("utf-8", "surrogateescape")), ())
+        key = folded(name.decode("utf-8", "surrogateescape"))
+        return key not in children and key not in self.delicate
 
     def _at(self, directory: int, name: bytes) -> Spot:
         key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
@@ -212,7 +216,10 @@ class Spots:
         )
         if len(self.places) >= REMEMBERED:
             self.places.clear()
+            self.plain.clear()
         self.places[path] = place
+        if place.made_by_warden and not place.inside and type(place.children) is dict:
+            self.plain[path] = place.children
         return place
 
 

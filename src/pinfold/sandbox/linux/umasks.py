@@ -3,15 +3,23 @@
 Facts (proc(5), measured):
 - Only /proc/TID/status tells a umask: 8 us to open, read and close it, 4 to read it again. What was opened
   stays the same thread's: once that has ended reading fails (ESRCH), whoever has its number by then.
-- A umask may change at any time, by a call that nobody is told of. So it is read for every name that is made
-  for more than its owner. But a call that takes rights from owners is told: before the first, no umask means
-  anything to a name that is its owner's alone.
+- A umask is changed by one call alone, which the filter tells; it is done when the thread makes another, and
+  till then nobody knows. Before the first that takes rights from owners, no umask means anything to a name
+  that is its owner's alone.
+- The number of a thread that has ended is given out again when all others were, which takes longer than a
+  moment.
 """
 
 import os
+from time import monotonic
 
 CALLERS = 32
 """Of how many threads the file is kept open."""
+MOMENT = 0.004
+"""Seconds that a umask is known for without being read again."""
+SURELY = 0.1
+"""Seconds after which a change is done, whatever its thread does."""
+OWNERS = 0o700
 _FIELD = b"Umask:\t"
 
 
@@ -23,20 +31,40 @@ def parse_umask(status: bytes) -> int:
 class Umasks:
     """Takes over a caller's umask, since it is the kernel's to apply: a default ACL passes over it."""
 
-    def __init__(self, proc: int) -> None:
+    def __init__(self, proc: int, told: bool = False) -> None:
+        """`told`: whether we `hear` of every change."""
         self.proc = proc
+        self.moment = MOMENT if told else 0.0
         self.status: dict[int, int] = {}
+        self.known, self.until = 0, 0.0
+        """The thread whose umask is surely ours, and for how long."""
+        self.changing: dict[int, float] = {}
+        """Threads that may not yet have what we have heard of, and when they surely do."""
         self.current = os.umask(0o022)
         os.umask(self.current)
-        self.bind_owners = bool(self.current & 0o700)
+        self.bind_owners = bool(self.current & OWNERS)
         """Whether any caller's might. Whoever started the pen's first had ours."""
+
+    def hear(self, thread: int, umask: int) -> None:
+        """A thread is about to have this one, and so are those that share it."""
+        self.until = 0.0
+        self.changing[thread] = monotonic() + SURELY
+        if umask & OWNERS:
+            self.bind_owners = True
 
     def take_over(self, thread: int) -> None:
         """Makes the umask of a thread ours. Raises OSError if it is not there."""
+        now = monotonic()
+        if thread == self.known and now < self.until:
+            return
+        if self.changing:
+            self.changing.pop(thread, None)
+            self.changing = {other: end for other, end in self.changing.items() if end > now}
         umask = parse_umask(self._read(thread))
         if umask != self.current:
             os.umask(umask)
             self.current = umask
+        self.known, self.until = thread, 0.0 if self.changing else now + self.moment
 
     def _read(self, thread: int) -> bytes:
         kept = self.status.get(thread)

@@ -147,6 +147,7 @@ class Warden:
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
         grounds = Grounds.of(operations)
         names = Names(proc, records, grounds, rules, moving)
+        self.spots = names.spots
         opening = Opening(names, grounds, rules)
         names.judging.exemptions.append(Git(names.spots.own, proc, names.judging.record))
         self.asking: Asking | None = None
@@ -169,10 +170,10 @@ class Warden:
 
     def serve(self) -> None:
         poll = select.poll()
-        # Its turn comes first: no flood of calls may keep a mount from being restored.
+        # First, since it is most often this one: the others are then only looked at, not waited for.
+        poll.register(self.listener, select.POLLIN)
         self.standing.register(poll)
         poll.register(self.host, select.POLLIN)
-        poll.register(self.listener, select.POLLIN)
         # What a call leaves is counted away.
         gc.disable()
         while True:
@@ -180,19 +181,19 @@ class Warden:
             if not ready:
                 self.turns.rest()
                 self.look()
-                continue
-            descriptor, event = ready[0]
-            if descriptor == self.listener:
-                if not event & select.POLLIN:
-                    return
-                call = seccomp.receive(self.listener)
-                if call:
-                    self.answer(call)
-            elif descriptor == self.host.fileno():
-                if not self.take():
-                    poll.unregister(self.host)
-            else:
-                self.standing.look(descriptor)
+            # Each has its turn: no flood of calls may keep a mount from being restored.
+            for descriptor, event in ready:
+                if descriptor == self.listener:
+                    if not event & select.POLLIN:
+                        return
+                    call = seccomp.receive(self.listener)
+                    if call:
+                        self.answer(call)
+                elif descriptor == self.host.fileno():
+                    if not self.take():
+                        poll.unregister(self.host)
+                else:
+                    self.standing.look(descriptor)
 
     def patience(self) -> float | None:
         """How long to wait for a call, in milliseconds."""
@@ -238,6 +239,8 @@ class Warden:
                 caller.refuse((isinstance(error, OSError) and error.errno) or errno.EIO)
         finally:
             moment.end()
+            if self.spots.is_holding:
+                self.spots.release()
 
 
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:

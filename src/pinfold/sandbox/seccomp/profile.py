@@ -157,8 +157,8 @@ NOTED = ("setxattr", "lsetxattr", "removexattr", "lremovexattr", "chown", "lchow
 # ... and about looks at whether something may be written, by the argument that says so ...
 LOOKING = (("access", 1), ("faccessat", 2), ("faccessat2", 2))
 W_OK = 2
-# ... about a umask that takes rights from owners, which what is made for somebody else has to know ...
-OWNERS = 0o700
+# ... about umasks, which whoever makes something for another has to know ...
+MASKING = ("umask",)
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
 CONNECTING = ("connect",)
 # Where reads are noted, about every other open too, but those that read nothing (O_PATH).
@@ -226,8 +226,7 @@ def _notified() -> Iterator[Rule]:
     for call, flags in OPENING:
         yield Rule((call,), RET_USER_NOTIF, (_has_some(flags, WRITING),))
     yield Rule(NAMING, RET_USER_NOTIF)
-    yield Rule(("umask",), RET_USER_NOTIF, (_has_some(0, OWNERS),))
-    yield Rule(CONNECTING, RET_USER_NOTIF)
+    yield Rule((*MASKING, *CONNECTING), RET_USER_NOTIF)
 
 
 def _is(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:

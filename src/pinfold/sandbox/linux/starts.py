@@ -1,0 +1,44 @@
+"""Where callers' relative paths start, asked as cheaply as can be.
+
+Facts (proc(5), readlinkat(2); tried on Linux 6.18):
+- A link in /proc that is held (O_PATH, O_NOFOLLOW) is read without a walk, in half the time, and says where
+  it leads now: a directory that was changed or moved since is told as it is.
+- It stays the same thread's. Once that has ended, or has closed the descriptor, reading fails, whoever has
+  its number by then.
+- The path of a directory that was removed is told with an ending. Something else may have it by now.
+"""
+
+import os
+
+from pinfold.sandbox.linux.caller import start_of
+
+LINKS = 32
+"""How many are held."""
+HELD = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+GONE = b" (deleted)"
+
+
+class Starts:
+    def __init__(self, proc: int) -> None:
+        """`proc`: the host's /proc, where callers are known."""
+        self.proc = proc
+        self.links: dict[tuple[int, int], int] = {}
+
+    def path(self, thread: int, descriptor: int) -> bytes:
+        """Of a caller's directory, by its descriptor; empty if that has none, or cannot be told."""
+        try:
+            link = self.links.get((thread, descriptor))
+            path = self._read(thread, descriptor) if link is None else os.readlink(b"", dir_fd=link)
+        except OSError:
+            if link is None:
+                return b""
+            os.close(self.links.pop((thread, descriptor)))
+            return self.path(thread, descriptor)
+        return b"" if path.endswith(GONE) else path
+
+    def _read(self, thread: int, descriptor: int) -> bytes:
+        if len(self.links) >= LINKS:
+            os.close(self.links.pop(next(iter(self.links))))
+        link = os.open(start_of(thread, descriptor), HELD, dir_fd=self.proc)
+        self.links[thread, descriptor] = link
+        return os.readlink(b"", dir_fd=link)

@@ -1,0 +1,83 @@
+"""Files that were made for callers who cannot take them."""
+
+import ctypes
+import errno
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from pinfold.sandbox.linux.caller import AT_FDCWD, Caller
+from pinfold.sandbox.linux.moving import Moving
+from pinfold.sandbox.linux.names import Names
+from pinfold.sandbox.linux.opening import Opening
+from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.spots import Grounds
+from pinfold.sandbox.linux.turns import Turns
+from tests.kernel.child import in_child
+
+NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+
+
+class Unlucky(Caller):
+    """Ourselves, asking for a file; what becomes of it is told by `giving`."""
+
+    def __init__(self, proc: int, path: bytes, giving: object) -> None:
+        self.path = ctypes.create_string_buffer(path)
+        at = ctypes.addressof(self.path)
+        super().__init__(-1, proc, Turns(), (0, os.getpid(), 0, 0, 0, AT_FDCWD, at, NEW, 0o644, 0, 0))  # type: ignore[arg-type]
+        self.giving = giving
+        self.answers: list[object] = []
+
+    def give(self, descriptor: int, close_on_exec: bool) -> bool:
+        if isinstance(self.giving, OSError):
+            raise self.giving
+        if callable(self.giving):
+            self.giving()
+            return False
+        os.close(descriptor)
+        return bool(self.giving)
+
+    def refuse(self, error: int) -> None:
+        self.answers.append(error)
+
+    def resume(self) -> None:
+        self.answers.append("resumed")
+
+
+@pytest.mark.parametrize("name", ["known", "first"])
+def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
+    """In a place that is known to be plain, which takes one step, and in one that is seen first."""
+
+    def action() -> None:
+        proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
+        grounds = Grounds((root,), (root,), ())
+        moving = Moving(os.open(root, os.O_RDONLY), [])
+        names = Names(proc, Records(socket.socketpair()[0]), grounds, [], moving)
+        opening = Opening(names, grounds, [])
+        os.mkdir(f"{root}/{name}")
+
+        def ask(file: str, giving: object) -> list[object]:
+            if name == "first":
+                names.spots.places.clear()
+                names.spots.plain.clear()
+            caller = Unlucky(proc, os.fsencode(f"{root}/{name}/{file}"), giving)
+            opening.handlers["openat"](caller)
+            names.spots.release()
+            return caller.answers
+
+        def replaced() -> None:
+            os.rename(f"{root}/{name}/moved", f"{root}/{name}/elsewhere")
+            Path(f"{root}/{name}/moved").write_text("another's")
+
+        before = len(os.listdir("/proc/self/fd"))
+        assert ask("taken", giving=True) == []
+        assert ask("no-room", OSError(errno.EMFILE, "")) == [errno.EMFILE]
+        assert ask("killed", lambda: None) == [errno.ESRCH]
+        assert ask("moved", replaced) == [errno.ESRCH]
+        assert sorted(os.listdir(f"{root}/{name}")) == ["elsewhere", "moved", "taken"]
+        assert Path(f"{root}/{name}/moved").read_text() == "another's"
+        assert len(os.listdir("/proc/self/fd")) <= before + 1  # a umask
+
+    in_child(action)
