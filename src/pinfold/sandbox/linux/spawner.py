@@ -113,8 +113,7 @@ class Spawner:
         report(status, STARTED, pid)
 
     def ended(self, handle: int) -> None:
-        self.poll.unregister(handle)
-        os.close(handle)
+        # Somebody waits for the word, and nobody for the rest.
         pid, status = self.children.pop(handle)
         _, code = os.waitpid(pid, 0)
         if os.WIFSIGNALED(code):
@@ -122,6 +121,8 @@ class Spawner:
         else:
             report(status, EXITED, os.WEXITSTATUS(code))
         os.close(status)
+        self.poll.unregister(handle)
+        os.close(handle)
 
 
 def report(status: int, kind: int, value: int) -> None:
