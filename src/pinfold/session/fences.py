@@ -67,6 +67,11 @@ class Fences:
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None
 
+    @property
+    def are_open(self) -> bool:
+        """Whether there are pens already; they may have ended since."""
+        return self._pens is not None
+
     def fenced(self) -> Pens:
         """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
         with self._lock:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.judge import Judge
+from pinfold.session.probe import fence_trouble
 from pinfold.session.state import approvals_file
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Parts:
         self._notes_reads = notes_reads
         self._lock = allocate_lock()
         self._owner = os.getpid()
+        self._is_penned = bool(environ.get("PINFOLD_PEN"))
         self.is_closed = False
         self._fences: Fences | None = None
         self._ledger: Ledger | None = None
@@ -50,7 +52,7 @@ class Parts:
     def require_open(self) -> None:
         if self.is_closed:
             raise ConfinementError("the session is closed; open another")
-        if self._environ.get("PINFOLD_PEN") and self._judge().is_inside_fence:
+        if self._is_penned and self._judge().is_inside_fence:
             raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
         if os.getpid() != self._owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
@@ -116,6 +118,10 @@ class Parts:
                     self._elevations(),
                 )
             return self._fences
+
+    def fence_trouble(self) -> str:
+        """What speaks against a fence now: nothing while one stands."""
+        return "" if self._fences and self._fences.are_open else fence_trouble()
 
     def _elevations(self) -> "Elevations":
         """Preconditions: the lock is held."""

@@ -19,7 +19,6 @@ from pinfold.model.settings import Settings
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk, directory, start_in
 from pinfold.session.parts import Parts
-from pinfold.session.probe import fence_trouble
 from pinfold.session.requests import Given, as_command, require_approvers, require_given
 from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
@@ -280,7 +279,7 @@ class Session:
     def _decided(self, command: RunCommand) -> Decision:
         """The decision, with a fence that stands where it counts on one."""
         # What kept a fence from standing may be gone by now: too many processes, for instance.
-        self._judge.fence_trouble = fence_trouble()
+        self._judge.fence_trouble = self._parts.fence_trouble()
         decision = self._judge.check(command)
         if decision.sandboxed and decision.verdict is not Verdict.DENY:
             try:

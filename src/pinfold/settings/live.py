@@ -17,7 +17,7 @@ from pinfold.settings.build import build, require_sound
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.files import mark
 from pinfold.settings.layers import Layer
-from pinfold.settings.sources import Source, Sources, list_sources, watched
+from pinfold.settings.sources import Source, Sources, list_sources, managed_files, watched
 
 _Marks: TypeAlias = tuple[tuple[str, tuple[int, ...] | None], ...]
 
@@ -35,6 +35,7 @@ class Live:
     ) -> None:
         """Raises `PolicyError` if the settings cannot be read at the start: there is no last good one yet."""
         self._sources = sources
+        self._watched = watched(sources)
         self._shape = lru_cache(4096)(shape)
         self._check_host = check_host
         self._report = report
@@ -92,7 +93,7 @@ class Live:
 
     def _look(self) -> _Marks:
         try:
-            paths = watched(self._sources)
+            paths = dict.fromkeys((*managed_files(self._sources), *self._watched))
         except PolicyError:  # the managed directory cannot be listed: `_renewed` will say so
-            paths = tuple(path for path, _ in self._marks)
+            paths = dict.fromkeys(self.files)
         return tuple((path, mark(path)) for path in paths)

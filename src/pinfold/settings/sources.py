@@ -111,8 +111,8 @@ def project_files(root: str) -> tuple[tuple[str, str], ...]:
 
 
 def watched(sources: Sources) -> tuple[str, ...]:
-    """Every path whose change may change the settings."""
-    files = [sources.managed, sources.managed_dir, *managed_files(sources)]
+    """Every path whose change may change the settings, but for the files of the managed directory."""
+    files = [sources.managed, sources.managed_dir]
     if sources.user_values is None:
         files.append(sources.user)
     roots = (*sources.projects, *sources.above)
