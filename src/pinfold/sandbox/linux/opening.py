@@ -134,8 +134,8 @@ class Opening:
         made = quick.make_file(path, flags, mode)
         if made < 0:
             return False
-        error = _give(caller, made, flags)
-        if error is not None:
+        error = caller.give(made, bool(flags & os.O_CLOEXEC))
+        if error:
             self._take_back(caller, made, self.spots.walk(AT_FDCWD, path), error)
         return True
 
@@ -149,8 +149,8 @@ class Opening:
             made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
         except FileExistsError:
             return False
-        error = _give(caller, made, flags)
-        if error is not None:
+        error = caller.give(made, bool(flags & os.O_CLOEXEC))
+        if error:
             self._take_back(caller, made, spot, error)
         return True
 
@@ -178,16 +178,8 @@ class Opening:
         made = quick.openat(spot.directory, b".", flags, mode)
         if made < 0:
             return caller.refuse(-made)
-        error = _give(caller, made, flags)
-        if error is None:
+        error = caller.give(made, bool(flags & os.O_CLOEXEC))
+        if not error:
             return None
         os.close(made)
         return caller.refuse(error)
-
-
-def _give(caller: Caller, made: int, flags: int) -> int | None:
-    """None if the caller has it; else we do still, and this is why."""
-    try:
-        return None if caller.give(made, bool(flags & os.O_CLOEXEC)) else errno.ESRCH
-    except OSError as error:
-        return error.errno or errno.EMFILE
