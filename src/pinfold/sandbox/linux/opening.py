@@ -21,6 +21,8 @@ from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Names
 from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot
 
 O_TMPFILE = os.O_TMPFILE
+UNNAMED = O_TMPFILE | os.O_PATH
+"""With O_PATH nothing is made: it opens the directory."""
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
@@ -56,7 +58,7 @@ class Opening:
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
         # Of a register the kernel takes what fits the argument's type.
         flags, mode = flags & ALL_FLAGS, mode & MODE
-        if flags & O_TMPFILE == O_TMPFILE:
+        if flags & UNNAMED == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
         path = caller.text(address)
         if not path or path.endswith(b"/"):
