@@ -562,6 +562,22 @@ def a_failure_of_ours_is_a_no_for_that_call_alone() -> None:
     assert person.paths == [old]
 
 
+def what_cannot_be_written_down_is_not_granted() -> None:
+    """Neither once nor for the session: a command may have filled the disk meanwhile."""
+    for answer in (ONCE, SESSION):
+        person = Person(answer)
+        with opened(person) as session:
+            session.run("true")
+            journal = session.ledger.journal
+            person.meanwhile = lambda _path, it=journal: it._connection.execute("PRAGMA query_only = 1")
+            result = session.run(f"echo > {OUT}/new || echo > {OUT}/new", timeout=20)
+            assert result.exit_code and not os.path.exists(f"{OUT}/new"), result
+            assert "not be written down" in str(result.violations), result.violations
+            journal._connection.execute("PRAGMA query_only = 0")
+            person.meanwhile = None
+            assert session.run(f"echo > {OUT}/new; rm {OUT}/new", timeout=20).exit_code == 0
+
+
 def an_answer_is_for_the_mode_that_was_shown() -> None:
     write(f"{OUT}/kept")
     os.chmod(f"{OUT}/kept", 0o644)
