@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.audit import Journal, JournalError
+from pinfold.audit.journal import INSERT
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -58,3 +59,13 @@ def test_a_journal_that_cannot_be_is_told_in_one_line(tmp_path: Path, kind: str)
         Journal(str(path))
     assert "\n" not in str(raised.value) and "[Errno" not in str(raised.value)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_damaged_row_is_still_of_its_session(tmp_path: Path) -> None:
+    with Journal(str(tmp_path / "journal")) as journal:
+        journal.append("whole", "run", {})
+        journal._connection.execute(INSERT, (1e308, "torn", "run", 99, '{"a":'))
+        assert [journal.has(each) for each in ("whole", "torn", "other")] == [True, True, False]
+        journal._connection.execute("DROP TABLE entries")
+        with pytest.raises(JournalError, match="no such table"):
+            journal.has("whole")

@@ -201,6 +201,7 @@ def main() -> None:
     # O_TMPFILE, and the two ways to name what it makes
     for path in (".", "dir2", "file2", "nothing"):
         say(f"tmpfile {path}", opened, path, os.O_TMPFILE | r)
+        say(f"tmpfile by path {path}", opened, path, os.O_TMPFILE | os.O_PATH)
     for number, (source, flags) in enumerate(
         ((b"/proc/self/fd/%d", AT_SYMLINK_FOLLOW), (b"", AT_EMPTY_PATH))
     ):

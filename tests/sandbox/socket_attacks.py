@@ -341,6 +341,44 @@ for way in ("root" + os.getcwd(), "cwd"):
     assert not os.path.exists("made")
 
 
+def paths_of_descriptors_lead_nowhere_else() -> None:
+    """What looks like a path of one is the program's to spell, and is walked as any path is."""
+    bench = Bench()
+    program = f"""
+import errno, os, socket, sys
+def told(path):
+    try: socket.socket(socket.AF_UNIX).connect(path)
+    except OSError as error: return errno.errorcode[error.errno]
+assert told("/etc/passwd") in ("ECONNREFUSED", "EACCES")
+for start in ("/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"):
+    for name in ("x", "", "-1", "1x"):
+        for way in ("", "../../", "../../../", "../" * 20):
+            for path in ("etc", "etc/passwd", "comm", "fd/0", "self", "1", "{os.getpid()}/comm"):
+                found = told(f"{{start}}/{{name}}/{{way}}{{path}}")
+                assert found == "ENOENT", (start, name, way, path, found)
+"""
+    python(bench, program)
+
+
+def numbers_that_no_descriptor_has_leave_nothing_open() -> None:
+    """A socket that somebody has open still does not end for its other side."""
+    bench = Bench()
+    program = """
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+for number in (2**31, 2**32, 2**63, 2**64, 10**30):
+    for start in ("/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"):
+        for path in (f"{start}/{number}", f"{start}/{number}/x"):
+            one, other = socket.socketpair()
+            assert one.connect_ex(path), path
+            one.close()
+            other.settimeout(5)
+            assert other.recv(1) == b"", path
+            assert libc.linkat(-100, path.encode(), -100, b"new", 0x400) < 0, path
+"""
+    python(bench, program)
+
+
 PROBES = probes_of(globals(), "host")
 
 if __name__ == "__main__":

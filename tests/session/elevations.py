@@ -1,5 +1,6 @@
 """What holds of calls that wait for a person: each function runs in a child, as root and as another user."""
 
+import errno
 import os
 import shutil
 import signal
@@ -13,8 +14,10 @@ from msgspec.structs import replace
 
 import pinfold
 from pinfold.model.machine import Layer
+from pinfold.policy.elevation import Ground
+from pinfold.sandbox.backend import Request
 from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.session import fences
+from pinfold.session import fences, removal
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
 from tests.patience import wait_until
@@ -539,6 +542,40 @@ def a_record_is_of_whoever_made_the_call() -> None:
                 going.set()
         assert [each.operation for each in run.violations] in ([], ["chmod"]), run.violations
         assert session.run("echo > here").exit_code == 0
+
+
+def a_failure_of_ours_is_a_no_for_that_call_alone() -> None:
+    """As where there are no descriptors left for whoever reads the line."""
+    person = Person()
+
+    def fail(request: Request, ground: Ground) -> tuple[str, ...]:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with opened(person) as session:
+        old = write(f"{OUT}/old")
+        usual, removal._trees = removal._trees, fail
+        result = session.run(f"rm -r {old}", timeout=20)
+        removal._trees = usual
+        assert result.exit_code and not result.timed_out and os.path.exists(old), result
+        assert "too many open files" in str(result.violations), result.violations
+        assert session.run(f"rm -r {old}", timeout=20).exit_code == 0
+    assert person.paths == [old]
+
+
+def what_cannot_be_written_down_is_not_granted() -> None:
+    """Neither once nor for the session: a command may have filled the disk meanwhile."""
+    for answer in (ONCE, SESSION):
+        person = Person(answer)
+        with opened(person) as session:
+            session.run("true")
+            journal = session.ledger.journal
+            person.meanwhile = lambda _path, it=journal: it._connection.execute("PRAGMA query_only = 1")
+            result = session.run(f"echo > {OUT}/new || echo > {OUT}/new", timeout=20)
+            assert result.exit_code and not os.path.exists(f"{OUT}/new"), result
+            assert "not be written down" in str(result.violations), result.violations
+            journal._connection.execute("PRAGMA query_only = 0")
+            person.meanwhile = None
+            assert session.run(f"echo > {OUT}/new; rm {OUT}/new", timeout=20).exit_code == 0
 
 
 def an_answer_is_for_the_mode_that_was_shown() -> None:

@@ -35,6 +35,8 @@ CREATE INDEX IF NOT EXISTS entries_of_a_session ON entries (session, id);
 """
 INSERT = "INSERT INTO entries (at, session, kind, about, data) VALUES (?, ?, ?, ?, ?)"
 
+OF_A_SESSION = "SELECT 1 FROM entries WHERE session = ? LIMIT 1"
+
 
 class JournalError(PinfoldError):
     """The journal cannot be written, so nothing is done."""
@@ -95,6 +97,14 @@ class Journal:
             rows = self._connection.execute(query, values).fetchall()
         for number, at, owner, kind, about, data in rows:
             yield Entry(number, at, owner, kind, about, json.decode(data))
+
+    def has(self, session: str) -> bool:
+        """Whether it has anything of a session, readable or not."""
+        try:
+            with self._lock:
+                return self._connection.execute(OF_A_SESSION, (session,)).fetchone() is not None
+        except sqlite3.Error as error:
+            raise self._trouble(error) from None
 
     def close(self) -> None:
         with self._lock:

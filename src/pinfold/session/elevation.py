@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pinfold.session.ledger import Ledger
 
 GIT_STEP = "git_writes"
+UNWRITTEN = "it could not be written down, so it is not done"
 DONE = {
     "open": "write",
     "mkdir": "make the directory",
@@ -111,14 +112,14 @@ class Elevations:
             run=str(request.entry) if request else "",
         )
         settlement = self._desk().ask(question, is_withdrawn)
+        written = self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
         # A person takes their time: what nobody may grant by now is not granted.
-        late = self.known(wanted)
+        late = self.known(wanted) if written else Ruling(False, UNWRITTEN)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
         if allowed and settlement.answer in LASTING and settlement.reach is not Reach.COMMAND:
             with self._lock:
                 scope = directory if settlement.reach is Reach.DIRECTORY else ""
                 self.grants = granted(self.grants, key, ground, scope)
-        self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
         if settlement == WITHDRAWN:
             return None
         if allowed:

@@ -92,8 +92,8 @@ class Ledger:
 
     def elevated(
         self, question: PermissionNeeded, settlement: Settlement, paths: tuple[str, ...], entry: int
-    ) -> None:
-        """A call that waited for a person, and what they said."""
+    ) -> bool:
+        """A call that waited for a person, and what they said; False if it could not be written."""
         told = {
             "command": question.command,
             "program": question.program,
@@ -102,18 +102,20 @@ class Ledger:
             "answer": settlement.answer,
             "by": settlement.by,
         }
-        self._try("elevation", told, entry or None)
+        return self._try("elevation", told, entry or None)
 
     def trouble(self, text: str) -> None:
         self._note(text)
         self._try("trouble", {"error": text}, None)
 
-    def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> None:
+    def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> bool:
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
             # It has happened: its result must not be lost with it.
             self._note(f"something that happened (`{kind}`) was not written down: {error.why}")
+            return False
+        return True
 
     def _note(self, trouble: str) -> None:
         self.troubles = [*self.troubles[1 - MOST_TROUBLES :], trouble]

@@ -29,4 +29,4 @@ def _is_journaled(id: str, environ: Mapping[str, str]) -> bool:
     if not os.path.exists(path):
         return False
     with Journal(path) as journal:
-        return next(iter(journal.entries(id)), None) is not None
+        return journal.has(id)

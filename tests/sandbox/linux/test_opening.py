@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,27 +18,26 @@ from pinfold.sandbox.linux.spots import Grounds
 from pinfold.sandbox.linux.turns import Turns
 from tests.kernel.child import in_child
 
+Giving = int | Callable[[], int]
+"""What comes of giving it to the caller: an errno, 0 if it has it."""
 NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 
 
 class Unlucky(Caller):
     """Ourselves, asking for a file; what becomes of it is told by `giving`."""
 
-    def __init__(self, proc: int, path: bytes, giving: object) -> None:
+    def __init__(self, proc: int, path: bytes, giving: Giving) -> None:
         self.path = ctypes.create_string_buffer(path)
         at = ctypes.addressof(self.path)
         super().__init__(-1, proc, Turns(), (0, os.getpid(), 0, 0, 0, AT_FDCWD, at, NEW, 0o644, 0, 0))  # type: ignore[arg-type]
         self.giving = giving
         self.answers: list[object] = []
 
-    def give(self, descriptor: int, close_on_exec: bool) -> bool:
-        if isinstance(self.giving, OSError):
-            raise self.giving
-        if callable(self.giving):
-            self.giving()
-            return False
-        os.close(descriptor)
-        return bool(self.giving)
+    def give(self, descriptor: int, close_on_exec: bool) -> int:
+        error = self.giving() if callable(self.giving) else self.giving
+        if not error:
+            os.close(descriptor)
+        return error
 
     def refuse(self, error: int) -> None:
         self.answers.append(error)
@@ -58,7 +58,7 @@ def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
         opening = Opening(names, grounds, [])
         os.mkdir(f"{root}/{name}")
 
-        def ask(file: str, giving: object) -> list[object]:
+        def ask(file: str, giving: Giving) -> list[object]:
             if name == "first":
                 names.spots.places.clear()
                 names.spots.plain.clear()
@@ -67,14 +67,15 @@ def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
             names.spots.release()
             return caller.answers
 
-        def replaced() -> None:
+        def replaced() -> int:
             os.rename(f"{root}/{name}/moved", f"{root}/{name}/elsewhere")
             Path(f"{root}/{name}/moved").write_text("another's")
+            return errno.ESRCH
 
         before = len(os.listdir("/proc/self/fd"))
-        assert ask("taken", giving=True) == []
-        assert ask("no-room", OSError(errno.EMFILE, "")) == [errno.EMFILE]
-        assert ask("killed", lambda: None) == [errno.ESRCH]
+        assert ask("taken", 0) == []
+        assert ask("no-room", errno.EMFILE) == [errno.EMFILE]
+        assert ask("killed", errno.ESRCH) == [errno.ESRCH]
         assert ask("moved", replaced) == [errno.ESRCH]
         assert sorted(os.listdir(f"{root}/{name}")) == ["elsewhere", "moved", "taken"]
         assert Path(f"{root}/{name}/moved").read_text() == "another's"

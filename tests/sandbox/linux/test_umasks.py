@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pinfold.sandbox.linux.umasks import CALLERS, Umasks, parse_umask
+from pinfold.sandbox.linux.umasks import CALLERS, MOST_CHANGING, Umasks, parse_umask
 from tests.kernel.child import in_child
 
 
@@ -89,6 +89,19 @@ def test_a_umask_is_read_again_once_it_may_be_another() -> None:
         return found
 
     assert in_child(action) == [1, 3, 1, 2, 1, 1]
+
+
+def test_what_is_heard_is_not_kept_for_good() -> None:
+    """Each thread of a program may change its own once, and make nothing."""
+
+    def action() -> int:
+        umasks = Umasks(os.open("/proc", os.O_PATH), told=True)
+        for thread in range(10 * MOST_CHANGING):
+            umasks.hear(thread, 0o022)
+            umasks.changing[thread] = 0.0
+        return len(umasks.changing)
+
+    assert in_child(action) <= MOST_CHANGING
 
 
 def test_who_hears_of_no_change_reads_each_time() -> None:

@@ -176,9 +176,11 @@ class Asking:
                 return caller.succeed()
             try:
                 opened = channel.taken(descriptors[0])
-                caller.give(opened, bool(pending.deed.numbers[0] & os.O_CLOEXEC))
             except OSError as failure:
-                caller.refuse(failure.errno or EINTR)
+                return caller.refuse(failure.errno or EINTR)
+            if error := caller.give(opened, bool(pending.deed.numbers[0] & os.O_CLOEXEC)):
+                os.close(opened)
+                caller.refuse(error)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)

@@ -32,6 +32,7 @@ from pinfold.sandbox.linux.turns import Turns
 from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
+LAST_DESCRIPTOR = 0x7FFFFFFF
 ENDING = sum(1 << number - 1 for number in (SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM))
 DIRECTORY = os.O_PATH | os.O_DIRECTORY
 SIGNALS = (b"SigPnd", b"ShdPnd", b"SigBlk", b"SigIgn")
@@ -100,6 +101,8 @@ class Caller:
 
         On the loop: until the call is answered nothing waits for more than a `moment`.
         """
+        if number > LAST_DESCRIPTOR:
+            raise OSError(errno.EBADF, "no descriptor has such a number")
         moment.begin()
         found = quick.copy_descriptor(self.pid, number)
         if found in quick.NO_HANDLE:
@@ -187,21 +190,23 @@ class Caller:
     def succeed(self, value: int = 0) -> None:
         respond(self.listener, self.id, value=value)
 
-    def give(self, descriptor: int, close_on_exec: bool) -> bool:
-        """A copy of our descriptor is what the call returns, and ours is closed. False if the caller is gone,
-        and OSError if it has no room: then ours is still open.
+    def give(self, descriptor: int, close_on_exec: bool) -> int:
+        """A copy of our descriptor is what the call returns, and ours is closed: 0. Else an errno, which says
+        why nobody has it but us, who have it still: the caller is gone, or has no room.
         """
         kept = self.turns.draw_near(self.pid)
         try:
             number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        except OSError as error:
+            return error.errno or errno.EMFILE
         finally:
             if kept:
                 self.turns.let_go(self.pid, kept)
         if number is None:
-            return False
+            return errno.ESRCH
         os.close(descriptor)
         respond(self.listener, self.id, value=number)
-        return True
+        return 0
 
 
 Handler = Callable[[Caller], None]

@@ -139,7 +139,11 @@ class Elevating:
                 if refusals is None or not self._read(refusals):
                     self._forget(descriptor)
             while self.heard:
-                self._take(*self.heard.popleft())
+                refusals, policy, id_, *told = self.heard.popleft()
+                try:
+                    self._take(refusals, policy, id_, *told)
+                except Exception as error:  # noqa: BLE001  (a fault of ours is this call's no, not the end of all)
+                    refusals.answer(id_, OTHERWISE, f"the question failed: {error}")
         self.poll.close()
         os.close(self.wake)
 

@@ -21,6 +21,8 @@ from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Names
 from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot
 
 O_TMPFILE = os.O_TMPFILE
+UNNAMED = O_TMPFILE | os.O_PATH
+"""With O_PATH nothing is made: it opens the directory."""
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
@@ -56,7 +58,7 @@ class Opening:
     def open(self, caller: Caller, base: int, address: int, flags: int, mode: int) -> None:
         # Of a register the kernel takes what fits the argument's type.
         flags, mode = flags & ALL_FLAGS, mode & MODE
-        if flags & O_TMPFILE == O_TMPFILE:
+        if flags & UNNAMED == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
         path = caller.text(address)
         if not path or path.endswith(b"/"):
@@ -134,8 +136,8 @@ class Opening:
         made = quick.make_file(path, flags, mode)
         if made < 0:
             return False
-        error = _give(caller, made, flags)
-        if error is not None:
+        error = caller.give(made, bool(flags & os.O_CLOEXEC))
+        if error:
             self._take_back(caller, made, self.spots.walk(AT_FDCWD, path), error)
         return True
 
@@ -149,8 +151,8 @@ class Opening:
             made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
         except FileExistsError:
             return False
-        error = _give(caller, made, flags)
-        if error is not None:
+        error = caller.give(made, bool(flags & os.O_CLOEXEC))
+        if error:
             self._take_back(caller, made, spot, error)
         return True
 
@@ -178,16 +180,8 @@ class Opening:
         made = quick.openat(spot.directory, b".", flags, mode)
         if made < 0:
             return caller.refuse(-made)
-        error = _give(caller, made, flags)
-        if error is None:
+        error = caller.give(made, bool(flags & os.O_CLOEXEC))
+        if not error:
             return None
         os.close(made)
         return caller.refuse(error)
-
-
-def _give(caller: Caller, made: int, flags: int) -> int | None:
-    """None if the caller has it; else we do still, and this is why."""
-    try:
-        return None if caller.give(made, bool(flags & os.O_CLOEXEC)) else errno.ESRCH
-    except OSError as error:
-        return error.errno or errno.EMFILE

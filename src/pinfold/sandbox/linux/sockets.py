@@ -218,9 +218,10 @@ class Sockets:
         base, rest = AT_FDCWD, path
         for own in OWN_DESCRIPTORS:
             if path.startswith(own):
-                number, _, rest = path[len(own) :].partition(b"/")
-                base = caller.descriptor(int(number)) if number.isdigit() else AT_FDCWD
-                if base != AT_FDCWD and not rest:
+                number, _, below = path[len(own) :].partition(b"/")
+                if number.isdigit():
+                    base, rest = caller.descriptor(int(number)), below
+                if not rest:
                     return base
         if base == AT_FDCWD and not path.startswith(b"/"):
             base = caller.directory(AT_FDCWD)

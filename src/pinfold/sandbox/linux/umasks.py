@@ -19,6 +19,8 @@ MOMENT = 0.004
 """Seconds that a umask is known for without being read again."""
 SURELY = 0.1
 """Seconds after which a change is done, whatever its thread does."""
+MOST_CHANGING = 1024
+"""How many threads are told apart that may not yet have theirs."""
 OWNERS = 0o700
 _FIELD = b"Umask:\t"
 
@@ -48,7 +50,10 @@ class Umasks:
     def hear(self, thread: int, umask: int) -> None:
         """A thread is about to have this one, and so are those that share it."""
         self.until = 0.0
-        self.changing[thread] = monotonic() + SURELY
+        now = monotonic()
+        if len(self.changing) >= MOST_CHANGING:
+            self._forget(now)
+        self.changing[thread] = now + SURELY
         if umask & OWNERS:
             self.bind_owners = True
 
@@ -59,12 +64,17 @@ class Umasks:
             return
         if self.changing:
             self.changing.pop(thread, None)
-            self.changing = {other: end for other, end in self.changing.items() if end > now}
+            self._forget(now)
         umask = parse_umask(self._read(thread))
         if umask != self.current:
             os.umask(umask)
             self.current = umask
         self.known, self.until = thread, 0.0 if self.changing else now + self.moment
+
+    def _forget(self, now: float) -> None:
+        """Those who surely have theirs; the last one stands for the others where they are too many."""
+        left = {other: end for other, end in self.changing.items() if end > now}
+        self.changing = left if len(left) < MOST_CHANGING else dict([left.popitem()])
 
     def _read(self, thread: int) -> bytes:
         kept = self.status.get(thread)
