@@ -21,6 +21,8 @@ FENCE = (
     | namespaces.CLONE_NEWIPC
     | namespaces.CLONE_NEWUTS
 )
+NOBODYS = f"pinfold-test-{os.getpid()}"
+"""A name that nobody else has on this machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -125,9 +127,9 @@ def test_a_read_only_tree_with_a_hole(uid: int) -> None:
         mounts.umount(".", mounts.MNT_DETACH)
         os.chdir("/")
         return (
-            errno_of(lambda: os.mkdir("/var/tmp/x")),
-            errno_of(lambda: os.mkdir("/dev/shm/x")),
-            errno_of(lambda: os.mkdir("/tmp/x")),
+            errno_of(lambda: os.mkdir(f"/var/tmp/{NOBODYS}")),
+            errno_of(lambda: os.mkdir(f"/dev/shm/{NOBODYS}")),
+            errno_of(lambda: os.mkdir(f"/tmp/{NOBODYS}")),
         )
 
     assert in_child(action, uid) == (errno.EROFS, errno.EROFS, 0)
