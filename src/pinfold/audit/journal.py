@@ -22,6 +22,8 @@ from msgspec import Struct, json, to_builtins
 from pinfold.model.errors import PinfoldError
 
 BUSY = 5.0
+ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
+"""What helps where nothing can be written down."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY,
@@ -40,10 +42,7 @@ class JournalError(PinfoldError):
     """The journal cannot be written, so nothing is done."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(
-            f"the journal {path} cannot be written, so nothing is run: {why}; "
-            "make room or set its directory right"
-        )
+        super().__init__(f"the journal {path} cannot be written, so nothing is run: {why}; {ELSEWHERE}")
         self.why = str(why)
 
 

@@ -125,6 +125,9 @@ def test_it_is_not_asked_where_it_may_not_be(environ: dict[str, str]) -> None:
     assert warm.is_wanted({**environ, warm.SWITCH: ""})
     assert not warm.is_wanted({**environ, warm.SWITCH: "0"})
     assert not warm.is_wanted({**environ, warm.SWITCH: "", "PINFOLD_PEN": "1"})
+    for home in ("", "rel", "~"):  # the socket would be in the workspace
+        assert not warm.is_wanted({**environ, warm.SWITCH: "", "HOME": home})
+    assert not warm.is_wanted({warm.SWITCH: ""})
 
 
 def test_another_home_has_another_service(environ: dict[str, str]) -> None:

@@ -33,13 +33,16 @@ LARGEST = 1 << 27
 
 
 def is_wanted(environ: "Mapping[str, str]") -> bool:
-    """Not where it is switched off, nor inside a pen: who is inside what is asked of a process itself."""
-    return environ.get(SWITCH) != "0" and not environ.get("PINFOLD_PEN") and sys.platform == "linux"
+    """Not where it is switched off, nor inside a pen: who is inside what is asked of a process itself.
+
+    Nor without an absolute home: a socket in the working directory would be within a command's reach.
+    """
+    is_off = environ.get(SWITCH) == "0" or environ.get("PINFOLD_PEN") or sys.platform != "linux"
+    return not is_off and os.path.isabs(environ.get("HOME", ""))
 
 
 def socket_path(environ: "Mapping[str, str]", start: str) -> str:
-    home = environ.get("HOME") or os.path.expanduser("~")
-    base = environ.get("XDG_STATE_HOME", "")
+    home, base = environ["HOME"], environ.get("XDG_STATE_HOME", "")
     state = base if os.path.isabs(base) else os.path.join(home, ".local", "state")
     made = (
         f"{sys.executable} {start} {os.stat(start).st_mtime_ns} {home} {environ.get('XDG_CONFIG_HOME', '')}"
