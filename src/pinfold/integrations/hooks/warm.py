@@ -5,8 +5,8 @@ while. What it answers is `answer`, the same function, so nothing differs but th
 
 Facts: whoever can connect to the socket could ask; whoever can make it could answer. So it lies in
 pinfold's state, which is the user's alone and which no pen sees, and each side asks the kernel who the
-other is. Its name holds what the service was started from: another version, interpreter or home has a
-service of its own.
+other is. Its name holds what the service was started from: another checkout, interpreter or home has a
+service of its own. One whose code was replaced by an upgrade answers nobody any more, and ends.
 
 The hook's side is imported at each tool call: it may import nothing that is not built in.
 """
@@ -119,13 +119,16 @@ def serve(path: str) -> None:
         return
     from threading import Thread
 
-    mark, last = os.stat(path).st_ino, time()
+    mark, began = os.stat(path).st_ino, time()
+    last = began
     listening.settimeout(IDLE / 10)
     while time() - last < IDLE and _is_still(path, mark):
         try:
             descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # `socket` would be 5 ms more
         except TimeoutError:
             continue
+        if _is_outdated(began):
+            break  # the hook hears nothing, answers by itself, and leaves another one behind
         last = time()
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptor)
         Thread(target=_serve_one, args=(connection,), daemon=True).start()
@@ -159,6 +162,17 @@ def _is_still(path: str, mark: int) -> bool:
         return os.stat(path).st_ino == mark
     except OSError:
         return False
+
+
+def _is_outdated(began: float) -> bool:
+    """Whether a file of ours that was loaded has been replaced since; what was not is loaded as it is now."""
+    ours = (module for name, module in [*sys.modules.items()] if name.partition(".")[0] == "pinfold")
+    try:
+        return any(
+            os.stat(file).st_ctime > began for file in (__file__, *(each.__file__ for each in ours)) if file
+        )
+    except OSError:
+        return True
 
 
 def _serve_one(connection: "_socket.socket") -> None:
