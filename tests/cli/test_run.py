@@ -271,3 +271,19 @@ def test_without_a_home_the_remedy_is_named(person: Person) -> None:
     assert done.stderr.count(b"\n") == 1 and b"name another one in XDG_STATE_HOME" in done.stderr
     person.given["env"]["XDG_STATE_HOME"] = str(person.where / "home")
     assert person.run("--", "true").returncode == 0
+
+
+def test_a_grant_of_what_is_not_there_says_so(person: Person) -> None:
+    person.settings('[filesystem]\nwrite = ["~/kept/deep"]\n')
+    told = person.run("-c", "mkdir -p ~/kept/deep").stderr
+    assert f"make `{person.where}/home/kept/deep`: `filesystem.write` names it".encode() in told
+    (person.where / "home/kept/deep").mkdir(parents=True)
+    for each in ("kept", "kept/deep"):
+        os.chown(person.where / "home" / each, person.given["user"] or -1, person.given["group"] or -1)
+    assert person.run("-c", "touch ~/kept/deep/file").returncode == 0
+
+
+def test_nobody_is_told_to_open_what_is_not_theirs(person: Person) -> None:
+    told = person.run("-c", "touch /etc/pinfold-test").stderr
+    is_root = person.given["user"] is None and not os.geteuid()
+    assert b"refused open /etc/pinfold-test" in told and (b"add `/etc`" in told) is is_root
