@@ -811,6 +811,31 @@ def nobody_is_asked_afterwards_where_settings_say_no() -> None:
         assert session.run(asked).exit_code and not person.asked, "its own policy would be dropped"
 
 
+def an_answer_for_always_holds_where_nobody_can_be_asked() -> None:
+    line = f"echo x >> {OUT}/log"
+    with opened(Person(pinfold.Answer.ALWAYS)) as session:
+        assert session.run(line).exit_code == 0
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(line).exit_code == 0 and read(f"{OUT}/log") == "x\nx\n"
+        # Whatever else is as if nothing had been said: it was not asked about, and can be granted afterwards.
+        result = alone.run(f"echo y >> {OUT}/log; mkdir {OUT}/new")
+        assert result.exit_code and read(f"{OUT}/log") == "x\nx\n"
+        assert not any(each.settled or each.answered for each in result.violations) and result.needed, result
+    subprocess.run(["rm", f"{state_directory(os.environ)}/approvals.json"], check=True)
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(line).exit_code and read(f"{OUT}/log") == "x\nx\n"
+
+
+def an_answer_for_a_session_is_for_no_other_where_nobody_can_be_asked() -> None:
+    line = f"echo x >> {OUT}/log"
+    with opened(Person(SESSION)) as session:
+        assert session.run(line).exit_code == 0
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(line).exit_code
+    with pinfold.Session(resume=session.id, settings={}) as again:
+        assert again.run(line).exit_code == 0
+
+
 def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
     os.makedirs(OUT)
     with pinfold.Session([os.getcwd()], settings={}) as session:

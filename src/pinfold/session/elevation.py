@@ -63,11 +63,14 @@ class Elevations:
         desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
         anybody: bool,
+        recalls: Callable[[], bool],
         notes_reads: bool,
     ) -> None:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._anybody = anybody
         """Whether there is an approver at all."""
+        self._recalls = recalls
+        """Whether answers are remembered that hold with nobody there, too."""
         self.notes_reads = notes_reads
         self._lock = allocate_lock()
         self.grants = Grants()
@@ -75,7 +78,7 @@ class Elevations:
 
     def asks(self, policy: SandboxPolicy) -> bool:
         writes = policy.type is PolicyType.WORKSPACE_READWRITE
-        return self._anybody and writes and self._judge().last_settings.filesystem.ask
+        return writes and self._judge().last_settings.filesystem.ask and (self._anybody or self._recalls())
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
@@ -110,6 +113,8 @@ class Elevations:
             program=wanted.program,
             run=str(request.entry) if request else "",
         )
+        if not self._anybody and self._desk().known(question) is None:
+            return Ruling(False)  # as where nothing waits
         settlement = self._desk().ask(question, is_withdrawn)
         # A person takes their time: what nobody may grant by now is not granted.
         late = self.known(wanted)
