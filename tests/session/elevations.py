@@ -811,6 +811,22 @@ def nobody_is_asked_afterwards_where_settings_say_no() -> None:
         assert session.run(asked).exit_code and not person.asked, "its own policy would be dropped"
 
 
+def no_directory_becomes_a_repository_where_somebody_is_asked() -> None:
+    """They were made without a question: each name by itself is one that commands may write."""
+    for answer in (NO, ONCE, SESSION):
+        for git in (False, True):
+            person = Person(answer)
+            with opened(person, {"filesystem": {"git_writes": git}}) as session:
+                made = session.run("mkdir -p x/objects x/refs; echo ref: refs/heads/main > x/HEAD")
+                assert [each.path for each in made.violations] == [os.path.abspath("x/HEAD")], made
+                session.run("git init -q --bare y; mkdir z; cp -r y/. z; mkdir z/objects z/refs")
+                assert not any(
+                    os.path.exists(f"{name}/HEAD") and os.path.exists(f"{name}/objects") for name in "xyz"
+                )
+                assert not person.asked and session.run("git init -q --bare /tmp/fine").exit_code == 0
+            subprocess.run(["rm", "-rf", "x", "y", "z"], check=True)
+
+
 def an_answer_for_always_holds_where_nobody_can_be_asked() -> None:
     line = f"echo x >> {OUT}/log"
     with opened(Person(pinfold.Answer.ALWAYS)) as session:

@@ -92,7 +92,7 @@ class Elevations:
             return Ruling(False, "`filesystem.ask` is false by now")
         if why := objection(key, wanted.operation, wanted.paths, ground):
             return Ruling(False, why)
-        return Ruling(True) if covers(self.grants, key, ground) else None
+        return Ruling(True) if covers(self.grants, key, ground, wanted.rule) else None
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
