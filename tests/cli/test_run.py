@@ -287,3 +287,9 @@ def test_nobody_is_told_to_open_what_is_not_theirs(person: Person) -> None:
     told = person.run("-c", "touch /etc/pinfold-test").stderr
     is_root = person.given["user"] is None and not os.geteuid()
     assert b"refused open /etc/pinfold-test" in told and (b"add `/etc`" in told) is is_root
+
+
+def test_an_empty_path_is_told_as_one(person: Person) -> None:
+    assert person.run("--project", "", "--", "true").stderr.startswith(
+        b"pinfold: an empty path: is not a directory"
+    )

@@ -359,7 +359,7 @@ def _require_host(pattern: str, key: str) -> None:
 
 def directory(path: str) -> str:
     if not os.path.isdir(path):
-        raise PolicyError("is not a directory", where=path, help="give one that exists")
+        raise PolicyError("is not a directory", where=path or "an empty path", help="give one that exists")
     return os.path.realpath(path)
 
 
