@@ -27,6 +27,18 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
+def test_what_was_said_lately_is_not_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinfold.audit.journal.NEAR", 5)
+    with Journal(str(tmp_path / "journal.sqlite")) as journal:
+        first = journal.append_new("a", "policy", {"policy": "x"})
+        journal.append("a", "run", {"policy": "x"})
+        assert journal.append_new("b", "policy", {"policy": "x"}) == first
+        other = journal.append_new("b", "policy", {"policy": "y"})
+        assert other > first and journal.append_new("c", "policy", {"policy": "x"}) > other
+        last = [journal.append("c", "run", {}) for _ in range(5)][-1]
+        assert journal.append_new("c", "policy", {"policy": "x"}) > last
+
+
 def test_the_page_about_it_asks_what_it_can_answer(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/journal.md").read_text()
     path = str(tmp_path / "journal.sqlite")
