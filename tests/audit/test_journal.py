@@ -1,9 +1,12 @@
 """The journal: rows stay, several may write, and what cannot be written is told."""
 
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,34 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
         assert rows[0].data == {"command": "\\udcff\n", "list": ["x", 1, None]}
         assert [row.session for row in journal.entries("b")] == ["b"]
     assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+def test_what_was_said_lately_is_not_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinfold.audit.journal.NEAR", 5)
+    with Journal(str(tmp_path / "journal.sqlite")) as journal:
+        first = journal.append_new("a", "policy", {"policy": "x"})
+        journal.append("a", "run", {"policy": "x"})
+        assert journal.append_new("b", "policy", {"policy": "x"}) == first
+        other = journal.append_new("b", "policy", {"policy": "y"})
+        assert other > first and journal.append_new("c", "policy", {"policy": "x"}) > other
+        last = [journal.append("c", "run", {}) for _ in range(5)][-1]
+        assert journal.append_new("c", "policy", {"policy": "x"}) > last
+
+
+def test_the_page_about_it_asks_what_it_can_answer(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/journal.md").read_text()
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal:
+        run = journal.append("a", "run", {"command": "make"})
+        journal.append("a", "connect", {"host": "x.example", "verdict": "deny"}, about=run)
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            ran, hosts, forget = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+            assert [row[1:] for row in reader.execute(ran)] == [("run", "make")]
+            assert [*reader.execute(hosts)] == [("x.example", "deny", 1)]
+            reader.execute("UPDATE entries SET at = at - 100 * 86400 WHERE id = ?", (run,))
+            reader.executescript(forget)
+        assert [row.kind for row in journal.entries()] == ["connect"]
+        assert journal.append("a", "end", {"exit_code": 0}) > run
 
 
 def test_threads_and_processes_write_to_one(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pinfold.session.doctor import _state
+from pinfold.session.doctor import ELSEWHERE, _state
 from pinfold.session.sessions import register
 
 TOP = Path(__file__).parent.parent.parent
@@ -85,9 +86,27 @@ def test_doctor_tells_how_a_state_directory_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
-    assert _state(str(tmp_path)).fix == f"chmod u+rwx {tmp_path}"
-    monkeypatch.setattr(os, "getuid", lambda: os.stat(tmp_path).st_uid + 1)
-    assert _state(str(tmp_path)).fix == f"sudo chown $(id -u) {tmp_path}"
+    home, there = str(tmp_path), str(tmp_path / "a b")
+    os.mkdir(there)
+    assert _state(there, home).fix == f"chmod u+rwx '{there}'"
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(there).st_uid + 1)
+    assert _state(there, home).fix == f"sudo chown $(id -u) '{there}'"
+
+
+@pytest.mark.parametrize("home", ["/", "/nonexistent", "/etc", "/proc"])
+def test_doctor_never_gives_the_system_away(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert _state(f"{home.rstrip('/')}/.local/state/pinfold", home).fix == ELSEWHERE
+
+
+def test_doctor_knows_a_home_that_is_mounted_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    read_only = SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _: read_only)
+    assert _state(str(tmp_path / "x"), str(tmp_path)).fix == ELSEWHERE
 
 
 def test_doctor_judges_the_policy_in_force(tmp_path: Path) -> None:

@@ -245,3 +245,51 @@ def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None
         person.settings('[network]\nunix_sockets = ["$SSH_AUTH_SOCK"]\n')
         lent = person.run("-c", "./ssh-add -l")
         assert (lent.returncode, lent.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("told", [None, "", "rel", "~", "."])
+def test_home_never_begins_at_the_workspace(person: Person, told: str | None) -> None:
+    """A command that writes settings where such a home would have them changes nothing by that."""
+    del person.given["env"]["HOME"]
+    person.given["env"] |= {} if told is None else {"HOME": told}
+    person.given["env"]["XDG_STATE_HOME"] = str(person.where / "home")  # an account's own is not for tests
+    loose = '[sandbox]\nenabled = false\n[commands]\nallow = ["id"]\n'
+    places = [person.work / name / ".config/pinfold" for name in ("~", "rel", ".")]
+    line = "; ".join(f"mkdir -p '{place}'; printf '{loose}' > '{place}/settings.toml'" for place in places)
+    person.run("-c", line.replace("\n", "\\n"))
+    done = person.run("--json", "--", "id")
+    assert done.returncode == 0 and json.loads(done.stdout)["sandboxed"], done
+    assert not (person.work / "~/.local").exists() and not (person.work / "rel/.local").exists()
+
+
+def test_without_a_home_the_remedy_is_named(person: Person) -> None:
+    person.given["env"]["HOME"] = "/nonexistent/home"
+    if person.given["user"] is None:
+        pytest.skip("root can make one there")
+    done = person.run("--", "true")
+    assert done.returncode == 125
+    assert done.stderr.count(b"\n") == 1 and b"name another one in XDG_STATE_HOME" in done.stderr
+    person.given["env"]["XDG_STATE_HOME"] = str(person.where / "home")
+    assert person.run("--", "true").returncode == 0
+
+
+def test_a_grant_of_what_is_not_there_says_so(person: Person) -> None:
+    person.settings('[filesystem]\nwrite = ["~/kept/deep"]\n')
+    told = person.run("-c", "mkdir -p ~/kept/deep").stderr
+    assert f"make `{person.where}/home/kept/deep`: `filesystem.write` names it".encode() in told
+    (person.where / "home/kept/deep").mkdir(parents=True)
+    for each in ("kept", "kept/deep"):
+        os.chown(person.where / "home" / each, person.given["user"] or -1, person.given["group"] or -1)
+    assert person.run("-c", "touch ~/kept/deep/file").returncode == 0
+
+
+def test_nobody_is_told_to_open_what_is_not_theirs(person: Person) -> None:
+    told = person.run("-c", "touch /etc/pinfold-test").stderr
+    is_root = person.given["user"] is None and not os.geteuid()
+    assert b"refused open /etc/pinfold-test" in told and (b"add `/etc`" in told) is is_root
+
+
+def test_an_empty_path_is_told_as_one(person: Person) -> None:
+    assert person.run("--project", "", "--", "true").stderr.startswith(
+        b"pinfold: an empty path: is not a directory"
+    )

@@ -108,6 +108,10 @@ def test_a_grant_covers_its_path_and_no_other() -> None:
     assert not covers(grants, ("rename", f"{HOME}/a", f"{HOME}/b"), GROUND)
     assert not covers(grants, ("rename", f"{HOME}/a", f"{ROOT}/.git/x"), GROUND)
     assert not covers(grants, ("git", f"{ROOT}/.git"), GROUND)
+    # What commands may write as it is, but for something else that the warden found.
+    assert covers(grants, ("write", f"{ROOT}/x"), GROUND)
+    assert not covers(grants, ("write", f"{ROOT}/x"), GROUND, "a rule")
+    assert covers(grants, ("write", f"{HOME}/a"), GROUND, "a rule")
 
 
 def test_a_directory_covers_what_is_in_it_but_protected_names() -> None:

@@ -50,6 +50,12 @@ def test_a_directory_that_holds_one_would_take_it_along(path: str) -> None:
     assert found(path) is not None
 
 
+def test_a_git_file_leads_elsewhere() -> None:
+    """Of a worktree's or a submodule's `.git`, which is a file, the reason is that it leads elsewhere."""
+    name = found("sub/.git")
+    assert name is not None and "lead git to another" in name.why
+
+
 def test_entries_of_the_policy() -> None:
     # Bare names hold at any depth, paths where they are: so `settings.policy_of` writes them.
     assert found("a/deploy.sh", "deploy.sh") is not None

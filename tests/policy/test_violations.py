@@ -59,7 +59,10 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
         ("open", "/srv/new", "add `/srv` to `filesystem.write`"),
         # That would open all of the home, and more.
         ("open", "/home/me/new", "a person's yes when they are asked"),
-        ("mkdir", "/home/you", "a person's yes when they are asked"),
+        ("open", "/home/you", "a person's yes when they are asked"),
+        # A directory that is made beforehand is all that need be opened.
+        ("mkdir", "/home/me/.local/share", "make `/home/me/.local/share`, and add it to `filesystem.write`"),
+        ("mkdir", "/home/me/new", "make `/home/me/new`, and add it to `filesystem.write`"),
     ],
 )
 def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy: str) -> None:
@@ -68,6 +71,29 @@ def test_no_more_is_named_than_the_call_needs(operation: str, path: str, remedy:
     assert told.remedy == remedy
     hidden = refused(operation, path, why="it is hidden, and nobody can grant that")
     assert not explained(hidden, SETTINGS, "", home="/home/me", is_there=there).remedy
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"), [("mkdir", "/home/me/a"), ("mkdir", "/home/me/a/b"), ("open", "/home/me/a/b/c")]
+)
+def test_what_is_granted_and_not_there_is_to_be_made(operation: str, path: str) -> None:
+    policy = SandboxPolicy(additional_readwrite_paths=("/srv", "/home/me/a/b"))
+    for there, remedy in (
+        ({"/srv"}, "make `/home/me/a/b`: `filesystem.write` names it"),
+        (
+            {"/srv", "/home/me/a", "/home/me/a/b"},
+            "",
+        ),
+    ):
+        told = explained(
+            refused(operation, path), SETTINGS, "", policy, home="/home/me", is_there=there.__contains__
+        )
+        assert told.remedy.startswith(remedy) and ("but it is not there" in told.remedy) is bool(remedy)
+
+
+def test_what_is_not_theirs_to_write_has_no_remedy() -> None:
+    told = explained(refused("open", "/etc/new"), SETTINGS, "", may_write={"/srv"}.__contains__)
+    assert not told.remedy and told.origin
 
 
 def test_a_policy_that_is_read_only_is_named() -> None:

@@ -46,8 +46,11 @@ def python(bench: Bench, program: str, policy: SandboxPolicy = WORKSPACE, **more
 
 def wardens(bench: Bench) -> list[int]:
     def is_warden(pid: int) -> bool:
-        with open(f"/proc/{pid}/comm") as file:
-            return file.read() == "pinfold-warden\n"
+        try:
+            with open(f"/proc/{pid}/comm") as file:
+                return file.read() == "pinfold-warden\n"
+        except (FileNotFoundError, ProcessLookupError):  # it has ended since it was found
+            return False
 
     return [pid for pid in processes_of(bench.session.keeping.pid) if is_warden(pid)]
 

@@ -116,3 +116,12 @@ def test_a_container_is_named_before_switches_of_the_machine() -> None:
     inside = machine(container="docker", most_user_namespaces=0)
     assert remedy(inside, "user_namespace").startswith("docker run")
     assert "systempaths=unconfined" in remedy(inside, "fresh_proc")
+
+
+def test_a_switch_that_refuses_is_named_in_a_container_too() -> None:
+    full = Fact(False, "unshare: No space left on device")
+    inside = machine(container="docker", most_user_namespaces=0, user_namespace=full)
+    assert remedy(inside, "user_namespace") == (
+        "sudo sysctl user.max_user_namespaces=15000  # on the machine that runs the container"
+    )
+    assert remedy(inside._replace(most_user_namespaces=9), "user_namespace").startswith("docker run")

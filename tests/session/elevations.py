@@ -848,6 +848,47 @@ def nobody_is_asked_afterwards_where_settings_say_no() -> None:
         assert session.run(asked).exit_code and not person.asked, "its own policy would be dropped"
 
 
+def no_directory_becomes_a_repository_where_somebody_is_asked() -> None:
+    """They were made without a question: each name by itself is one that commands may write."""
+    for answer in (NO, ONCE, SESSION):
+        for git in (False, True):
+            person = Person(answer)
+            with opened(person, {"filesystem": {"git_writes": git}}) as session:
+                made = session.run("mkdir -p x/objects x/refs; echo ref: refs/heads/main > x/HEAD")
+                assert [each.path for each in made.violations] == [os.path.abspath("x/HEAD")], made
+                session.run("git init -q --bare y; mkdir z; cp -r y/. z; mkdir z/objects z/refs")
+                assert not any(
+                    os.path.exists(f"{name}/HEAD") and os.path.exists(f"{name}/objects") for name in "xyz"
+                )
+                assert not person.asked and session.run("git init -q --bare /tmp/fine").exit_code == 0
+            subprocess.run(["rm", "-rf", "x", "y", "z"], check=True)
+
+
+def an_answer_for_always_holds_where_nobody_can_be_asked() -> None:
+    line = f"echo x >> {OUT}/log"
+    with opened(Person(pinfold.Answer.ALWAYS)) as session:
+        assert session.run(line).exit_code == 0
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(line).exit_code == 0 and read(f"{OUT}/log") == "x\nx\n"
+        # Whatever else is as if nothing had been said: it was not asked about, and can be granted afterwards.
+        result = alone.run(f"echo y >> {OUT}/log; mkdir {OUT}/new")
+        assert result.exit_code and read(f"{OUT}/log") == "x\nx\n"
+        assert not any(each.settled or each.answered for each in result.violations) and result.needed, result
+    subprocess.run(["rm", f"{state_directory(os.environ)}/approvals.json"], check=True)
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(line).exit_code and read(f"{OUT}/log") == "x\nx\n"
+
+
+def an_answer_for_a_session_is_for_no_other_where_nobody_can_be_asked() -> None:
+    line = f"echo x >> {OUT}/log"
+    with opened(Person(SESSION)) as session:
+        assert session.run(line).exit_code == 0
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(line).exit_code
+    with pinfold.Session(resume=session.id, settings={}) as again:
+        assert again.run(line).exit_code == 0
+
+
 def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
     os.makedirs(OUT)
     with pinfold.Session([os.getcwd()], settings={}) as session:

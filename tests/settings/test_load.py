@@ -290,7 +290,8 @@ ERRORS = [
     # TOML
     ("mode = ", "invalid value", 1),
     ("a = 1\na = 2", "cannot overwrite a value", 2),
-    ("[commands]\n[commands]", "twice", 2),
+    ("[commands]\n[commands]", "cannot declare `commands` twice", 2),
+    ("[a.b]\n[a.b]", "cannot declare `a.b` twice", 2),
     ("[commands]\ndeny = ['a'\n", "unclosed array", 3),
     # names
     ("[sandbox]\nauto_alow = true", "unknown key `sandbox.auto_alow`", 2),
@@ -309,6 +310,7 @@ ERRORS = [
     ("[limits]\ntimeout = '10 minutes'", "`10 minutes` is not a duration", 2),
     ("[limits]\ntimeout = nan", "out of range", 2),
     ("[limits]\nprocesses = -1", "out of range", 2),
+    ("[limits]\nprocesses = 99999999999999999999", "too large", 2),
     ("[limits]\nprocesses = 1.5", "must be a number", 2),
     ("[limits]\nmemory = '1XB'", "`1XB` is not a size", 2),
     ("[limits]\nmemory = 1979-05-27", "must be a size, not a date", 2),
@@ -317,6 +319,12 @@ ERRORS = [
     ("[network]\npublish = [80, 70000]", "a port must be", 2),
     ("[network]\nallow = ['https://x.example']", "is not a host", 2),
     ("[environment]\nset = {'A B' = '1'}", "`A B` is not a variable name", 2),
+    ("[environment]\nset = {A = 5}", "must be a text, not a number", 2),
+    ("[filesystem]\nhide = ['$HOME/secrets']", "no variables are filled in", 2),
+    ("[filesystem]\nwrite = ['x', '${XDG_CACHE_HOME}']", "no variables are filled in", 2),
+    ("[filesystem]\nread = ['~bob/x']", "is nobody's home", 2),
+    ("[filesystem]\nprotect = ['$HOME']", "`$HOME`: no variables are filled in", 2),
+    ("[network]\nunix_sockets = ['$XDG_RUNTIME_DIR/bus']", "no variables are filled in", 2),
     ("[environment]\nset = ['A']", "must be a table, not a list", 2),
     ("[violations]\nignore = {npm = 'x'}", "must be a list of texts", 2),
     # layers
@@ -398,6 +406,8 @@ def test_warnings(tmp_path: Path) -> None:
         told = warnings(settings)
         assert len(told) == len(wanted), told
         assert all(part in line for part, line in zip(wanted, told, strict=True))
+    settings = layered(tmp_path / "hook", user="[hooks]\nbefore_command = ['~/ok', '/ok', ['no', 'x']]")
+    assert ["the hook `no` has no whole path" in line for line in warnings(settings)] == [True]
     settings = layered(tmp_path / "twice", user="[commands]\nallow = ['npm', 'npm']")
     assert "`npm` is twice in `commands.allow`" in settings.notices[0]
 

@@ -125,6 +125,16 @@ class Desk:
         with self._lock:
             return self._known(question, subject)
 
+    def recalls(self, capability: Capability, session: str) -> bool:
+        """Whether any answer about this is remembered that may hold in the session, whatever it covers."""
+        now = time()
+        return any(
+            each.subject.capability is capability
+            and each.is_alive(now)
+            and (each.answer is not Answer.SESSION or each.session == session)
+            for each in (self._store.answers() if self._store else ())
+        )
+
     def _subject(self, question: PermissionNeeded) -> Subject:
         footing = self._footing
         policy = footing.policy_fingerprint(question.decision.policy)

@@ -22,6 +22,8 @@ from msgspec import Struct, json, to_builtins
 from pinfold.model.errors import PinfoldError
 
 BUSY = 5.0
+ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
+"""What helps where nothing can be written down."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY,
@@ -34,18 +36,18 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS entries_of_a_session ON entries (session, id);
 """
 INSERT = "INSERT INTO entries (at, session, kind, about, data) VALUES (?, ?, ?, ?, ?)"
-
 OF_A_SESSION = "SELECT 1 FROM entries WHERE session = ? LIMIT 1"
+LATE = """SELECT id, data FROM entries
+WHERE id > (SELECT max(id) FROM entries) - ? AND kind = ? ORDER BY id DESC LIMIT 1"""
+NEAR = 1000
+"""Rows that are looked through for one that says the same: whoever begins a session waits for it."""
 
 
 class JournalError(PinfoldError):
     """The journal cannot be written, so nothing is done."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(
-            f"the journal {path} cannot be written, so nothing is run: {why}; "
-            "make room or set its directory right"
-        )
+        super().__init__(f"the journal {path} cannot be written, so nothing is run: {why}; {ELSEWHERE}")
         self.why = str(why)
 
 
@@ -88,6 +90,16 @@ class Journal:
         except sqlite3.Error as error:
             raise self._trouble(error) from None
         return row or 0
+
+    def append_new(self, session: str, kind: str, data: Mapping[str, object]) -> int:
+        """The same, unless a late row of this kind says just that: then its number, whoever wrote it."""
+        text = _as_json(data)
+        try:
+            with self._lock:
+                found = self._connection.execute(LATE, (NEAR, kind)).fetchone()
+        except sqlite3.Error as error:
+            raise self._trouble(error) from None
+        return int(found[0]) if found and found[1] == text else self.append(session, kind, data)
 
     def entries(self, session: str | None = None) -> Iterator[Entry]:
         """Everything, or what belongs to one session, oldest first."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pinfold.cli import BAD_INPUT
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
+from pinfold.model.home import home_of
 from pinfold.model.text import Origin
 from pinfold.model.visible import visible
 
@@ -73,7 +74,7 @@ def place(origin: Origin) -> str:
 
 
 def short(path: str) -> str:
-    for base, sign in ((here(), ""), (os.path.expanduser("~"), "~/")):
+    for base, sign in ((here(), ""), (home_of(os.environ), "~/")):
         if base != "/" and path.startswith(base + "/"):
             return sign + path[len(base) + 1 :]
     return path

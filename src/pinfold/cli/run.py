@@ -19,6 +19,7 @@ from pinfold.cli.draw import tell
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.decision import Decision
 from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.home import home_of
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
@@ -126,7 +127,7 @@ def _page() -> "list[WebApprover]":
 
 def _tell_wide_project(session: Session) -> None:
     """Nobody who works in their home means all of it."""
-    if sys.stderr.isatty() and os.path.realpath(os.path.expanduser("~")) in session.roots:
+    if sys.stderr.isatty() and os.path.realpath(home_of(os.environ)) in session.roots:
         tell("your whole home is the project, so all of it may be written; name a part of it by --project")
 
 

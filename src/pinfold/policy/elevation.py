@@ -124,14 +124,21 @@ def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], ground: Ground) ->
     return ""
 
 
-def covers(grants: Grants, key: tuple[str, ...], ground: Ground) -> bool:
-    """Whether a session's grants let it through."""
+def covers(grants: Grants, key: tuple[str, ...], ground: Ground, rule: str = "") -> bool:
+    """Whether a session's grants let it through.
+
+    `rule` is what the warden found in the way. It may be about more than these paths, as about what lies
+    beside them: so that commands may write them as they are is no answer to it.
+    """
     if key[0] == "git":
         return grants.git
     if key[0] == TREE:
         return key in grants.others or is_covered(key[1], grants.directories)
+    given = [_is_granted(path, grants, ground) for path in key[1:]]
+    if rule and not any(given):
+        return key in grants.others
     return key in grants.others or all(
-        _is_granted(path, grants, ground) or _is_free(path, ground) for path in key[1:]
+        is_given or _is_free(path, ground) for is_given, path in zip(given, key[1:], strict=True)
     )
 
 

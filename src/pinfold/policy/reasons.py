@@ -104,7 +104,7 @@ def by_hooks(case: Case, step: str, verdict: Verdict) -> Iterator[Reason]:
     for answer in case.facts.hooks:
         if answer.verdict is verdict:
             message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
-            remedy = "ask whoever wrote the hook"
+            remedy = remedy_for(answer.origin, "change that hook, or take it from `hooks.before_command`")
             yield Reason(step, message, verdict, rule=answer.hook, origin=answer.origin, remedy=remedy)
 
 

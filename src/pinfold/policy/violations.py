@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,6 +35,15 @@ IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
 """Calls that a file's own path is enough for, if it is there."""
 
 
+class _Writing(NamedTuple):
+    """What is known of a path that was to be written."""
+
+    granted: tuple[str, ...]
+    home: str
+    is_there: Callable[[str], bool]
+    may_write: Callable[[str], bool]
+
+
 def explained(
     violation: Violation,
     settings: Settings,
@@ -42,10 +52,12 @@ def explained(
     roots: tuple[str, ...] = (),
     home: str = "",
     is_there: Callable[[str], bool] = lambda _: False,
+    may_write: Callable[[str], bool] = lambda _: True,
 ) -> Violation:
     """The same with its command, what came of asking, where its rule is written, and what would allow it.
 
-    `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists.
+    `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists;
+    `may_write`, whether the user could change it without a fence.
     """
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
@@ -60,7 +72,8 @@ def explained(
     ):
         origin, remedy = _of_setting(settings, "sandbox.policy", WRITING)
     else:
-        origin, remedy = _behind(violation, settings, home, is_there)
+        writing = _Writing(policy.additional_readwrite_paths if policy else (), home, is_there, may_write)
+        origin, remedy = _behind(violation, settings, writing)
     _, _, answered = violation.why.partition(ASKED_BUT)
     return replace(
         violation, command=command, origin=origin, remedy=violation.remedy or remedy, answered=answered
@@ -103,9 +116,7 @@ def _with_gates_remedy(violation: Violation) -> Violation:
     return replace(violation, why=said, remedy=remedy) if is_remedy else violation
 
 
-def _behind(
-    violation: Violation, settings: Settings, home: str, is_there: Callable[[str], bool]
-) -> tuple[str, str]:
+def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tuple[str, str]:
     if violation.operation == WARDEN:
         return "", ""
     if violation.why == HEARD_OUTSIDE:
@@ -123,15 +134,21 @@ def _behind(
         return _of_setting(settings, "filesystem.git_writes", "set `filesystem.git_writes = true`")
     if violation.rule:
         return _of_name(violation, settings)
-    return _of_setting(settings, "filesystem.write", _write_remedy(violation, home, is_there))
+    return _of_setting(settings, "filesystem.write", _write_remedy(violation, writing))
 
 
-def _write_remedy(violation: Violation, home: str, is_there: Callable[[str], bool]) -> str:
-    """Nobody is told to open their whole home for one name in it."""
-    if violation.why.endswith(NOBODY):
+def _write_remedy(violation: Violation, writing: _Writing) -> str:
+    """Nobody is told to open their whole home for one name in it, nor what is not theirs to write."""
+    path = violation.path
+    where = place_of(violation.operation, path, writing.is_there)
+    if violation.why.endswith(NOBODY) or not writing.may_write(where):
         return ""
-    where = place_of(violation.operation, violation.path, is_there)
-    if home and contains(where, home):
+    for entry in writing.granted:
+        if not writing.is_there(entry) and (contains(entry, path) or contains(path, entry)):
+            return f"make `{entry}`: `filesystem.write` names it, but it is not there"
+    if violation.operation == "mkdir" and path != writing.home and not writing.is_there(path):
+        return f"make `{path}`, and add it to `filesystem.write`"
+    if writing.home and contains(where, writing.home):
         return PERSON if violation.grantable else ""
     return f"add `{where}` to `filesystem.write`"
 

@@ -4,6 +4,7 @@ Facts about who refuses namespaces:
 - Ubuntu since 23.10: AppArmor takes every capability in a namespace that an unconfined program made. A
   profile of the program's own with `userns,` in it gives them back; the sysctl switches the rule off for all.
 - `user.max_user_namespaces = 0` and, on older Debian, `kernel.unprivileged_userns_clone = 0` are switches.
+  The first one refuses with ENOSPC, and then no option of a container's helps.
 - Docker and podman refuse unshare by seccomp, mounts by AppArmor, and a fresh /proc by masking the old one.
 """
 
@@ -15,6 +16,7 @@ DOCKER = (
     " --security-opt systempaths=unconfined ..."
 )
 PODMAN = "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL ..."
+NO_MORE = "No space left on device"
 OUTER = "run it outside of the sandbox or container that refuses it"
 APPARMOR_PROFILE = (
     "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile pinfold {python} flags=(unconfined) {{\\n"
@@ -55,10 +57,12 @@ def apparmor_profile(machine: Machine, python: str) -> str:
 
 
 def _namespaces(machine: Machine) -> str:
-    if outer := _container(machine):
+    count = SYSCTL.format("user.max_user_namespaces=15000")
+    outer = _container(machine)
+    if machine.most_user_namespaces == 0 and (not outer or NO_MORE in machine.user_namespace.reason):
+        return f"{count}  # on the machine that runs the container" if outer else count
+    if outer:
         return outer
-    if machine.most_user_namespaces == 0:
-        return SYSCTL.format("user.max_user_namespaces=15000")
     if not machine.superuser and machine.user_namespaces_are_roots:
         return SYSCTL.format("kernel.unprivileged_userns_clone=1")
     if machine.apparmor_restricts_user_namespaces:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from tempfile import TemporaryDirectory
 from time import monotonic
 
@@ -11,9 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError, PinfoldError, SandboxUnavailable
+from pinfold.model.home import home_of
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
+from pinfold.policy.paths import contains
 from pinfold.sandbox.backend import Request
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import NOTHING, Enforcement, Layer, Level
@@ -28,6 +31,7 @@ __all__ = ["Diagnosis", "Enforcement", "diagnose", "enforcement_of"]
 
 PATIENCE = 10.0
 REPORT = "report it, with the output of: pinfold doctor --json"
+ELSEWHERE = 'export XDG_STATE_HOME="$(mktemp -d)"'
 FENCES = (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY)
 TOLD_BY_LAYERS = (Layer.NAMESPACES, Layer.PROC, Layer.LANDLOCK, Layer.SECCOMP)
 """Gaps that have a row among the layers, with the very fact behind them."""
@@ -62,7 +66,7 @@ def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, s
         if gap.layer not in TOLD_BY_LAYERS
     )
     pen = (_pen(_with_fence(policy)),) if enforcement.level is not Level.NONE else ()
-    around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ)))
+    around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ), home_of(environ)))
     found = (*standings(machine), *gaps, *around)
     return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
 
@@ -131,17 +135,23 @@ def _settings(trouble: str) -> Standing:
     return Standing("settings", State.READY, "every layer can be read")
 
 
-def _state(directory: str) -> Standing:
-    """Runs are journaled before they begin, so without this directory nothing runs."""
+def _state(directory: str, home: str) -> Standing:
+    """Runs are journaled before they begin, so without this directory nothing runs.
+
+    Nobody is told to take a directory over that is not in their home: it may be the system's.
+    """
     there = directory
     while not os.path.lexists(there):
         there = os.path.dirname(there)
     if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
         return Standing("state directory", State.READY, directory)
+    named = quote(there)
     if not os.path.isdir(there):
-        fix = f"mv {there} {there}.old"
+        fix = f"mv {named} {quote(f'{there}.old')}"
+    elif os.statvfs(there).f_flag & os.ST_RDONLY:
+        fix = ELSEWHERE
     elif os.stat(there).st_uid == os.getuid():
-        fix = f"chmod u+rwx {there}"
+        fix = f"chmod u+rwx {named}"
     else:
-        fix = f"sudo chown $(id -u) {there}"
+        fix = f"sudo chown $(id -u) {named}" if there != home and contains(home, there) else ELSEWHERE
     return Standing("state directory", State.NOT, f"{there} cannot be written to", fix)

@@ -64,11 +64,14 @@ class Elevations:
         desk: "Callable[[], Desk]",
         ledger: "Callable[[], Ledger]",
         anybody: bool,
+        recalls: Callable[[], bool],
         notes_reads: bool,
     ) -> None:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._anybody = anybody
         """Whether there is an approver at all."""
+        self._recalls = recalls
+        """Whether answers are remembered that hold with nobody there, too."""
         self.notes_reads = notes_reads
         self._lock = allocate_lock()
         self.grants = Grants()
@@ -76,7 +79,7 @@ class Elevations:
 
     def asks(self, policy: SandboxPolicy) -> bool:
         writes = policy.type is PolicyType.WORKSPACE_READWRITE
-        return self._anybody and writes and self._judge().last_settings.filesystem.ask
+        return writes and self._judge().last_settings.filesystem.ask and (self._anybody or self._recalls())
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
@@ -90,7 +93,7 @@ class Elevations:
             return Ruling(False, "`filesystem.ask` is false by now")
         if why := objection(key, wanted.operation, wanted.paths, ground):
             return Ruling(False, why)
-        return Ruling(True) if covers(self.grants, key, ground) else None
+        return Ruling(True) if covers(self.grants, key, ground, wanted.rule) else None
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -111,6 +114,8 @@ class Elevations:
             program=wanted.program,
             run=str(request.entry) if request else "",
         )
+        if not self._anybody and self._desk().known(question) is None:
+            return Ruling(False)  # as where nothing waits
         settlement = self._desk().ask(question, is_withdrawn)
         written = self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
         # A person takes their time: what nobody may grant by now is not granted.

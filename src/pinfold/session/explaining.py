@@ -41,7 +41,8 @@ class Explanations:
 
         told = heard(violations, is_heard)
         every = tuple(
-            explained(each, settings, line, decision.policy, roots, home, os.path.exists) for each in told
+            explained(each, settings, line, decision.policy, roots, home, os.path.exists, _may_write)
+            for each in told
         )
         with self._lock:
             self._last[line] = every
@@ -49,3 +50,10 @@ class Explanations:
                 self._last.popitem(last=False)
         commands = [command.text for command in decision.commands]
         return every, tuple(each for each in every if not is_ignored(each, settings, commands))
+
+
+def _may_write(path: str) -> bool:
+    """Whether it, or the nearest directory that is there, is the user's to change: if not, no leave helps."""
+    while path.strip("/") and not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return bool(path) and (os.access(path, os.W_OK) or os.lstat(path).st_uid == os.geteuid())

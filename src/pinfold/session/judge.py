@@ -218,7 +218,7 @@ class Judge:
         the secrets of our own home, where the session is given another."""
         grants = (each.additional_readwrite_paths + each.additional_readonly_paths for each in policies)
         granted = set(chain.from_iterable(grants))
-        ours = os.path.realpath(os.path.expanduser("~"))
+        ours = os.path.realpath(home_of(os.environ))
         for home in dict.fromkeys((self.home, ours)):
             if home != self.home:
                 yield from _with_targets(tuple(secrets(granted, home)))
@@ -359,7 +359,7 @@ def _require_host(pattern: str, key: str) -> None:
 
 def directory(path: str) -> str:
     if not os.path.isdir(path):
-        raise PolicyError("is not a directory", where=path, help="give one that exists")
+        raise PolicyError("is not a directory", where=path or "an empty path", help="give one that exists")
     return os.path.realpath(path)
 
 

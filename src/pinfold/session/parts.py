@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
+from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.judge import Judge
 from pinfold.session.probe import fence_trouble
@@ -130,9 +131,20 @@ class Parts:
 
             anybody = self.has_anybody()
             self.elevation = Elevations(
-                self._session, self._judge, self.desk, self.ledger, anybody, self._notes_reads
+                self._session,
+                self._judge,
+                self.desk,
+                self.ledger,
+                anybody,
+                self._recalls_writes,
+                self._notes_reads,
             )
         return self.elevation
+
+    def _recalls_writes(self) -> bool:
+        """Whether a person has said, for longer than a run, that something may be written."""
+        has_any = os.path.exists(approvals_file(self._environ))
+        return has_any and self.desk().recalls(Capability.WRITE, self._session)
 
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
         """A command's policy, with what was granted for the session."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from pinfold.audit.journal import storable
+from pinfold.audit.journal import ELSEWHERE, storable
 from pinfold.model.errors import PinfoldError
 from pinfold.model.structs import ready
 from pinfold.session.state import state_directory, write_private
@@ -48,8 +48,7 @@ def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = 
         write_private(path, msgspec.json.encode(session))
     except OSError as error:
         raise PinfoldError(
-            f"the session cannot be noted in {directory}, so nothing is run: {error.strerror}; "
-            "make room or set the directory right"
+            f"the session cannot be noted in {directory}, so nothing is run: {error.strerror}; {ELSEWHERE}"
         ) from None
     return path
 

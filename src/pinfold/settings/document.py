@@ -36,7 +36,7 @@ Settings are TOML. `pinfold settings show` prints every value in force with the 
 - A broken, unreadable or misspelt file is an error, never an empty file. A managed file must belong to root and
   be writable by nobody else.
 - A relative path in a grant starts at the first project root; in a restriction it holds in every root, or, from
-  a project's file, in that project. `~` is the home directory.
+  a project's file, in that project. `~` is the home directory; variables are not filled in.
 - Durations are written `"90s"`, `"10m"`, `"1h30m"`; sizes `"512MB"` (thousands) or `"2GiB"` (1024); `""` is no
   limit.
 

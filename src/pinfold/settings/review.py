@@ -24,6 +24,7 @@ def warnings(settings: Settings) -> tuple[str, ...]:
         *_repeated("sandbox.excluded_commands", excluded, _is_permission_over),
         *_repeated("commands.ask", rules.ask, is_restriction_over),
         *_repeated("commands.deny", rules.deny, is_restriction_over),
+        *_relative_hooks(settings),
         *_invisible(settings),
     )
 
@@ -49,6 +50,13 @@ def _repeated(name: str, rules: tuple[Rule, ...], covers: Callable[[Shape, Shape
                     f" `{visible(wider.text)}` ({told(wider.origin)}) says it already"
                 )
                 break
+
+
+def _relative_hooks(settings: Settings) -> Iterator[str]:
+    for hook in settings.hooks.before_command:
+        if not hook.command[0].startswith(("/", "~")):
+            shown = visible(hook.command[0])
+            yield f"{told(hook.origin)}: the hook `{shown}` has no whole path, so every command is denied"
 
 
 def _invisible(settings: Settings) -> Iterator[str]:

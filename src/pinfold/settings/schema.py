@@ -7,7 +7,7 @@ believed is not a matter of schema, and is told in each description instead.
 from typing import Any
 
 from pinfold.settings.keys import DECISIONS, RULE_KEYS, SECTIONS, Key, Kind, Who
-from pinfold.settings.values import PROXY, PROXY_WORDS
+from pinfold.settings.values import LARGEST, PROXY, PROXY_WORDS, SOMEBODYS, VARIABLE
 
 ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
@@ -24,15 +24,25 @@ _KINDS: dict[Kind, dict[str, Any]] = {
     Kind.BOOL: {"type": "boolean"},
     Kind.WORD: {"type": "string"},
     Kind.DURATION: {
-        "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": _DURATION}]
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST},
+            {"type": "string", "pattern": _DURATION},
+        ]
     },
-    Kind.SIZE: {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "string", "pattern": _SIZE}]},
-    Kind.COUNT: {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"const": ""}]},
+    Kind.SIZE: {
+        "anyOf": [
+            {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST},
+            {"type": "string", "pattern": _SIZE},
+        ]
+    },
+    Kind.COUNT: {
+        "anyOf": [{"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST}, {"const": ""}]
+    },
     Kind.RULES: _list(_TEXT),
     Kind.TEXTS: _list(_TEXT),
     Kind.PATH: {"type": "string", "pattern": "^([/~].*)?$"},
     Kind.PROXY: {"type": "string", "pattern": f"^({'|'.join(PROXY_WORDS)}|{PROXY})$"},
-    Kind.PATHS: _list(_TEXT),
+    Kind.PATHS: _list({"type": "string", "pattern": rf"^(?!{SOMEBODYS})(?!{VARIABLE}).*\S"}),
     Kind.HOSTS: _list({"type": "string", "pattern": r"^(?!.*://)\S+$"}),
     Kind.NAMES: _list({"type": "string", "pattern": r"^[A-Za-z0-9_*?]+$"}),
     Kind.PORTS: _list({"type": "integer", "minimum": 1, "maximum": 65535}),

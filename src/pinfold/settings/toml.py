@@ -86,7 +86,7 @@ def parse(layer: str, file: str, text: str, root: str = "") -> Document:
 
 def _syntax_error(file: str, text: str, told: str) -> PolicyError:
     match = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", told)
-    message = _lowered(visible(told[: match.start()] if match else told))
+    message = _in_toml(_lowered(visible(told[: match.start()] if match else told)))
     lines = text.split("\n")
     line, column = len(lines), len(lines[-1]) + 1
     if match and match[1]:
@@ -95,6 +95,14 @@ def _syntax_error(file: str, text: str, told: str) -> PolicyError:
     return PlacedError(
         message, file, text, Place(line, column, 1, start), _syntax_help(message, text[start:])
     )
+
+
+_BETWEEN = "', '"
+
+
+def _in_toml(message: str) -> str:
+    """A key as TOML writes it: `tomllib` tells tables as Python's tuples."""
+    return re.sub(r"\('(.*)',?\)", lambda told: f"`{told[1].replace(_BETWEEN, '.')}`", message)
 
 
 def _syntax_help(message: str, rest: str) -> str:

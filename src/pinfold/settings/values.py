@@ -28,9 +28,14 @@ _UNITS_OF_SIZE = {
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
     "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
 }  # fmt: skip
-_LARGEST = 2**62
+LARGEST = 2**62
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _NAME_PATTERN = r"[A-Za-z0-9_*?]+"
+SOMEBODYS = r"~[A-Za-z_][^/]*/"
+"""How a path in somebody's home begins, for a shell."""
+VARIABLE = rf"\$({_NAME}/|\{{{_NAME}\}}(/|$))"
+"""How one begins that a variable is part of."""
+SOCKETS = "network.unix_sockets"
 PROXY_WORDS = ("none", "environment")
 PROXY = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?"
 _DURATION_HELP = 'write "10m", "90s" or "1h30m", or "" for no limit'
@@ -69,7 +74,7 @@ def check_entries(key: Key, value: object) -> Iterator[tuple[tuple[str | int, ..
     if not isinstance(value, list):
         raise BadValue(f"`{key.name}` must be a list, not {_told(value)}", _EXAMPLES[key.kind])
     for index, inner in enumerate(value):
-        yield (index,), _at(index, _ENTRY_CHECKS[key.kind], inner, "")
+        yield (index,), _at(index, _ENTRY_CHECKS[key.kind], inner, key.name)
 
 
 def _at(step: str | int, check: Callable[[object, str], object], value: object, name: str) -> object:
@@ -122,8 +127,8 @@ def _count(key: Key, value: object) -> object:
 def _number(key: Key, value: object, made: type, help: str) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float) or (made is int and value != value // 1):
         raise BadValue(f"`{key.name}` must be {key.kind.value}, not {_told(value)}", help)
-    if not 0 < value < _LARGEST:  # false for nan too
-        raise BadValue(f"`{key.name}` is out of range", help)
+    if not 0 < value < LARGEST:  # false for nan too
+        raise BadValue(f"`{key.name}` is {'too large' if value > 0 else 'out of range'}", help)
     return made(value)
 
 
@@ -141,6 +146,19 @@ def _host(value: object, _: str) -> object:
     text = str(_text(value))
     if "://" in text or any(c.isspace() for c in text):
         raise BadValue(f"`{visible(text[:60])}` is not a host", "write the name alone, such as `example.com`")
+    return text
+
+
+def _listed_path(value: object, key: str) -> object:
+    """Nothing is filled in but `~`, and for sockets a variable as a whole: an entry that a shell would read
+    otherwise would be silently about another path."""
+    text = str(_text(value))
+    if re.match(SOMEBODYS, text):
+        raise BadValue(f"`{visible(text[:60])}` is nobody's home", "`~` is your own; write the whole path")
+    if re.match(VARIABLE, text) or (key != SOCKETS and re.fullmatch(rf"\${_NAME}", text)):
+        raise BadValue(
+            f"`{visible(text[:60])}`: no variables are filled in", "write `~/...`, or the whole path"
+        )
     return text
 
 
@@ -169,8 +187,10 @@ def _hook(value: object, _: str) -> object:
 def _variable(value: object, name: str) -> object:
     if not re.fullmatch(_NAME, name):
         raise BadValue(f"`{visible(name[:60])}` is not a variable name")
-    if not isinstance(value, str) or "\0" in value:
-        raise BadValue("must be a text, without NUL")
+    if not isinstance(value, str):
+        raise BadValue(f"must be a text, not {_told(value)}", 'write it in quotes: "..."')
+    if "\0" in value:
+        raise BadValue("an entry holds a NUL character")
     return value
 
 
@@ -215,7 +235,7 @@ _SCALAR_CHECKS: dict[Kind, Callable[[Key, object], object]] = {
 _ENTRY_CHECKS: dict[Kind, Callable[[object, str], object]] = {
     Kind.RULES: _text,
     Kind.TEXTS: _text,
-    Kind.PATHS: _text,
+    Kind.PATHS: _listed_path,
     Kind.HOSTS: _host,
     Kind.NAMES: _name_pattern,
     Kind.PORTS: _port,

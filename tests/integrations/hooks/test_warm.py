@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import pinfold
 from pinfold.integrations.hooks import start, warm
 from tests.patience import wait_until
 
@@ -121,10 +123,33 @@ def test_one_is_left_behind_and_ends(home: Path, environ: dict[str, str]) -> Non
     os.kill(pid, 15)
 
 
+def test_an_upgrade_counts_at_once(home: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    ours = Path(pinfold.__file__).parent
+    copied = tmp_path / "src/pinfold"
+    shutil.copytree(ours, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    program = [sys.executable, "-I", "-S", str(copied / Path(start.__file__).relative_to(ours))]
+    given = {**environ, warm.SWITCH: ""}
+    path = warm.socket_path(given, program[-1])
+    with subprocess.Popen([*program, "--serve"], env=given, stdin=subprocess.DEVNULL) as service:
+        try:
+            wait_until(Path(path).exists)
+            assert warm.ask(path, "claude-code", payload(home), given)
+            judging = copied / "integrations/hooks/judging.py"
+            judging.with_suffix(".new").write_text(judging.read_text())
+            judging.with_suffix(".new").rename(judging)
+            assert warm.ask(path, "claude-code", payload(home), given) is None
+            assert service.wait(60) == 0 and not Path(path).exists()
+        finally:
+            service.kill()
+
+
 def test_it_is_not_asked_where_it_may_not_be(environ: dict[str, str]) -> None:
     assert warm.is_wanted({**environ, warm.SWITCH: ""})
     assert not warm.is_wanted({**environ, warm.SWITCH: "0"})
     assert not warm.is_wanted({**environ, warm.SWITCH: "", "PINFOLD_PEN": "1"})
+    for home in ("", "rel", "~"):  # the socket would be in the workspace
+        assert not warm.is_wanted({**environ, warm.SWITCH: "", "HOME": home})
+    assert not warm.is_wanted({warm.SWITCH: ""})
 
 
 def test_another_home_has_another_service(environ: dict[str, str]) -> None:

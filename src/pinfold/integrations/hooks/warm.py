@@ -5,8 +5,8 @@ while. What it answers is `answer`, the same function, so nothing differs but th
 
 Facts: whoever can connect to the socket could ask; whoever can make it could answer. So it lies in
 pinfold's state, which is the user's alone and which no pen sees, and each side asks the kernel who the
-other is. Its name holds what the service was started from: another version, interpreter or home has a
-service of its own.
+other is. Its name holds what the service was started from: another checkout, interpreter or home has a
+service of its own. One whose code was replaced by an upgrade answers nobody any more, and ends.
 
 The hook's side is imported at each tool call: it may import nothing that is not built in.
 """
@@ -33,13 +33,16 @@ LARGEST = 1 << 27
 
 
 def is_wanted(environ: "Mapping[str, str]") -> bool:
-    """Not where it is switched off, nor inside a pen: who is inside what is asked of a process itself."""
-    return environ.get(SWITCH) != "0" and not environ.get("PINFOLD_PEN") and sys.platform == "linux"
+    """Not where it is switched off, nor inside a pen: who is inside what is asked of a process itself.
+
+    Nor without an absolute home: a socket in the working directory would be within a command's reach.
+    """
+    is_off = environ.get(SWITCH) == "0" or environ.get("PINFOLD_PEN") or sys.platform != "linux"
+    return not is_off and os.path.isabs(environ.get("HOME", ""))
 
 
 def socket_path(environ: "Mapping[str, str]", start: str) -> str:
-    home = environ.get("HOME") or os.path.expanduser("~")
-    base = environ.get("XDG_STATE_HOME", "")
+    home, base = environ["HOME"], environ.get("XDG_STATE_HOME", "")
     state = base if os.path.isabs(base) else os.path.join(home, ".local", "state")
     made = (
         f"{sys.executable} {start} {os.stat(start).st_mtime_ns} {home} {environ.get('XDG_CONFIG_HOME', '')}"
@@ -116,13 +119,16 @@ def serve(path: str) -> None:
         return
     from threading import Thread
 
-    mark, last = os.stat(path).st_ino, time()
+    mark, began = os.stat(path).st_ino, time()
+    last = began
     listening.settimeout(IDLE / 10)
     while time() - last < IDLE and _is_still(path, mark):
         try:
             descriptor, _ = listening._accept()  # type: ignore[attr-defined]  # `socket` would be 5 ms more
         except TimeoutError:
             continue
+        if _is_outdated(began):
+            break  # the hook hears nothing, answers by itself, and leaves another one behind
         last = time()
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptor)
         Thread(target=_serve_one, args=(connection,), daemon=True).start()
@@ -156,6 +162,17 @@ def _is_still(path: str, mark: int) -> bool:
         return os.stat(path).st_ino == mark
     except OSError:
         return False
+
+
+def _is_outdated(began: float) -> bool:
+    """Whether a file of ours that was loaded has been replaced since; what was not is loaded as it is now."""
+    ours = (module for name, module in [*sys.modules.items()] if name.partition(".")[0] == "pinfold")
+    try:
+        return any(
+            os.stat(file).st_ctime > began for file in (__file__, *(each.__file__ for each in ours)) if file
+        )
+    except OSError:
+        return True
 
 
 def _serve_one(connection: "_socket.socket") -> None:

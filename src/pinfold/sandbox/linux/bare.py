@@ -18,7 +18,12 @@ from pinfold.model.names import GIT, Match, Matches, NameRule, components, unnes
 if TYPE_CHECKING:
     from pinfold.sandbox.linux.spots import Spot
 
-RULE = NameRule("HEAD with objects and refs", "git runs what a repository in any directory tells it to")
+RULE = NameRule(
+    "HEAD with objects and refs",
+    "git runs what a repository in any directory tells it to; one in /tmp is fine",
+    grantable=False,
+)
+"""Nobody is asked: all else in it is anybody's to write, so a yes to one name would be a yes to all."""
 COMPLETED_BY = {
     "head": (("objects", "refs"), ("commondir",)),
     "objects": (("HEAD", "refs"),),
