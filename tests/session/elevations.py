@@ -268,7 +268,8 @@ def no_is_final_for_a_command() -> None:
         result = session.run(f"for n in 1 2 3 4; do echo > {OUT}/new; done")
         assert result.stderr.count("Read-only file system") == 4
         (violation,) = result.violations
-        assert "asked for, but a test said no" in violation.why and violation.times == 4
+        assert violation.answered == "a test said no" and violation.times == 4
+        assert violation.why == "it lies outside of what may be written; a test said no"
         assert len(person.asked) == 1 and not os.path.exists(f"{OUT}/new")
         session.run(f"echo > {OUT}/new")
         assert len(person.asked) == 2

@@ -10,7 +10,6 @@ from posixpath import basename, dirname
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.permission import ASKED_BUT
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
@@ -43,7 +42,7 @@ def explained(
     home: str = "",
     is_there: Callable[[str], bool] = lambda _: False,
 ) -> Violation:
-    """The same with its command, what came of asking, where its rule is written, and what would allow it.
+    """The same with its command, where its rule is written, and what would allow it.
 
     `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists.
     """
@@ -61,10 +60,7 @@ def explained(
         origin, remedy = _of_setting(settings, "sandbox.policy", WRITING)
     else:
         origin, remedy = _behind(violation, settings, home, is_there)
-    _, _, answered = violation.why.partition(ASKED_BUT)
-    return replace(
-        violation, command=command, origin=origin, remedy=violation.remedy or remedy, answered=answered
-    )
+    return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
 
 
 def _of_hidden(

@@ -124,7 +124,7 @@ class Elevations:
         if allowed:
             return Ruling(True)
         if settlement.answer is Answer.NO:
-            return Ruling(False, settlement.told)
+            return Ruling(False, settlement.by)
         return late or Ruling(False)
 
     def may_follow(

@@ -235,6 +235,13 @@ class Gateway:
         if outcome.face != CARRIED and pen in self._refusals:
             what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             violation = Violation(
-                "connect", what, outcome.rule, outcome.message, "", 0, grantable=True, times=1
+                "connect",
+                what,
+                outcome.rule,
+                outcome.message,
+                program="",
+                pid=0,
+                grantable=True,
+                answered=outcome.answered,
             )
             self._refusals[pen](int(command, 16), violation)

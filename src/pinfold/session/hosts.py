@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from pinfold.approval.chain import NOBODY
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
@@ -118,7 +119,8 @@ def _said(reason: Reason, answer: str = "") -> str:
 
 def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:
     if settlement.answer is Answer.NO:
-        said = _said(decision.reasons[0], settlement.told)
-        return ruling._replace(verdict=Verdict.DENY, message=said)
+        said = _said(decision.reasons[0], settlement.by)
+        answered = "" if settlement == NOBODY else settlement.by
+        return ruling._replace(verdict=Verdict.DENY, message=said, answered=answered)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)
