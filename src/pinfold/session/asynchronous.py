@@ -124,7 +124,7 @@ class AsyncExecution:
         return self.execution.refusal
 
     async def wait(self) -> Result:
-        """Everything it wrote, once it has ended."""
+        """As `Execution.wait`."""
         waiting = asyncio.get_running_loop().run_in_executor(self._threads, self.execution.wait)
         try:
             return await asyncio.shield(waiting)
