@@ -2,5 +2,6 @@
 
 `messages` is what may be said, `lines` carries it, `connection` answers one client, `listener` waits for
 many. It decides nothing: every request becomes a session's own, with the same decisions, questions and
-journal as the library's. docs/service.md is for whoever writes a client; `client` is one.
+journal as the library's. docs/service.md is for whoever writes a client; `client` is one,
+with what it opens in `remote`.
 """
