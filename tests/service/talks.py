@@ -17,8 +17,9 @@ import msgspec
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer
 from pinfold.service import listener as listening
+from pinfold.service.calls import Service
 from pinfold.service.client import Client, Question
-from pinfold.service.connection import Connection, Service
+from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
 from pinfold.service.remote import Event, RemoteSession, ServiceError

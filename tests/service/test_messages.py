@@ -14,7 +14,7 @@ from pinfold.model.errors import (
     PolicyError,
     SandboxUnavailable,
 )
-from pinfold.service.connection import METHODS
+from pinfold.service.calls import METHODS
 from pinfold.service.lines import Lines, TooLong
 from pinfold.service.messages import Fault, Params, decode, fault_line, fault_of, params_of
 
