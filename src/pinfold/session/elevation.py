@@ -75,7 +75,7 @@ class Elevations:
 
     def asks(self, policy: SandboxPolicy) -> bool:
         writes = policy.type is PolicyType.WORKSPACE_READWRITE
-        return self._anybody and writes and self._judge().last_settings.filesystem.ask
+        return self._anybody and writes and self._judge().law.last_settings.filesystem.ask
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
@@ -148,12 +148,11 @@ class Elevations:
         return (
             policy
             if grants == Grants()
-            else widened(policy, grants, self._judge().policy, self._ground(policy))
+            else widened(policy, grants, self._judge().law.policy, self._ground(policy))
         )
 
     def _ground(self, policy: SandboxPolicy) -> Ground:
-        judge = self._judge()
-        return Ground(policy, judge.roots, judge.home, judge.own_paths(), judge.settings)
+        return self._judge().law.ground(policy)
 
 
 def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:

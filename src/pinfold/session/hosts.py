@@ -56,7 +56,7 @@ class Hosts:
             known = self._desk().known(self._question(host, port, tag, decision))
             return _answered(host, port, decision, ruling, known) if known else ruling
         # The page may be opened later, at a port that is let through now.
-        files = (*judge.files, page_file(self._environ))
+        files = (*judge.law.files, page_file(self._environ))
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
@@ -89,7 +89,7 @@ class Hosts:
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
         request = self._commands.get(tag)
-        settings = self._judge().last_settings
+        settings = self._judge().law.last_settings
         choices = choices_of(decision, Capability.CONNECT, settings)
         rules = host_rules(host, port, decision, settings) if self._desk().writes_rules else ()
         return PermissionNeeded(

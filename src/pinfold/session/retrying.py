@@ -56,7 +56,7 @@ class Retries:
         """What a run of this policy that failed would have needed, where that can be granted afterwards;
         and, where there is anybody to ask, how it goes on."""
         anybody, elevation = self._parts.has_anybody(), self._parts.elevation
-        if elevation is None or (anybody and not self._judge().last_settings.filesystem.ask):
+        if elevation is None or (anybody and not self._judge().law.last_settings.filesystem.ask):
             return None
         # A policy of the call's own may be narrower than the user's: it is not dropped for another.
         more = needed(violations, anybody) if command.policy is None else None

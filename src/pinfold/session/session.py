@@ -17,10 +17,10 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.explaining import Explanations
-from pinfold.session.judge import Judge, Talk, directory, start_in
+from pinfold.session.judge import Judge, Talk
 from pinfold.session.parts import Parts
 from pinfold.session.probe import fence_trouble
-from pinfold.session.requests import Given, as_command, require_approvers, require_given
+from pinfold.session.requests import Given, as_command, directory, require_approvers, require_given, start_in
 from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
 
@@ -105,21 +105,21 @@ class Session:
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        return self._judge.settings
+        return self._judge.law.settings
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know: what was not believed, not looked at, or not written down."""
-        return (*self._judge.notices, *self._parts.notices)
+        return (*self._judge.law.notices, *self._parts.notices)
 
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self._judge.policy
+        return self._judge.law.policy
 
     def ground(self) -> "Ground":
         """What may be granted in this session is judged by this."""
-        return self._judge.ground()
+        return self._judge.law.ground()
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""
