@@ -13,7 +13,7 @@ from mcp import Client as McpClient
 import pinfold
 from pinfold.approval import Approver
 from pinfold.audit.journal import Journal
-from pinfold.integrations.mcp import McpServer
+from pinfold.integrations.mcp.server import McpServer
 from pinfold.model.errors import FileRefused
 from pinfold.service.calls import Service
 from pinfold.service.client import Client, Question
