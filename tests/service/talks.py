@@ -391,6 +391,7 @@ def files_are_read_and_changed() -> None:
         assert [hit["line"] for hit in opened.search("^t")] == [2]
         opened.call("moveFile", old="a.txt", new="b.txt")
         assert opened.call("globFiles", pattern="*.txt") == ["b.txt"]
+        refused(lambda: opened.call("globFiles", pattern="*", only="*.txt"), "invalid")
         assert [entry["path"] for entry in opened.entries()] == ["b.txt"]
         opened.call("deleteFile", path="b.txt")
         error = refused(lambda: opened.read("b.txt"))
