@@ -1,12 +1,15 @@
 """What holds of the tree as a whole."""
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import pinfold
 from pinfold.policy.decide import STEPS
+from pinfold.service import client, remote
 
 TOP = Path(__file__).parent.parent
 SOURCE = TOP / "src/pinfold"
@@ -72,6 +75,17 @@ def test_imports_go_one_way(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def test_what_programs_use_is_documented() -> None:
+    public = [getattr(pinfold, name) for name in pinfold.__all__]
+    public += [client.Question, client.Welcome, remote.Ended, remote.RemoteExecution, remote.RemoteSession]
+    for kind in filter(inspect.isclass, public):
+        assert kind.__doc__, kind
+        for name, member in vars(kind).items():
+            is_ours = inspect.isfunction(member) or isinstance(member, property | classmethod)
+            if is_ours and not name.startswith("_"):
+                assert inspect.getdoc(member), (kind, name)
 
 
 def test_nothing_else_starts_processes() -> None:

@@ -18,6 +18,8 @@ READ = "read"
 
 
 class Violation(Struct, frozen=True):
+    """One thing that a command wanted and did not get."""
+
     operation: str
     """The system call, such as `open` or `rename`; or `read`."""
     path: str

@@ -26,6 +26,8 @@ from pinfold.service.remote import Event, Plain, RemoteExecution, RemoteSession,
 
 
 class Welcome(Struct, frozen=True, rename="camel"):
+    """What the service says of itself."""
+
     service_version: str
     sandbox_supported: bool
     auto_allow: bool
@@ -145,6 +147,7 @@ class Client:
         return answer.get("result")
 
     def create_session(self, projects: Sequence[str] = (), **given: Any) -> RemoteSession:
+        """Opens a session, with the other parameters of `createSession`; a person may be asked first."""
         answer = self.call("createSession", projects=list(projects), **given)
         return RemoteSession(self, answer)
 
@@ -162,10 +165,12 @@ class Client:
         self.close()
 
     def expect(self, execution: RemoteExecution) -> None:
+        """What comes for this execution is handed to it from now on."""
         with self._lock:
             self._executions[execution.session_id, execution.id] = execution
 
     def forget(self, execution: RemoteExecution) -> None:
+        """Nothing comes for it any more."""
         with self._lock:
             self._executions.pop((execution.session_id, execution.id), None)
 

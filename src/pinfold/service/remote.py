@@ -33,6 +33,7 @@ class ServiceError(PinfoldError):
 
     @property
     def kind(self) -> str:
+        """What sort of error it is: `refused`, `unavailable`, `invalid` and so on (docs/service.md)."""
         return str(self.data.get("kind", ""))
 
 
@@ -67,6 +68,7 @@ class RemoteSession:
         self.notices: tuple[str, ...] = tuple(described["notices"])
 
     def call(self, method: str, **params: Any) -> Any:
+        """A call about this session, and its answer."""
         return self._client.call(method, sessionId=self.id, **params)
 
     def forget(self, execution: "RemoteExecution") -> None:
@@ -86,6 +88,7 @@ class RemoteSession:
         return execution
 
     def run(self, command: str | Sequence[str], **given: Any) -> Ended:
+        """The same, to its end."""
         return self.start(command, **given).wait()
 
     def check(self, command: str | Sequence[str] | None = None, **given: Any) -> Plain:
@@ -100,6 +103,7 @@ class RemoteSession:
         self.call("cancel")
 
     def add_project(self, path: str) -> tuple[str, ...]:
+        """One more directory to work in, if a person or their settings let it; all that there are then."""
         self.projects = tuple(self.call("addProject", path=path)["projects"])
         return self.projects
 
@@ -108,6 +112,7 @@ class RemoteSession:
         return tuple(self.call("requestPermission", **wanted)["given"])
 
     def read(self, path: str, **given: Any) -> str:
+        """A file's text; with `firstLine` and `lines`, some of it."""
         return str(self.call("readFile", path=path, **given)["text"])
 
     def write(self, path: str, text: str) -> bool:
@@ -115,16 +120,20 @@ class RemoteSession:
         return bool(self.call("writeFile", path=path, text=text)["created"])
 
     def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> None:
+        """Each block is a text to search for and what is to stand there instead."""
         told = [{"search": search, "replace": replace} for search, replace in blocks]
         self.call("replaceInFile", path=path, blocks=told)
 
     def entries(self, path: str = ".") -> list[Plain]:
+        """What is in a directory."""
         return list(self.call("listFiles", path=path))
 
     def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[Plain]:
+        """Lines that a regular expression matches, in files that `only` matches."""
         return list(self.call("searchFiles", pattern=pattern, path=path, only=only))
 
     def close(self) -> None:
+        """Ends all that runs in it."""
         self.call("disposeSession")
 
     def __enter__(self) -> Self:
@@ -152,6 +161,7 @@ class RemoteExecution:
         self._end: Plain | None = None
 
     def put(self, event: Event) -> None:
+        """From the client's reader: what has come waits to be taken."""
         self._come.put(event)
         if event.name == "exit":
             self._session.forget(self)
@@ -196,4 +206,5 @@ class RemoteExecution:
         )
 
     def cancel(self) -> None:
+        """Ends the command and everything it started."""
         self._session.call("cancel", executionId=self.id)

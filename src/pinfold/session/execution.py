@@ -157,6 +157,7 @@ class Execution:
         return self._on_terminal().write(data)
 
     def resize(self, rows: int, columns: int) -> None:
+        """Tells its terminal, and whoever reads there, another size."""
         self._on_terminal().resize(rows, columns)
 
     def _on_terminal(self) -> Running:

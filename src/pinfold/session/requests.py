@@ -85,10 +85,10 @@ def require_approvers(approvers: "Sequence[Approver]") -> None:
             raise TypeError(f"an approver is called with a question, which {each!r} cannot be")
 
 
-def directory(path: str) -> str:
+def directory(path: str | os.PathLike[str]) -> str:
     """Where a directory that is to be worked in really lies."""
     if not os.path.isdir(path):
-        raise PolicyError("is not a directory", where=path, help="give one that exists")
+        raise PolicyError("is not a directory", where=os.fspath(path), help="give one that exists")
     return os.path.realpath(path)
 
 

@@ -51,10 +51,10 @@ class Session:
 
     def __init__(
         self,
-        projects: Sequence[str] = (),
+        projects: Sequence[str | os.PathLike[str]] = (),
         *,
         settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
-        cwd: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         overrides: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
         approvers: "Sequence[Approver]" = (),
@@ -139,7 +139,7 @@ class Session:
 
         return Footing(lambda: self._judge, self._user, self.environ).fingerprint()
 
-    def add_project(self, path: str) -> None:
+    def add_project(self, path: str | os.PathLike[str]) -> None:
         """One more directory to work in, from the next request on."""
         root = directory(path)
         if root in self.roots:
@@ -185,10 +185,12 @@ class Session:
 
     @property
     def fences(self) -> "Fences":
+        """What holds its commands."""
         return self._parts.fences()
 
     @property
     def ledger(self) -> "Ledger":
+        """Where it is written down what the session does."""
         return self._parts.ledger()
 
     def run(
