@@ -116,3 +116,21 @@ def test_every_claim_has_a_test_of_its_name() -> None:
         if claim and "[test]" in claim[2]:
             for linked in re.findall(r"\[test\]\(([^)]+)\)", claim[2]):
                 assert f"def test_{claim[1]}(" in (TOP / linked).read_text(), (claim[1], linked)
+
+
+def test_every_claim_in_the_text_has_a_probe_of_its_name() -> None:
+    claims = re.findall(r"\(`(\w+)`,\s+\[test\]\(([^)]+)\)\)", (TOP / "SECURITY.md").read_text())
+    assert claims
+    for claim, linked in claims:
+        beside = "".join(path.read_text() for path in (TOP / linked).parent.glob("*.py"))
+        assert f"def {claim}(" in beside, (claim, linked)
+
+
+@pytest.mark.parametrize("page", [*TOP.glob("*.md"), *TOP.glob("docs/*.md")], ids=lambda page: page.name)
+def test_what_pages_name_is_there(page: Path) -> None:
+    text = page.read_text()
+    found = [TOP / each for each in re.findall(r"`((?:tests|src|spec|bench|docs|examples)/[\w./-]+)`", text)]
+    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)
+    found += [page.parent / link.partition("#")[0] for link in links]
+    for path in found:
+        assert path.exists() or path.stem == "NAME", path

@@ -1,7 +1,8 @@
 """Which MCP tool a name stands for. Pure.
 
-Facts about MCP tools: `mcp__SERVER__TOOL`, or `mcp_SERVER_TOOL`. Where SERVER or TOOL has the separator in
-it, the name can be read in several ways; every one of them must be allowed.
+Facts about MCP tools: `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, or `MCP:TOOL`, which leaves the server open.
+Where SERVER or TOOL has the separator in it, the name can be read in several ways; every one of them must be
+allowed.
 """
 
 from pinfold.integrations.hooks.call import UnjudgedError
