@@ -1,12 +1,15 @@
 """What holds of the tree as a whole."""
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import pinfold
 from pinfold.policy.decide import STEPS
+from pinfold.service import client, remote
 
 TOP = Path(__file__).parent.parent
 SOURCE = TOP / "src/pinfold"
@@ -74,6 +77,17 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
 
 
+def test_what_programs_use_is_documented() -> None:
+    public = [getattr(pinfold, name) for name in pinfold.__all__]
+    public += [client.Question, client.Welcome, remote.Ended, remote.RemoteExecution, remote.RemoteSession]
+    for kind in filter(inspect.isclass, public):
+        assert kind.__doc__, kind
+        for name, member in vars(kind).items():
+            is_ours = inspect.isfunction(member) or isinstance(member, property | classmethod)
+            if is_ours and not name.startswith("_"):
+                assert inspect.getdoc(member), (kind, name)
+
+
 def test_nothing_else_starts_processes() -> None:
     words = re.compile(r"\b(subprocess|posix_spawn\w*|os\.exec\w+|os\.fork|os\.system|os\.popen|pty\.)\b")
     found = {str(path.relative_to(SOURCE)) for path in MODULES if words.search(path.read_text())}
@@ -102,3 +116,21 @@ def test_every_claim_has_a_test_of_its_name() -> None:
         if claim and "[test]" in claim[2]:
             for linked in re.findall(r"\[test\]\(([^)]+)\)", claim[2]):
                 assert f"def test_{claim[1]}(" in (TOP / linked).read_text(), (claim[1], linked)
+
+
+def test_every_claim_in_the_text_has_a_probe_of_its_name() -> None:
+    claims = re.findall(r"\(`(\w+)`,\s+\[test\]\(([^)]+)\)\)", (TOP / "SECURITY.md").read_text())
+    assert claims
+    for claim, linked in claims:
+        beside = "".join(path.read_text() for path in (TOP / linked).parent.glob("*.py"))
+        assert f"def {claim}(" in beside, (claim, linked)
+
+
+@pytest.mark.parametrize("page", [*TOP.glob("*.md"), *TOP.glob("docs/*.md")], ids=lambda page: page.name)
+def test_what_pages_name_is_there(page: Path) -> None:
+    text = page.read_text()
+    found = [TOP / each for each in re.findall(r"`((?:tests|src|spec|bench|docs|examples)/[\w./-]+)`", text)]
+    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)
+    found += [page.parent / link.partition("#")[0] for link in links]
+    for path in found:
+        assert path.exists() or path.stem == "NAME", path

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
     from pinfold.model.violation import Violation
-    from pinfold.service.client import Client, ServiceError
+    from pinfold.service.client import Client
+    from pinfold.service.remote import ServiceError
     from pinfold.session.asynchronous import AsyncExecution, AsyncSession
     from pinfold.session.execution import Execution
     from pinfold.session.result import Result
@@ -81,7 +82,8 @@ _HOMES = {
     "model.request": ("CallTool", "Connect", "ReadFile", "RunCommand", "UseBrowser", "WriteFile"),
     "model.violation": ("Violation",),
     "approval.chain": ("Approver",),
-    "service.client": ("Client", "ServiceError"),
+    "service.client": ("Client",),
+    "service.remote": ("ServiceError",),
     "session.session": ("Session",),
     "session.asynchronous": ("AsyncExecution", "AsyncSession"),
     "session.execution": ("Execution",),

@@ -108,7 +108,11 @@ def test_one_is_revoked_or_all(project: Path, capsys: pytest.CaptureFixture[str]
     assert main(["approvals", "revoke", first]) == 0
     assert [each["command"] for each in listed(capsys)] == ["b", "c"]
     assert main(["approvals", "revoke", first]) == 1
-    assert "no answer" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"pinfold: no answer `{first}` is remembered\n")
+    second = str(listed(capsys)[0]["id"])
+    assert main(["approvals", "revoke", first, second]) == 1 and capsys.readouterr().out == "1 revoked\n"
+    remember(Answer.ALWAYS, command="d")
     assert main(["approvals", "revoke", "--all", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["revoked"]) == 2
     assert not listed(capsys)

@@ -163,7 +163,7 @@ def test_time_is_up_for_a_host_too(screen: Screen) -> None:
     screen.settings('[approvals]\nwait = "4s"\n')
     screen.run("run", "-c", f"{CURL}; read word; echo got:$word")
     screen.wait_for("let it connect?")
-    screen.wait_for("was asked for, but")
+    screen.wait_for("; the person at the terminal gave")
     screen.press("-l", "hello")
     screen.press("Enter")
     screen.wait_for("got:hello")

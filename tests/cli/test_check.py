@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.cli import VERBS
+
 PINFOLD = str(Path(sys.executable).with_name("pinfold"))
 
 
@@ -252,9 +254,13 @@ def test_wrong_arguments_are_told_in_json_too() -> None:
     assert "--nope" in json.loads(answer.stdout)["error"]["message"]
 
 
-def test_the_overview_fits_eighty_columns() -> None:
-    told = subprocess.run([PINFOLD, "--help"], capture_output=True, text=True, check=True).stdout
-    assert max(map(len, told.splitlines())) <= 80
+@pytest.mark.parametrize("columns", [60, 80])
+def test_help_fits_the_terminal(columns: int) -> None:
+    environ = {**os.environ, "COLUMNS": str(columns)}
+    for verb in ([], *([name] for name in VERBS), ["rules", "add"], ["approvals", "revoke"]):
+        command = [PINFOLD, *verb, "--help"]
+        told = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
+        assert max(map(len, told.splitlines())) <= columns, told
 
 
 def test_an_interrupt_while_a_verb_is_loaded_is_no_traceback() -> None:

@@ -13,11 +13,13 @@ from mcp import Client as McpClient
 import pinfold
 from pinfold.approval import Approver
 from pinfold.audit.journal import Journal
-from pinfold.integrations.mcp import McpServer
+from pinfold.integrations.mcp.server import McpServer
 from pinfold.model.errors import FileRefused
-from pinfold.service.client import Client, Question, ServiceError
-from pinfold.service.connection import Connection, Service
+from pinfold.service.calls import Service
+from pinfold.service.client import Client, Question
+from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
+from pinfold.service.remote import ServiceError
 from pinfold.session.state import journal_file
 from tests.sandbox.probing import probes_of, run
 

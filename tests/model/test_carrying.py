@@ -2,7 +2,17 @@
 
 import pytest
 
-from pinfold.model.carrying import JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer, parse_wish
+from pinfold.model.carrying import (
+    JOIN,
+    LONGEST,
+    LONGEST_NAME,
+    OPEN,
+    PROXY,
+    Answer,
+    Wish,
+    parse_answer,
+    parse_wish,
+)
 
 
 @pytest.mark.parametrize(
@@ -12,11 +22,21 @@ def test_a_wish_is_read_as_it_was_written(wish: Wish) -> None:
     assert parse_wish(wish.encoded()) == wish
 
 
-@pytest.mark.parametrize("answer", [Answer(1), Answer(2, 111, "a.test", "*.test", "it is\0 denied: ä")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(1),
+        Answer(2, 111, "a.test", "*.test", message="it is\0 denied: ä"),
+        Answer(3, 111, "a.test", "", "the person said no", "no rule speaks of it; the person said no"),
+    ],
+)
 def test_an_answer_is_read_as_it_was_written(answer: Answer) -> None:
     assert parse_answer(answer.encoded()) == answer
 
 
 def test_an_answer_that_is_too_long_is_cut() -> None:
-    data = Answer(1, 111, "a.test", "", "ä" * LONGEST).encoded()
-    assert len(data) == LONGEST and parse_answer(data).host == "a.test"
+    for answered in ("", "\N{ROCKET}" * LONGEST, "\0" * LONGEST):
+        data = Answer(1, 111, "a.test", "*.test", answered, "ä" * LONGEST).encoded()
+        parsed = parse_answer(data)
+        assert len(data) == LONGEST and (parsed.host, parsed.rule) == ("a.test", "*.test")
+        assert parsed.answered == answered.strip("\0")[:LONGEST_NAME] and parsed.message.startswith("ä")

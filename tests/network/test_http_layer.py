@@ -4,16 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.network.http_layer import (
-    LONGEST_HEAD,
-    Close,
-    Command,
-    HttpLayer,
-    Open,
-    Switched,
-    ToClient,
-    ToServer,
-)
+from pinfold.network.http_heads import LONGEST_HEAD
+from pinfold.network.http_layer import Close, Command, HttpLayer, Open, Switched, ToClient, ToServer
 from pinfold.network.http_targets import Target, Via, refusal_page
 from pinfold.network.refusal import Why
 from tests.network.pieces import PLACES, cut

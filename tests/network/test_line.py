@@ -150,7 +150,7 @@ def test_a_carried_connection() -> None:
             ours.sendall(b"\0ping")
             assert ours.recv(5) == b"\0ping"
         refused = world.open(2, "evil.test", 443)
-        assert refused == Answer(2, ECONNREFUSED, "evil.test", "", NO.message)
+        assert refused == Answer(2, ECONNREFUSED, "evil.test", message=NO.message)
 
 
 def test_who_asks_is_known_to_the_rules() -> None:
@@ -253,6 +253,17 @@ def test_a_person_is_asked_without_holding_the_others() -> None:
         assert asked == [("b.localhost", port, "7.1")]
         go.set()
         assert waiting.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_who_said_no_is_told_to_the_warden_and_to_the_session() -> None:
+    no = NO._replace(message="no rule speaks of it; a test said no", answered="a test said no")
+    with session(lambda *_: Ruling(Verdict.ASK), lambda *_: no) as world:
+        answer = world.open(1, "a.test", 443)
+        assert (answer.errno, answer.answered, answer.message) == (ECONNREFUSED, no.answered, no.message)
+        with world.tunnel("a.test", 443) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+        assert all(world.recorded.acquire(timeout=PATIENCE) for _ in range(2))
+        assert [each.answered for each in world.records] == [no.answered] * 2
 
 
 def test_a_question_is_withdrawn_when_the_program_is_gone() -> None:

@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.permission import Answer, Settlement
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
 from pinfold.model.text import Origin
@@ -166,21 +165,6 @@ def test_what_the_gate_says_would_help_is_told_once(why: str, said: str, remedy:
     settings = Settings(network=NetworkSettings(allow=("y.example:443",)))
     told = explained(refused("connect", "y.example:443", why=why), settings, "the line")
     assert (told.why, told.remedy) == (said, remedy)
-
-
-@pytest.mark.parametrize(
-    ("operation", "path", "why"),
-    [
-        ("open", "/w/.mcp.json", "agents start the servers it names; {}"),
-        ("connect", "y.example:443", "no rule speaks of it; {}; add `y.example:443` to `network.allow`"),
-    ],
-)
-def test_what_came_of_asking_is_a_field_of_its_own(operation: str, path: str, why: str) -> None:
-    no = Settlement(Answer.NO, "the person at the terminal said no")
-    told = explained(refused(operation, path, why=why.format(no.told)), SETTINGS, "the line")
-    assert told.answered == no.by and told.why.endswith(no.told)
-    unasked = refused(operation, path, why=f"{no.by} is the name of its rule")
-    assert explained(unasked, SETTINGS, "the line").answered == ""
 
 
 @pytest.mark.parametrize(

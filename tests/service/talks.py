@@ -17,10 +17,12 @@ import msgspec
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer
 from pinfold.service import listener as listening
-from pinfold.service.client import Client, Event, Question, RemoteSession, ServiceError
-from pinfold.service.connection import Connection, Service
+from pinfold.service.calls import Service
+from pinfold.service.client import Client, Question
+from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
+from pinfold.service.remote import Event, RemoteSession, ServiceError
 from pinfold.service.room import make_room
 from pinfold.session.sessions import living
 from tests.patience import PATIENCE, wait_until
@@ -94,6 +96,23 @@ def a_command_tells_its_events_in_order() -> None:
     }
     assert events[-2][1]["path"].endswith("/.mcp.json")
     assert execution.decision["decision"] == "allow" and execution.decision["sandboxed"] is True
+
+
+def what_was_streamed_is_not_waited_for_again() -> None:
+    with session() as opened:
+        streamed = opened.start("echo one; echo {} > .mcp.json; exit 3")
+        assert "stdout" in [event.name for event in streamed.events()]
+        end = streamed.wait()
+        assert (end.code, end.stdout, end.stderr) == (3, "", "")
+        assert [each["path"] for each in end.violations] == [f"{os.getcwd()}/.mcp.json"]
+        gathered = opened.start("echo one")
+        assert gathered.wait() == gathered.wait() and gathered.wait().stdout == "one\n"
+        try:
+            next(gathered.events())
+        except PinfoldError as error:
+            assert "once" in str(error)
+        else:
+            raise AssertionError("it was followed twice")
 
 
 def a_signal_is_a_null_code() -> None:
@@ -372,6 +391,7 @@ def files_are_read_and_changed() -> None:
         assert [hit["line"] for hit in opened.search("^t")] == [2]
         opened.call("moveFile", old="a.txt", new="b.txt")
         assert opened.call("globFiles", pattern="*.txt") == ["b.txt"]
+        refused(lambda: opened.call("globFiles", pattern="*", only="*.txt"), "invalid")
         assert [entry["path"] for entry in opened.entries()] == ["b.txt"]
         opened.call("deleteFile", path="b.txt")
         error = refused(lambda: opened.read("b.txt"))

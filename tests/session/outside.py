@@ -486,14 +486,17 @@ def asked_and_answered(_: Machine) -> None:
             (question,) = person.asked
             assert (question.capability, question.host, question.port) == ("connect", "a.test", port)
             assert "a.test" in question.command
+            refused = [(each.answered, each.why) for each in result.violations]
+            why = f"no rule speaks of a.test:{port}; a test said no"
+            assert refused == ([] if said == "WELCOME" else [("a test said no", why)])
             session.run(python(CONNECT, "a.test", port))
             assert len(person.asked) == 2  # once is for one command
     with banner() as port, opened("ask", allow) as session:
         result = session.run(python(CONNECT, "a.test", port))
         assert result.stdout.split() == ["ConnectionRefusedError"] * 2
-        why = f"no rule speaks of a.test:{port}; it was asked for, but there is nobody to ask"
-        assert [(each.why, each.remedy) for each in result.violations] == [
-            (why, f"add `a.test:{port}` to `network.allow`")
+        why = f"no rule speaks of a.test:{port}; there is nobody to ask"
+        assert [(each.why, each.remedy, each.answered) for each in result.violations] == [
+            (why, f"add `a.test:{port}` to `network.allow`", "")
         ]
 
 

@@ -301,6 +301,24 @@ def output_and_the_end_come_as_events() -> None:
     assert [entry.kind for entry in journal()] == ["run", "end"]
 
 
+def what_was_streamed_is_not_waited_for_again() -> None:
+    with opened() as session:
+        streamed = session.start("echo one; mkdir .vscode; exit 4")
+        assert pinfold.Output(pinfold.Stream.STDOUT, b"one\n") in list(streamed.events())
+        result = streamed.wait()
+        assert (result.exit_code, result.stdout, result.stderr) == (4, "", "")
+        assert [each.path for each in result.violations] == [f"{os.getcwd()}/.vscode"]
+        gathered = session.start("echo one; exit 4")
+        assert gathered.wait() == gathered.wait() and gathered.wait().stdout == "one\n"
+        try:
+            next(gathered.events())
+        except pinfold.ConfinementError:
+            pass
+        else:
+            raise AssertionError("it was followed twice")
+    assert [entry.kind for entry in journal()] == ["run", "end"] * 2
+
+
 def cancelling_ends_the_command_and_its_daemons() -> None:
     with opened() as session:
         execution = session.start("setsid sleep 543 & sleep 544")

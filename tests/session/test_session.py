@@ -247,8 +247,11 @@ def test_what_cannot_be_given_to_a_command_is_told(
 
 
 def test_paths_may_be_path_objects(tmp_path: Path) -> None:
-    judge = Session([tmp_path], settings=UNFENCED, cwd=str(tmp_path))  # type: ignore[list-item]
+    judge = Session([tmp_path], settings=UNFENCED, cwd=tmp_path)
     assert judge.check_path(tmp_path / "a").verdict is ALLOW
     assert judge.run("touch made", cwd=tmp_path).exit_code == 0 and (tmp_path / "made").exists()
+    (tmp_path / "other").mkdir()
+    judge.add_project(tmp_path / "other")
+    assert judge.roots == (str(tmp_path), str(tmp_path / "other"))
     with pytest.raises(TypeError, match="a path is a text here, not PosixPath"):
         judge.files.read(tmp_path / "made")  # type: ignore[arg-type]

@@ -164,19 +164,17 @@ def _complain(message: str) -> None:
 
 
 def _overview() -> str:
-    width = max(map(len, VERBS))
-    lines = [f"  {name:{width}}  {verb.help}" for name, verb in VERBS.items()]
-    return "\n".join(
-        [
-            "usage: pinfold VERB ...",
-            "",
-            "Lets AI agents run terminal commands inside a fence that the kernel holds.",
-            "",
-            *lines,
-            "",
-            "`pinfold VERB --help` says more.",
-        ]
-    )
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width, indent = get_terminal_size().columns, max(map(len, VERBS)) + 4
+    about = "Lets AI agents run terminal commands inside a fence that the kernel holds."
+    lines = [
+        fill(verb.help, width, initial_indent=f"  {name}".ljust(indent), subsequent_indent=" " * indent)
+        for name, verb in VERBS.items()
+    ]
+    more = "`pinfold VERB --help` says more."
+    return "\n".join(["usage: pinfold VERB ...", "", fill(about, width), "", *lines, "", fill(more, width)])
 
 
 def _unknown(name: str) -> int:

@@ -70,7 +70,8 @@ def _revoke(args: Namespace, store: "Store") -> int:
     else:
         for each in missing:
             print(f"pinfold: no answer `{visible(each)}` is remembered", file=sys.stderr)
-        print(f"{len(wanted)} revoked")
+        if wanted or args.all:
+            print(f"{len(wanted)} revoked")
     return ABSENT if missing else 0
 
 

@@ -7,7 +7,9 @@ from pinfold.integrations.hooks.start import respond
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("agent", choices=tuple(AGENTS), help="whose hook this is")
+    parser.add_argument(
+        "agent", choices=tuple(AGENTS), metavar="AGENT", help="whose hook this is: %(choices)s"
+    )
 
 
 def run(args: Namespace) -> int:

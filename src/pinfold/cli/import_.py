@@ -17,7 +17,9 @@ AGENTS = ("claude", "cursor", "codex", "gemini")
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("agent", choices=AGENTS, help="whose settings to take over")
+    parser.add_argument(
+        "agent", choices=AGENTS, metavar="AGENT", help="whose settings to take over: %(choices)s"
+    )
     parser.add_argument("--write", action="store_true", help="accept it: change your settings file")
     parser.add_argument(
         "--wider", action="store_true", help="also take what lets more through here than it did there"

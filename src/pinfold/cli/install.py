@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("agent", choices=tuple(AGENTS), help="whose configuration to change")
+    parser.add_argument(
+        "agent", choices=tuple(AGENTS), metavar="AGENT", help="whose configuration to change: %(choices)s"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 

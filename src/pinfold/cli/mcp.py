@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
     try:
         import anyio
 
-        from pinfold.integrations.mcp import McpServer
+        from pinfold.integrations.mcp.server import McpServer
     except ImportError as error:
         mend = f"{sys.executable} -m pip install 'mcp>=2.3'"
         raise PinfoldError(f"the MCP SDK is missing ({error}); run: {mend}") from None

@@ -11,6 +11,13 @@ from pinfold.model.policy import POLICY_WORDS, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
 from pinfold.session import Session
 
+CHOICES = {
+    "policy": POLICY_WORDS,
+    "network": ("none", "ask", "rules", "all"),
+    "mode": ("ask_every_time", "use_allowlist", "run_everything"),
+}
+"""The options of the command line's layer, and what each may be."""
+
 
 def add_request(parser: ArgumentParser) -> None:
     """The request itself, the call's own fields, and the choices of the command line's layer."""
@@ -33,11 +40,9 @@ def add_request(parser: ArgumentParser) -> None:
 
 def add_choices(parser: ArgumentParser) -> None:
     """The command line's layer of the settings."""
-    parser.add_argument("--policy", choices=POLICY_WORDS, help="the policy of this run")
-    parser.add_argument("--network", choices=("none", "ask", "rules", "all"), help="the network of this run")
-    parser.add_argument(
-        "--mode", choices=("ask_every_time", "use_allowlist", "run_everything"), help="the mode of this run"
-    )
+    for name, choices in CHOICES.items():
+        about = f"the {name} of this run: %(choices)s"
+        parser.add_argument(f"--{name}", choices=choices, metavar=name.upper(), help=about)
 
 
 def add_call(parser: ArgumentParser) -> None:

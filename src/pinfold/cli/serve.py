@@ -13,7 +13,7 @@ from pinfold.model.errors import PinfoldError
 from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
-    from pinfold.service.connection import Service
+    from pinfold.service.calls import Service
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
-    from pinfold.service.connection import Service
+    from pinfold.service.calls import Service
     from pinfold.service.room import make_room
 
     make_room()

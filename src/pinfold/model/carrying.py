@@ -9,7 +9,7 @@ Each message is one datagram of a unix socket that only the two of them hold.
 | warden | DROP: that number, nobody waits for it any more | | |
 | warden | PROXY: the command's tag | a connection to the proxy | |
 | warden | NAMES: the command's tag, and the port of a socket of its that is to ask for names | | |
-| gate | ANSWER: that number, 0 or an errno; the host, the rule, why not | | JOIN or DROP, if it was 0 |
+| gate | ANSWER: that number, 0 or an errno; host, rule, who said no, why not | | JOIN or DROP, if it was 0 |
 """
 
 import struct
@@ -21,6 +21,8 @@ GATE, PROXY_PORT = "198.18.0.1", 3128
 OWN = "198.18.0."
 """The start of the addresses that are the session's own; above them are those that stand for names."""
 LONGEST = 4096
+LONGEST_NAME = 500
+"""Characters of who said no."""
 DNS = 53
 UNHEARD = "nobody listens on it in the session"
 """Why a connect to the session's own loopback failed. It is told only if the machine's own has a listener."""
@@ -50,10 +52,14 @@ class Answer(NamedTuple):
     host: str = ""
     """What the address stands for."""
     rule: str = ""
+    answered: str = ""
+    """Who said no, if somebody was asked."""
     message: str = ""
 
     def encoded(self) -> bytes:
-        text = "\0".join((self.host, self.rule, self.message)).encode("utf-8", "replace")
+        """The message is last, since it alone may be cut; who answers may call themselves anything."""
+        answered = self.answered[:LONGEST_NAME].replace("\0", "")
+        text = "\0".join((self.host, self.rule, answered, self.message)).encode("utf-8", "replace")
         return (_ANSWER.pack(self.number, self.errno) + text)[:LONGEST]
 
 
@@ -66,5 +72,5 @@ def parse_wish(data: bytes) -> Wish:
 def parse_answer(data: bytes) -> Answer:
     """Preconditions: `Answer.encoded` wrote it."""
     number, errno = _ANSWER.unpack_from(data)
-    host, rule, message = data[_ANSWER.size :].decode("utf-8", "replace").split("\0", 2)
-    return Answer(number, errno, host, rule, message)
+    host, rule, answered, message = data[_ANSWER.size :].decode("utf-8", "replace").split("\0", 3)
+    return Answer(number, errno, host, rule, answered, message)

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 
 class Stream(StrEnum):
+    """Where a command writes; on a terminal all of it is the first."""
+
     STDOUT = "stdout"
     STDERR = "stderr"
 

@@ -125,10 +125,6 @@ SAID_NO = "said no"
 """How `Settlement.by` ends where somebody was asked and refused."""
 
 
-ASKED_BUT = "it was asked for, but "
-"""How it starts what came of a question, where a refusal is told: `Settlement.by` follows."""
-
-
 class Settlement(Struct, frozen=True, omit_defaults=True):
     """How a question ended. Written down or sent, it says only what is not a matter of course."""
 
@@ -139,11 +135,6 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
     rules: tuple[str, ...] = ()
     remembered: str = ""
     """The earlier answer that this one is, by its name in `pinfold approvals list`; empty if it is new."""
-
-    @property
-    def told(self) -> str:
-        """How a no is told to whoever waited for a yes."""
-        return f"{ASKED_BUT}{self.by}"
 
     @property
     def is_refusal(self) -> bool:

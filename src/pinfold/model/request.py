@@ -26,18 +26,24 @@ class RunCommand(Struct, frozen=True, tag="run_command"):
 
 
 class ReadFile(Struct, frozen=True, tag="read_file"):
+    """Read a file, or list a directory."""
+
     path: str
     below: bool = False
     """Whatever lies in it is read as well, as a search does."""
 
 
 class WriteFile(Struct, frozen=True, tag="write_file"):
+    """Make, change or remove a file."""
+
     path: str
     delete: bool = False
     """The file is to be removed rather than written."""
 
 
 class Connect(Struct, frozen=True, tag="connect"):
+    """Reach a host at a port."""
+
     host: str
     port: int
 

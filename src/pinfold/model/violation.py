@@ -18,6 +18,8 @@ READ = "read"
 
 
 class Violation(Struct, frozen=True):
+    """One thing that a command wanted and did not get."""
+
     operation: str
     """The system call, such as `open` or `rename`; or `read`."""
     path: str
@@ -33,17 +35,15 @@ class Violation(Struct, frozen=True):
     """Whether a person may let it through."""
     times: int = 1
     """How often it was tried, at least."""
-    settled: bool = False
-    """Whether it was put to somebody while it waited, who said no or why nobody is asked: it is not asked for
-    again in this run."""
+    answered: str = ""
+    """What came of asking while it waited, which `why` tells too: who said no, as `Settlement.by` has it, or
+    why nobody may be asked. It is not asked for again in this run. Empty if there was nobody to ask."""
     command: str = ""
     """The line that was run."""
     origin: str = ""
     """Where the rule is written: a file and its line, or a layer of the settings."""
     remedy: str = ""
     """What would allow it; empty if nothing does."""
-    answered: str = ""
-    """What came of asking while it waited, as `Settlement.by` has it; empty if nobody was asked."""
 
     @property
     def told(self) -> str:

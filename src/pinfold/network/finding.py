@@ -55,7 +55,7 @@ class Finder:
         way.ruling = settled
         if way.ruling.verdict is not Verdict.ALLOW:
             message = way.ruling.message or f"{way.host}:{port} may not be reached"
-            way.refusal = Refusal(Why.DENIED, message, way.ruling.rule)
+            way.refusal = Refusal(Why.DENIED, message, way.ruling.rule, way.ruling.answered)
             return
         dialled = await self._dialer.dial(way.host, port, way.ruling, way.tag, is_plain=is_plain)
         if isinstance(dialled, Refusal):

@@ -1,43 +1,27 @@
 """Requests of one client, and the answers to them: what a proxy does between two connections. Sans-io.
 
-Bytes of either side go in, commands come out. h11 reads and writes the messages; it is lenient in places, so
-heads are judged here before it sees them.
-
-Facts about h11 0.16: it accepts Content-Length together with Transfer-Encoding, lines that end in a bare LF,
-and folded headers. It refuses a second Host and a missing one. What it sends it has framed itself, so that
-what the two sides of a proxy could read in two ways does not reach the server.
-
-What is refused: those three; a Host that differs from the target; credentials in the target; targets of
-another scheme than http; and any request that names another host than the first one did. HTTP/2 is not
-offered to the server (the client's wish to change to it is left out), since its host could not be compared.
+Bytes of either side go in, commands come out. h11 reads and writes the messages, and `http_heads` judges what
+it would let pass. What h11 sends it has framed itself, so that what the two sides of a proxy could read in
+two ways does not reach the server.
 
 Where the server is a proxy itself (`Via`), each request goes to it with its whole target, in our spelling,
 and nothing else does: no other method than the client's own, no change to another protocol.
 
-A client that knows it speaks to a proxy (`via_proxy`) has one request for each connection: the answer says
+A client that knows it speaks to a proxy has one request for each connection: the answer says
 `Connection: close`. So no client ever sends a second host on it, and none has to be told off.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pinfold.model.hosts import is_same
-from pinfold.network.http_targets import Target, Via, parse_authority, refusal_page, split_target
+from pinfold.network.http_heads import LONGEST_HEAD, HeadReader, answered, meaning, passed_on, told_proxy
+from pinfold.network.http_targets import Target, Via, refusal_page
 from pinfold.network.refusal import Malformed, Why
 
 if TYPE_CHECKING:
     import h11
-
-LONGEST_HEAD = 65536
-"""Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
-_END = b"\r\n\r\n"
-_BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
-# What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
-_OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
-_UNCHECKED = frozenset((b"h2c", b"h2"))
 
 
 class Open(NamedTuple):
@@ -86,8 +70,7 @@ class HttpLayer:
         self._wanted = within
         self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
         self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
-        self._head = bytearray()
-        self._judged = 0
+        self._head = HeadReader()
         self._rest = b""
         self._is_held = False
         self._request: h11.Request | None = None
@@ -134,21 +117,12 @@ class HttpLayer:
             if not self._is_held:
                 self._read_body()
             return
-        self._head += data
-        end = self._head.find(_END, max(0, self._judged - len(_END)))
-        until = end + len(_END) if end >= 0 else len(self._head)
-        if _BARE.search(self._head, max(0, self._judged - 2), until):
-            raise Malformed("a line of the request ends in a bare CR or LF, or is folded")
-        self._judged = len(self._head)
-        if end + len(_END) > LONGEST_HEAD or (end < 0 and len(self._head) > LONGEST_HEAD):
-            raise Malformed(f"the head of the request is longer than {LONGEST_HEAD} bytes")
-        if end < 0:
+        found = self._head.feed(data)
+        if found is None:
             if not data:
                 self._close()
             return
-        head, rest = bytes(self._head[: end + len(_END)]), bytes(self._head[end + len(_END) :])
-        self._head.clear()
-        self._judged = 0
+        head, rest = found
         self._client.receive_data(head)
         event = self._client.next_event()
         if not isinstance(event, self._h11.Request):
@@ -156,36 +130,15 @@ class HttpLayer:
         self._asked(event, rest)
 
     def _asked(self, request: h11.Request, rest: bytes) -> None:
-        if request.http_version not in (b"1.0", b"1.1"):
-            raise Malformed("this is no request of HTTP/1")
-        lengths = [value for name, value in request.headers if name == b"content-length"]
-        codings = [value for name, value in request.headers if name == b"transfer-encoding"]
-        if (lengths and codings) or len(codings) > 1:
-            raise Malformed("the request has more than one kind of length")
-        target = request.target.decode("latin-1")
-        if request.method == b"CONNECT":
-            if lengths or codings or self._within:
-                raise Malformed("CONNECT has no body, and goes to a proxy")
-            wanted = parse_authority(target, None)
-            self._agree(request, wanted, None)
+        meant = meaning(request, self._within)
+        if meant.is_tunnel:
             self._request, self._is_held = request, True
-            self._commands.append(Open(wanted, True, rest))
+            self._commands.append(Open(meant.target, True, rest))
             return
-        if target.startswith("/") or target == "*":
-            if not self._within:
-                raise Malformed("this is a proxy: the target of a request to it begins with `http://`")
-            wanted, path = self._within, target
-            self._agree(request, wanted, self._within.port)
-        else:
-            authority, path = split_target(target)
-            wanted = parse_authority(authority, 80)
-            self._agree(request, wanted, 80)
-            if self._within not in (None, wanted):
-                raise Malformed("the target is another host than the one that was connected to")
-        self._wanted, is_upgrade = wanted, self._is_upgrade(request)
-        headers = self._passed_on(request, wanted, is_upgrade)
+        self._wanted = meant.target
+        headers = passed_on(request, meant, is_last=not self._within)
         self._request = self._h11.Request(
-            method=request.method, target=path.encode("latin-1"), headers=headers
+            method=request.method, target=meant.path.encode("latin-1"), headers=headers
         )
         if rest:
             self._client.receive_data(rest)
@@ -193,36 +146,7 @@ class HttpLayer:
             self._pass_on()
         else:
             self._is_held = True
-            self._commands.append(Open(wanted, False, is_upgrade=is_upgrade))
-
-    def _agree(self, request: h11.Request, wanted: Target, default: int | None) -> None:
-        """INVARIANT: the Host of a request is the host it is sent to."""
-        for name, value in request.headers:
-            if name != b"host":
-                continue
-            said = parse_authority(value.decode("latin-1"), default or wanted.port)
-            # Who connected to a lent port of loopback has called it by any of its names.
-            is_lent = self._within and said.port == wanted.port and is_same(said.host, wanted.host)
-            if said != wanted and not is_lent:
-                raise Malformed("the Host of the request is another one than it is sent to")
-
-    @staticmethod
-    def _is_upgrade(request: h11.Request) -> bool:
-        upgrades = {value.strip().lower() for name, value in request.headers if name == b"upgrade"}
-        return bool(upgrades) and not upgrades & _UNCHECKED
-
-    def _passed_on(self, request: h11.Request, wanted: Target, is_upgrade: bool) -> list[tuple[bytes, bytes]]:
-        headers = []
-        for raw, value in request.headers.raw_items():
-            name = raw.lower()
-            if name in _OURS or (name in (b"upgrade", b"connection") and not is_upgrade):
-                continue
-            headers.append((raw, value))
-        if not any(name == b"host" for name, _ in request.headers):
-            headers.insert(0, (b"Host", wanted.authority.encode()))
-        if not self._within and not is_upgrade:
-            headers.append((b"Connection", b"close"))
-        return headers
+            self._commands.append(Open(meant.target, False, is_upgrade=meant.is_upgrade))
 
     def opened(self, via: Via | None = None) -> list[Command]:
         """The server, or a proxy, is there: it gets the request that it was opened for."""
@@ -240,16 +164,8 @@ class HttpLayer:
         if self._wanted is None:
             raise Malformed("a request has no host")
         path = b"" if request.target == b"*" else request.target
-        headers = [
-            (raw, value)
-            for raw, value in request.headers.raw_items()
-            if raw.lower() not in (b"upgrade", b"connection")
-        ]
-        if not self._within:
-            headers.append((b"Connection", b"close"))
-        if via.authorization:
-            headers.append((b"Proxy-Authorization", via.authorization))
         target = b"http://" + self._wanted.authority.encode() + path
+        headers = told_proxy(request, via, is_last=not self._within)
         return self._h11.Request(method=request.method, target=target, headers=headers)
 
     def _read_body(self) -> None:
@@ -304,13 +220,7 @@ class HttpLayer:
                 return
 
     def _answer(self, response: h11.Response) -> h11.Response:
-        left_out = {b"connection", *(_OURS if self._via else ())}
-        headers = [(raw, value) for raw, value in response.headers.raw_items() if raw.lower() not in left_out]
-        server_ends = any(
-            name == b"connection" and b"close" in value.lower() for name, value in response.headers
-        )
-        if not self._within or server_ends:
-            headers.append((b"Connection", b"close"))
+        headers = answered(response, is_of_proxy=self._via is not None, is_last=not self._within)
         return self._h11.Response(status_code=response.status_code, headers=headers, reason=response.reason)
 
     def _send_client(self, event: h11.Event) -> None:

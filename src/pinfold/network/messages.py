@@ -63,6 +63,7 @@ def ruling_from(message: Message) -> Ruling:
         Verdict(verdict) if verdict in set(Verdict) else Verdict.DENY,
         str(message.get("message", "")),
         str(message.get("rule", "")),
+        str(message.get("answered", "")),
         message.get("unnamed_tls") is True,
         tuple(message.get("files", ())),
     )

@@ -71,7 +71,7 @@ class Pen:
     def _answer(self, wish: Wish, way: Way) -> None:
         if way.refusal:
             no = way.refusal
-            self._send(Answer(wish.number, no.why.errno, way.host, no.rule, no.message))
+            self._send(Answer(wish.number, no.why.errno, way.host, no.rule, no.answered, no.message))
         else:
             self._opened[wish.number] = way
             self._loop.call_later(self._limits.held, self._drop, wish.number)

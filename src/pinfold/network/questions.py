@@ -64,9 +64,8 @@ class Questions:
         except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
             return Ruling(Verdict.DENY, f"nobody could be asked about {host}:{port}: {_said(error)}")
         if answer.verdict is not Verdict.ALLOW:
-            return Ruling(
-                Verdict.DENY, answer.message or f"{host}:{port} was asked for, and the answer is no"
-            )
+            said = answer.message or f"{host}:{port} was asked for, and the answer is no"
+            return Ruling(Verdict.DENY, said, answered=answer.answered)
         return answer._replace(rule=answer.rule or BY_A_PERSON)
 
     @staticmethod

@@ -33,3 +33,5 @@ class Refusal(NamedTuple):
     """One clear line: what, why, and what to do about it."""
     rule: str = ""
     """The entry of `network.deny` that said so, if one did."""
+    answered: str = ""
+    """Who said no, if somebody was asked."""

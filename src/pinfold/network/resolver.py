@@ -91,7 +91,8 @@ class Resolver:
         ruling = await self._decide(name, None, "")
         if ruling.verdict is Verdict.DENY:
             tag = self._asking.get(port, "")
-            self._record(Outcome("resolver", name, 0, Verdict.DENY, ruling.message, ruling.rule, tag))
+            said, rule = ruling.message, ruling.rule
+            self._record(Outcome("resolver", name, 0, Verdict.DENY, said, rule, tag=tag))
             return dns.answer(query, dns.Code.NO_SUCH_NAME)
         if query.kind != dns.A:
             return dns.answer(query, dns.Code.FINE)

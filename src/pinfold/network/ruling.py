@@ -16,6 +16,8 @@ class Ruling(NamedTuple):
     rule: str = ""
     """The entry of `network.allow` or `network.deny` that names this host; empty if none does and a
     setting or a default decided."""
+    answered: str = ""
+    """Who said no to it, as the session tells it; empty if nobody did."""
     unnamed_tls: bool = False
     """TLS that hides its server name, or has none, may pass to this host."""
     files: tuple[str, ...] = ()
@@ -46,6 +48,8 @@ class Outcome(NamedTuple):
     verdict: Verdict
     message: str
     rule: str = ""
+    answered: str = ""
+    """As the ruling has it."""
     tag: str = ""
     """Which command it belongs to, as its pen's warden says; empty of what comes from outside."""
     address: str = ""

@@ -66,6 +66,7 @@ class Way:
             verdict=Verdict.DENY if no else self.ruling.verdict,
             message=no.message if no else self.ended or self.ruling.message,
             rule=no.rule if no else self.ruling.rule,
+            answered=no.answered if no else "",
             tag=self.tag,
             address=self.address,
             sent=self.sent,

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.permission import ASKED_BUT
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
@@ -54,7 +53,7 @@ def explained(
     is_there: Callable[[str], bool] = lambda _: False,
     may_write: Callable[[str], bool] = lambda _: True,
 ) -> Violation:
-    """The same with its command, what came of asking, where its rule is written, and what would allow it.
+    """The same with its command, where its rule is written, and what would allow it.
 
     `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists;
     `may_write`, whether the user could change it without a fence.
@@ -74,10 +73,7 @@ def explained(
     else:
         writing = _Writing(policy.additional_readwrite_paths if policy else (), home, is_there, may_write)
         origin, remedy = _behind(violation, settings, writing)
-    _, _, answered = violation.why.partition(ASKED_BUT)
-    return replace(
-        violation, command=command, origin=origin, remedy=violation.remedy or remedy, answered=answered
-    )
+    return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
 
 
 def _of_hidden(

@@ -1,8 +1,7 @@
 """A client of the service, typed, for programs that keep pinfold in a process of its own.
 
 `Client.start()` runs `pinfold serve` and talks on its stdio; `Client.connect(path)` talks to one that
-listens. Every call waits for its answer. One thread reads; what it reads for an execution waits, a few pieces
-at a time, until `events` or `wait` takes it: one that nobody takes from holds up the others of its client.
+listens. Every call waits for its answer, and one thread reads. What it has opened there is in `remote`.
 """
 
 import os
@@ -11,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -23,26 +22,12 @@ from pinfold.model.permission import Answer
 from pinfold.model.structs import ready
 from pinfold.service.lines import Lines
 from pinfold.service.messages import SERVICE_VERSION
-
-HELD = 64
-"""Pieces of output that may wait to be taken, for each execution."""
-
-Plain = dict[str, Any]
-
-
-class ServiceError(PinfoldError):
-    """The service answered with an error; `data` says which rule spoke and what may be done next."""
-
-    def __init__(self, code: int, message: str, data: Plain) -> None:
-        super().__init__(message)
-        self.code, self.data = code, data
-
-    @property
-    def kind(self) -> str:
-        return str(self.data.get("kind", ""))
+from pinfold.service.remote import Event, Plain, RemoteExecution, RemoteSession, ServiceError
 
 
 class Welcome(Struct, frozen=True, rename="camel"):
+    """What the service says of itself."""
+
     service_version: str
     sandbox_supported: bool
     auto_allow: bool
@@ -68,25 +53,6 @@ class Question(Struct, frozen=True, rename="camel"):
     operation: str | None = None
     path: str | None = None
     program: str | None = None
-
-
-class Event(Struct, frozen=True):
-    """`stdout`, `stderr`, `violation` or `exit`, with what it says."""
-
-    name: str
-    params: Plain
-
-
-class Ended(Struct, frozen=True):
-    """How an execution ended: `code` is None where a signal ended it."""
-
-    code: int | None
-    signal: int | None
-    timed_out: bool
-    cancelled: bool
-    stdout: str
-    stderr: str
-    violations: tuple[Plain, ...] = ()
 
 
 Asked = Callable[[Question], Answer | str]
@@ -180,7 +146,8 @@ class Client:
             raise ServiceError(error["code"], error["message"], error.get("data") or {})
         return answer.get("result")
 
-    def create_session(self, projects: Sequence[str] = (), **given: Any) -> "RemoteSession":
+    def create_session(self, projects: Sequence[str] = (), **given: Any) -> RemoteSession:
+        """Opens a session, with the other parameters of `createSession`; a person may be asked first."""
         answer = self.call("createSession", projects=list(projects), **given)
         return RemoteSession(self, answer)
 
@@ -197,11 +164,13 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def expect(self, execution: "RemoteExecution") -> None:
+    def expect(self, execution: RemoteExecution) -> None:
+        """What comes for this execution is handed to it from now on."""
         with self._lock:
             self._executions[execution.session_id, execution.id] = execution
 
-    def forget(self, execution: "RemoteExecution") -> None:
+    def forget(self, execution: RemoteExecution) -> None:
+        """Nothing comes for it any more."""
         with self._lock:
             self._executions.pop((execution.session_id, execution.id), None)
 
@@ -244,132 +213,3 @@ class Client:
         finally:
             with suppress(PinfoldError):  # it was withdrawn meanwhile
                 self.call("answer", requestId=params["requestId"], answer=answer)
-
-
-class RemoteSession:
-    """A session that lives in the service."""
-
-    def __init__(self, client: Client, described: Plain) -> None:
-        self._client = client
-        self.id: str = described["sessionId"]
-        self.projects: tuple[str, ...] = tuple(described["projects"])
-        self.cwd: str = described["cwd"]
-        self.policy: Plain = described["policy"]
-        self.notices: tuple[str, ...] = tuple(described["notices"])
-
-    def call(self, method: str, **params: Any) -> Any:
-        return self._client.call(method, sessionId=self.id, **params)
-
-    def start(self, command: str | Sequence[str], **given: Any) -> "RemoteExecution":
-        """Begins a command; `ServiceError` of kind `refused` if it may not be run."""
-        execution = RemoteExecution(self, os.urandom(8).hex())
-        self._client.expect(execution)
-        line = command if isinstance(command, str) else list(command)
-        try:
-            execution.decision = self.call("execute", command=line, executionId=execution.id, **given)
-        except BaseException:
-            self._client.forget(execution)
-            raise
-        return execution
-
-    def run(self, command: str | Sequence[str], **given: Any) -> Ended:
-        return self.start(command, **given).wait()
-
-    def check(self, command: str | Sequence[str] | None = None, **given: Any) -> Plain:
-        """What would be done about a command, or about a `path`, a `host`, a `tool`."""
-        if command is not None:
-            given["command"] = command if isinstance(command, str) else list(command)
-        answer: Plain = self.call("check", **given)
-        return answer
-
-    def cancel(self) -> None:
-        """Ends whatever it runs."""
-        self.call("cancel")
-
-    def add_project(self, path: str) -> tuple[str, ...]:
-        self.projects = tuple(self.call("addProject", path=path)["projects"])
-        return self.projects
-
-    def request_permission(self, **wanted: Any) -> tuple[str, ...]:
-        """`write`, `read`, `hosts`, `gitWrites`, and `why`: what is there now that was not before."""
-        return tuple(self.call("requestPermission", **wanted)["given"])
-
-    def read(self, path: str, **given: Any) -> str:
-        return str(self.call("readFile", path=path, **given)["text"])
-
-    def write(self, path: str, text: str) -> bool:
-        """Whether it was made, rather than replaced."""
-        return bool(self.call("writeFile", path=path, text=text)["created"])
-
-    def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> None:
-        told = [{"search": search, "replace": replace} for search, replace in blocks]
-        self.call("replaceInFile", path=path, blocks=told)
-
-    def entries(self, path: str = ".") -> list[Plain]:
-        return list(self.call("listFiles", path=path))
-
-    def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[Plain]:
-        return list(self.call("searchFiles", pattern=pattern, path=path, only=only))
-
-    def close(self) -> None:
-        self.call("disposeSession")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(PinfoldError):  # the client may be closed already
-            self.close()
-
-
-class RemoteExecution:
-    """A command under way. Take its `events`, or `wait` for all of it."""
-
-    def __init__(self, session: RemoteSession, id: str) -> None:
-        self._session = session
-        self.id, self.session_id = id, session.id
-        self.decision: Plain = {}
-        self._taken: queue.Queue[Event | None] = queue.Queue(HELD)
-
-    def put(self, event: Event) -> None:
-        self._taken.put(event)
-        if event.name == "exit":
-            self._session._client.forget(self)
-
-    def lost(self) -> None:
-        """Nothing comes any more; whoever waits is woken as soon as there is room."""
-        threading.Thread(target=self._taken.put, args=(None,), daemon=True).start()
-
-    def events(self) -> Iterator[Event]:
-        """As they come; `exit` is the last."""
-        while (event := self._taken.get()) is not None:
-            yield event
-            if event.name == "exit":
-                return
-        raise PinfoldError("the service has gone, and the command with it")
-
-    def wait(self) -> Ended:
-        written: dict[str, list[str]] = {"stdout": [], "stderr": []}
-        violations: list[Plain] = []
-        end: Plain = {}
-        for event in self.events():
-            if event.name in written:
-                written[event.name].append(event.params["data"])
-            elif event.name == "violation":
-                violations.append(event.params)
-            else:
-                end = event.params
-        if error := end.get("error"):
-            raise ServiceError(0, error["message"], error)
-        return Ended(
-            end["code"],
-            end["signal"],
-            end["timedOut"],
-            end["cancelled"],
-            "".join(written["stdout"]),
-            "".join(written["stderr"]),
-            tuple(violations),
-        )
-
-    def cancel(self) -> None:
-        self._session.call("cancel", executionId=self.id)

@@ -1,88 +1,30 @@
-"""One client: its calls are answered, its sessions are its own, and they end with it.
+"""One client's line: what it says is read, each call is answered, and all that it has ends with it.
 
 What takes time (a command, a question, a look at the disk) has a thread of its own, so that an answer or a
 cancellation is heard meanwhile. INVARIANT: without the token, where there is one, nothing is answered but
 `initialize`; and when the client goes, every session of it is closed before `serve` returns.
 """
 
-import hmac
-import os
-from collections.abc import Callable, Mapping, Sequence
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET
 
-from pinfold.model.permission import PermissionNeeded
-from pinfold.model.request import CallTool, Connect, ReadFile, Request, WriteFile
 from pinfold.service import messages as said
-from pinfold.service.executions import Executing, command_of
-from pinfold.service.filing import FILE_CALLS, FileCall
+from pinfold.service.calls import METHODS, Calls, Method, Service
 from pinfold.service.lines import LONGEST, Lines, TooLong
 from pinfold.service.messages import Fault
-from pinfold.service.questions import Questions
-from pinfold.session import Session
-from pinfold.session.plain import decision_as_plain, refusal_as_plain
-
-if TYPE_CHECKING:
-    from pinfold.approval import Approver
 
 AT_ONCE = 512
 """Calls of one client that may be under way; more are refused."""
-MOST_SESSIONS = 1024
-
-
-class Service:
-    """What all clients of this process share."""
-
-    def __init__(
-        self,
-        *,
-        settings: str | Mapping[str, object] | None = None,
-        cwd: str | None = None,
-        overrides: Mapping[str, object] | None = None,
-        environ: Mapping[str, str] | None = None,
-        sandbox_supported: bool = True,
-        token: str = "",
-        others: "Sequence[Approver]" = (),
-    ) -> None:
-        """`others` are asked where a client asks nobody."""
-        self.settings, self.cwd, self.overrides = settings, cwd, dict(overrides or {})
-        self.environ = environ
-        self.sandbox_supported = sandbox_supported
-        self.token = token
-        self.others = tuple(others)
-
-    def open(self, asked: said.CreateSession, auto_allow: bool, questions: Questions) -> Session:
-        overrides = self.overrides
-        if not auto_allow:
-            sandbox = overrides.get("sandbox")
-            given = sandbox if isinstance(sandbox, Mapping) else {}
-            overrides = {**overrides, "sandbox": {**given, "auto_allow": False}}
-        return Session(
-            asked.projects,
-            settings=self.settings,
-            cwd=asked.cwd or (None if asked.projects else self.cwd),
-            overrides=overrides,
-            environ=self.environ,
-            approvers=[questions, *self.others],
-            conversation=asked.conversation,
-            generation=asked.generation,
-            model=asked.model,
-        )
 
 
 class Connection:
     def __init__(self, lines: Lines, service: Service) -> None:
-        self._lines, self._service = lines, service
+        self._lines = lines
+        self._calls = Calls(service, self._tell)
         self._lock = Lock()
-        self._sessions: dict[str, Session] = {}
-        self._executing: dict[tuple[str, str], Executing] = {}
         self._under_way = 0
-        self._is_closed = False
-        self._is_known = not service.token
-        self._auto_allow = False
-        self._questions = Questions(self._tell, self._call_of)
 
     def serve(self) -> None:
         """Until the client goes."""
@@ -97,16 +39,8 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            sessions, self._sessions = list(self._sessions.values()), {}
         self._lines.hang_up()
-        self._questions.close()
-        closing = [Thread(target=session.close, daemon=True) for session in sessions]
-        for thread in closing:
-            thread.start()
-        for thread in closing:
-            thread.join()
+        self._calls.close()
 
     def _tell(self, event: str, params: dict[str, Any]) -> bool:
         return self._lines.write(said.event_line(event, params))
@@ -119,7 +53,7 @@ class Connection:
             if call.method not in METHODS:
                 raise Fault(said.NO_METHOD, "invalid", f"there is no method `{call.method}`")
             kind, method, is_quick = METHODS[call.method]
-            if not self._is_known and call.method != "initialize":
+            if not self._calls.is_known and call.method != "initialize":
                 raise Fault(said.NOT_YOU, "unauthorized", "say `initialize` with the token first")
             params = said.params_of(call, kind)
             if is_quick:
@@ -130,7 +64,7 @@ class Connection:
             told = said.fault_line(None if number is UNSET else number, fault)
             self._say(number, told, fault.code in (said.PARSE, said.INVALID_REQUEST))
 
-    def _begin(self, id: object, method: "Method", params: Any) -> None:
+    def _begin(self, id: object, method: Method, params: Any) -> None:
         with self._lock:
             if self._under_way >= AT_ONCE:
                 many = f"{AT_ONCE} calls are under way already"
@@ -146,10 +80,10 @@ class Connection:
 
         Thread(target=work, name="pinfold-call", daemon=True).start()
 
-    def _answer(self, id: object, method: "Method", params: Any) -> None:
+    def _answer(self, id: object, method: Method, params: Any) -> None:
         after = None
         try:
-            result = method(self, params)
+            result = method(self._calls, params)
             if isinstance(result, tuple):
                 result, after = result
             line = said.result_line(id, result)
@@ -162,200 +96,3 @@ class Connection:
     def _say(self, id: object, line: bytes, always: bool = False) -> None:
         if id is not UNSET or always:
             self._lines.write(line)
-
-    # What may be asked
-
-    def initialize(self, asked: said.Initialize) -> Any:
-        token = self._service.token
-        if token and not hmac.compare_digest(asked.token.encode(), token.encode()):
-            raise Fault(said.NOT_YOU, "unauthorized", "the token is not ours", remedy="read the token file")
-        self._is_known = True
-        self._questions.asks = asked.asks
-        self._auto_allow = _number(asked.service_version) >= _number(said.SERVICE_VERSION)
-        from pinfold import __version__
-
-        return {
-            "serviceVersion": said.SERVICE_VERSION,
-            "sandboxSupported": self._service.sandbox_supported,
-            "autoAllow": self._auto_allow,
-            "version": __version__,
-            "methods": sorted(METHODS),
-        }
-
-    def create_session(self, asked: said.CreateSession) -> Any:
-        from pinfold.session.asking import ask_for_first_projects
-
-        session = self._service.open(asked, self._auto_allow, self._questions)
-        try:
-            first = ask_for_first_projects(session, self._service.cwd)
-        except BaseException:
-            session.close()
-            raise
-        if first and not first.is_granted:
-            session.close()
-            raise _refused(refusal_as_plain(first.decision, first.settlement))
-        with self._lock:
-            has_room = not self._is_closed and len(self._sessions) < MOST_SESSIONS
-            if has_room:
-                self._sessions[session.id] = session
-        if not has_room:
-            session.close()
-            raise Fault(said.BUSY, "busy", f"a client has at most {MOST_SESSIONS} sessions")
-        return self._described(session)
-
-    def execute(self, asked: said.Execute) -> Any:
-        session = self.session(asked.session_id)
-        executing = Executing(session, asked, asked.execution_id or os.urandom(8).hex())
-        key = (session.id, executing.id)
-        with self._lock:
-            if key in self._executing:
-                raise Fault(said.INVALID_PARAMS, "invalid", f"there is an execution `{executing.id}` already")
-            self._executing[key] = executing
-        try:
-            started = executing.start()
-        except BaseException:
-            self._forget(key)
-            raise
-
-        def tell() -> None:
-            try:
-                executing.tell(self._tell)
-            except Exception as error:  # noqa: BLE001  (the pen broke, or is ours to mend: the client is told)
-                about = {"sessionId": session.id, "executionId": executing.id}
-                failed = said.fault_of(error).data
-                self._tell("exit", {**about, "code": None, "signal": None, "error": failed})
-            finally:
-                self._forget(key)
-
-        return started, tell
-
-    def _forget(self, key: tuple[str, str]) -> None:
-        with self._lock:
-            self._executing.pop(key, None)
-
-    def cancel(self, asked: said.Cancel) -> Any:
-        self.session(asked.session_id)
-        with self._lock:
-            chosen = [
-                each
-                for (session, name), each in self._executing.items()
-                if session == asked.session_id and asked.execution_id in ("", name)
-            ]
-        lines = {each.line for each in chosen}
-        for each in chosen:
-            each.cancel()
-        self._questions.withdraw_all(
-            lambda question: question.session == asked.session_id and question.command in lines, "cancelled"
-        )
-        return {"cancelled": [each.id for each in chosen]}
-
-    def dispose_session(self, asked: said.OfSession) -> Any:
-        session = self.session(asked.session_id)
-        with self._lock:
-            self._sessions.pop(session.id, None)
-        self._questions.withdraw_all(
-            lambda question: question.session == session.id, "the session is disposed of"
-        )
-        session.close()
-        return {}
-
-    def add_project(self, asked: said.AddProject) -> Any:
-        from pinfold.session.asking import ask_for_project
-
-        session = self.session(asked.session_id)
-        asked_for = ask_for_project(session, asked.path)
-        if not asked_for.is_granted:
-            raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
-        return {**self._described(session), "answer": asked_for.settlement}
-
-    def request_permission(self, asked: said.RequestPermission) -> Any:
-        from pinfold.session.asking import ask_for_permission
-
-        asked_for = ask_for_permission(self.session(asked.session_id), asked)
-        if not asked_for.is_granted:
-            raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
-        return {"given": asked_for.given, "answer": asked_for.settlement}
-
-    def answer(self, asked: said.GiveAnswer) -> Any:
-        self._questions.answer(asked.request_id, asked.answer)
-        return {}
-
-    def check(self, asked: said.Check) -> Any:
-        session = self.session(asked.session_id)
-        return decision_as_plain(session.check(_request(asked)), session.notices)
-
-    # How
-
-    def session(self, id: str) -> Session:
-        with self._lock:
-            found = self._sessions.get(id)
-        if found is None:
-            raise Fault(said.NO_SESSION, "no_session", f"this client has no session `{id}`")
-        return found
-
-    def _described(self, session: Session) -> dict[str, Any]:
-        from pinfold.policy.convert import to_executor
-
-        return {
-            "sessionId": session.id,
-            "projects": session.roots,
-            "cwd": session.cwd,
-            "policy": to_executor(session.policy),
-            "notices": session.notices,
-        }
-
-    def _call_of(self, question: PermissionNeeded) -> str:
-        with self._lock:
-            return next(
-                (
-                    each.id
-                    for (session, _), each in reversed(self._executing.items())
-                    if session == question.session and each.line == question.command
-                ),
-                "",
-            )
-
-
-Method = Callable[[Connection, Any], Any]
-
-
-def _of_files(use: FileCall) -> Method:
-    return lambda connection, asked: use(connection.session(asked.session_id), asked)
-
-
-METHODS: dict[str, tuple[type[said.Params], Method, bool]] = {
-    # The last says whether it is answered at once, before the next line is read.
-    "initialize": (said.Initialize, Connection.initialize, True),
-    "createSession": (said.CreateSession, Connection.create_session, False),
-    "disposeSession": (said.OfSession, Connection.dispose_session, False),
-    "execute": (said.Execute, Connection.execute, False),
-    "cancel": (said.Cancel, Connection.cancel, True),
-    "addProject": (said.AddProject, Connection.add_project, False),
-    "requestPermission": (said.RequestPermission, Connection.request_permission, False),
-    "answer": (said.GiveAnswer, Connection.answer, True),
-    "check": (said.Check, Connection.check, False),
-    **{name: (params, _of_files(use), False) for name, (params, use) in FILE_CALLS.items()},
-}
-
-
-def _request(asked: said.Check) -> Request:
-    given = [each for each in (asked.command, asked.path, asked.host, asked.tool) if each is not None]
-    if len(given) != 1:
-        raise Fault(said.INVALID_PARAMS, "invalid", "`check` is about one of: command, path, host, tool")
-    if asked.path is not None:
-        writes = asked.access != "read"
-        return WriteFile(asked.path, asked.access == "delete") if writes else ReadFile(asked.path)
-    if asked.host is not None:
-        return Connect(asked.host, asked.port)
-    if asked.tool is not None:
-        return CallTool(asked.server, asked.tool)
-    return command_of(asked)
-
-
-def _refused(told: dict[str, Any]) -> Fault:
-    return Fault(said.REFUSED, told.pop("kind"), told.pop("message"), **told)
-
-
-def _number(version: str) -> int:
-    digits = version.removeprefix("v").partition(".")[0]
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else 0

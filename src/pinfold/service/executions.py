@@ -80,7 +80,7 @@ class Executing:
         """Its events, to the end. Whoever has gone ends it."""
         assert self._execution is not None  # noqa: S101  (`start` was called)
         about = {"sessionId": self.asked.session_id, "executionId": self.id}
-        text = {stream: self._teller(stream) for stream in Stream}
+        text = {stream: self._teller() for stream in Stream}
         for event in self._execution.events():
             if isinstance(event, Output):
                 data = text[event.stream](event.data, False)
@@ -107,7 +107,7 @@ class Executing:
             told["needed"] = question_as_plain(self._execution.needed)
         return tell("exit", {**about, **told})
 
-    def _teller(self, _: Stream) -> Callable[[bytes, bool], str]:
+    def _teller(self) -> Callable[[bytes, bool], str]:
         """Text, whose characters may come in pieces; or bytes as they are."""
         if self.asked.encoding == "base64":
             return lambda data, _: base64.b64encode(data).decode()

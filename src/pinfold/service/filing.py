@@ -40,11 +40,11 @@ def _list(session: Session, asked: said.OfPath) -> Any:
     return [{**each._asdict(), "path": writable(each.path)} for each in session.files.entries(asked.path)]
 
 
-def _glob(session: Session, asked: said.FindFiles) -> Any:
+def _glob(session: Session, asked: said.GlobFiles) -> Any:
     return [writable(path) for path in session.files.glob(asked.pattern, asked.path)]
 
 
-def _search(session: Session, asked: said.FindFiles) -> Any:
+def _search(session: Session, asked: said.SearchFiles) -> Any:
     hits = session.files.search(asked.pattern, asked.path, only=asked.only)
     return [{**each._asdict(), "path": writable(each.path)} for each in hits]
 
@@ -57,6 +57,6 @@ FILE_CALLS: dict[str, tuple[type[said.Params], FileCall]] = {
     "deleteFile": (said.DeleteFile, _delete),
     "moveFile": (said.MoveFile, _move),
     "listFiles": (said.OfPath, _list),
-    "globFiles": (said.FindFiles, _glob),
-    "searchFiles": (said.FindFiles, _search),
+    "globFiles": (said.GlobFiles, _glob),
+    "searchFiles": (said.SearchFiles, _search),
 }

@@ -23,7 +23,8 @@ from threading import BoundedSemaphore, Thread
 from time import sleep
 
 from pinfold.model.errors import PinfoldError
-from pinfold.service.connection import Connection, Service
+from pinfold.service.calls import Service
+from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
 from pinfold.session.state import state_directory, write_private

@@ -171,9 +171,12 @@ class MoveFile(OfSession, frozen=True):
     new: str
 
 
-class FindFiles(OfSession, frozen=True):
-    """To glob, or to search."""
+class GlobFiles(OfSession, frozen=True):
+    pattern: str
+    path: str = "."
 
+
+class SearchFiles(OfSession, frozen=True):
     pattern: str
     path: str = "."
     only: str = "**"

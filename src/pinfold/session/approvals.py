@@ -57,7 +57,7 @@ class Footing:
         from pinfold.policy.fingerprint import fingerprint
 
         judge = self._judge()
-        settings, policy = judge.settings, judge.policy
+        settings, policy = judge.law.settings, judge.law.policy
         known = self._last
         if known[0] is not settings or known[1] is not policy:
             self._last = known = settings, policy, fingerprint(settings, policy)
@@ -76,7 +76,7 @@ class Footing:
         return self._judge().roots
 
     def lasts(self) -> float | None:
-        return self._judge().settings.approvals.keep
+        return self._judge().law.settings.approvals.keep
 
     def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
         from pinfold.policy.hosts import require_pattern

@@ -23,7 +23,7 @@ from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.structs import ready
 from pinfold.policy.paths import is_covered
-from pinfold.session.judge import directory
+from pinfold.session.requests import directory
 from pinfold.session.result import is_allowed
 from pinfold.settings.sources import find_project
 

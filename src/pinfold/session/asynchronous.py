@@ -28,32 +28,38 @@ HELD = 64
 
 
 class AsyncSession:
-    """Takes what `Session` takes."""
+    """Takes what `Session` takes, and does what it does."""
 
-    def __init__(self, projects: Sequence[str] = (), **given: Any) -> None:
+    def __init__(self, projects: Sequence[str | os.PathLike[str]] = (), **given: Any) -> None:
         self.session = Session(projects, **given)
         self._threads = ThreadPoolExecutor(AT_ONCE, "pinfold-command")
 
     @property
     def id(self) -> str:
+        """By which it can be resumed."""
         return self.session.id
 
     @property
     def policy(self) -> SandboxPolicy:
+        """As `Session.policy`."""
         return self.session.policy
 
     async def check(self, request: Request | str | Sequence[str]) -> Decision:
+        """As `Session.check`."""
         decision: Decision = await self._on_thread(self.session.check, request)
         return decision
 
     async def check_path(self, path: str | os.PathLike[str], *, write: bool = False) -> Decision:
+        """As `Session.check_path`."""
         decision: Decision = await self._on_thread(self.session.check_path, path, write=write)
         return decision
 
-    async def add_project(self, path: str) -> None:
+    async def add_project(self, path: str | os.PathLike[str]) -> None:
+        """As `Session.add_project`."""
         await self._on_thread(self.session.add_project, path)
 
     async def change(self, overrides: Mapping[str, object]) -> None:
+        """As `Session.change`."""
         await self._on_thread(self.session.change, overrides)
 
     async def run(self, request: RunCommand | str | Sequence[str], **given: Any) -> Result:
@@ -80,6 +86,7 @@ class AsyncSession:
             self._threads.submit(_end, starting.result())
 
     async def close(self) -> None:
+        """As `Session.close`."""
         await asyncio.to_thread(self.session.close)
         self._threads.shutdown(wait=False)
 
@@ -117,14 +124,16 @@ class AsyncExecution:
 
     @property
     def decision(self) -> Decision:
+        """What was decided about it."""
         return self.execution.decision
 
     @property
     def refusal(self) -> str:
+        """Why it is not run, in one line; empty if it is."""
         return self.execution.refusal
 
     async def wait(self) -> Result:
-        """Everything it wrote, once it has ended."""
+        """As `Execution.wait`."""
         waiting = asyncio.get_running_loop().run_in_executor(self._threads, self.execution.wait)
         try:
             return await asyncio.shield(waiting)
@@ -181,4 +190,5 @@ class AsyncExecution:
         return self.execution.write(data)
 
     def resize(self, rows: int, columns: int) -> None:
+        """As `Execution.resize`."""
         self.execution.resize(rows, columns)

@@ -78,8 +78,8 @@ class Elevations:
         self._removals = Removals()
 
     def asks(self, policy: SandboxPolicy) -> bool:
-        writes = policy.type is PolicyType.WORKSPACE_READWRITE
-        return writes and self._judge().last_settings.filesystem.ask and (self._anybody or self._recalls())
+        may = policy.type is PolicyType.WORKSPACE_READWRITE and self._judge().law.last_settings.filesystem.ask
+        return may and (self._anybody or self._recalls())
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
@@ -130,7 +130,7 @@ class Elevations:
         if allowed:
             return Ruling(True)
         if settlement.answer is Answer.NO:
-            return Ruling(False, settlement.told)
+            return Ruling(False, settlement.by)
         return late or Ruling(False)
 
     def may_follow(
@@ -154,12 +154,11 @@ class Elevations:
         return (
             policy
             if grants == Grants()
-            else widened(policy, grants, self._judge().policy, self._ground(policy))
+            else widened(policy, grants, self._judge().law.policy, self._ground(policy))
         )
 
     def _ground(self, policy: SandboxPolicy) -> Ground:
-        judge = self._judge()
-        return Ground(policy, judge.roots, judge.home, judge.own_paths(), judge.settings)
+        return self._judge().law.ground(policy)
 
 
 def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:

@@ -44,7 +44,8 @@ Needs = Callable[[tuple[Violation, ...]], Need | None]
 
 
 class Execution:
-    """Take its `events` as they come, or `wait` for all of it. One of them, once.
+    """Take its `events` as they come, once, or `wait` for all of it. Output that `events` gave is kept by
+    whoever took it: `wait` tells only how the command ended then.
 
     A command that failed since it was refused what could not wait for a person is run again, once, if they
     grant what it needed: what comes then is the second run's, and so is the end.
@@ -64,6 +65,7 @@ class Execution:
         self.settlement = settlement
         self._running = running
         self._ended = ended
+        """None once it was told: a run has one end."""
         self._began = began
         self._explain = explain
         self._needs = needs
@@ -80,7 +82,7 @@ class Execution:
         return "" if self._running else refusal_of(self.decision, self.settlement)
 
     def events(self) -> Iterator[Event]:
-        """Output as it comes, the end last. A refused command has none."""
+        """Output as it comes, the end last; to be taken once. A refused command has none."""
         if self._running is None:
             return
         while True:
@@ -101,7 +103,7 @@ class Execution:
             yield end
 
     def wait(self) -> Result:
-        """Everything it wrote, once it has ended."""
+        """How it ended, with everything it wrote that `events` did not give; the same each time."""
         if self._running is None:
             return Result(self.decision, self.settlement)
         while True:
@@ -155,6 +157,7 @@ class Execution:
         return self._on_terminal().write(data)
 
     def resize(self, rows: int, columns: int) -> None:
+        """Tells its terminal, and whoever reads there, another size."""
         self._on_terminal().resize(rows, columns)
 
     def _on_terminal(self) -> Running:
@@ -166,6 +169,7 @@ class Execution:
         self.violations = violations
         if self._explain and violations:
             violations, self.violations = self._explain(violations)
-        if self._ended:
+        ended, self._ended = self._ended, None
+        if ended:
             seconds = time.monotonic() - self._began
-            self._ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations))
+            ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations))

@@ -47,7 +47,7 @@ class SessionFiles:
 
     def tools(self) -> FileTools:
         """Over the projects of now, and what the policy adds to them."""
-        policy = self._judge().policy
+        policy = self._judge().law.policy
         added = (*policy.additional_readwrite_paths, *policy.additional_readonly_paths)
         places = (*self._judge().roots, *added)
         with self._lock:

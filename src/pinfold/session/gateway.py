@@ -72,10 +72,10 @@ class Gateway:
     # What the sandbox tells
 
     def leads_out(self, policy: SandboxPolicy) -> bool:
-        return leads_out(policy, self._judge().last_settings)
+        return leads_out(policy, self._judge().law.last_settings)
 
     def lent_ports(self, policy: SandboxPolicy) -> dict[int, str]:
-        return lent_ports(policy, self._judge().last_settings)
+        return lent_ports(policy, self._judge().law.last_settings)
 
     def attend(
         self,
@@ -193,7 +193,7 @@ class Gateway:
             self._ended,
             self._publishing.lead_in,
         )
-        self._line.start(upstream=choose(self._judge().last_settings.network.proxy, self._environ))
+        self._line.start(upstream=choose(self._judge().law.last_settings.network.proxy, self._environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
         self._drop_faces()
@@ -235,6 +235,13 @@ class Gateway:
         if outcome.face != CARRIED and pen in self._refusals:
             what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             violation = Violation(
-                "connect", what, outcome.rule, outcome.message, "", 0, grantable=True, times=1
+                "connect",
+                what,
+                outcome.rule,
+                outcome.message,
+                program="",
+                pid=0,
+                grantable=True,
+                answered=outcome.answered,
             )
             self._refusals[pen](int(command, 16), violation)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from pinfold.approval.chain import NOBODY
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
@@ -55,7 +56,7 @@ class Hosts:
             known = self._desk().known(self._question(host, port, tag, decision))
             return _answered(host, port, decision, ruling, known) if known else ruling
         # The page may be opened later, at a port that is let through now.
-        files = (*judge.files, page_file(self._environ))
+        files = (*judge.law.files, page_file(self._environ))
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
@@ -88,7 +89,7 @@ class Hosts:
 
     def _question(self, host: str, port: int, tag: str, decision: Decision) -> PermissionNeeded:
         request = self._commands.get(tag)
-        settings = self._judge().last_settings
+        settings = self._judge().law.last_settings
         choices = choices_of(decision, Capability.CONNECT, settings)
         rules = host_rules(host, port, decision, settings) if self._desk().writes_rules else ()
         return PermissionNeeded(
@@ -118,7 +119,8 @@ def _said(reason: Reason, answer: str = "") -> str:
 
 def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:
     if settlement.answer is Answer.NO:
-        said = _said(decision.reasons[0], settlement.told)
-        return ruling._replace(verdict=Verdict.DENY, message=said)
+        said = _said(decision.reasons[0], settlement.by)
+        answered = "" if settlement == NOBODY else settlement.by
+        return ruling._replace(verdict=Verdict.DENY, message=said, answered=answered)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)

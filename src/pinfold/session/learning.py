@@ -241,7 +241,7 @@ def _expanded(value: str, home: str) -> str:
 
 
 def _holds(entry: Entry, judge: "Judge", session: "Session") -> bool:
-    policy, value = judge.policy, _expanded(entry.value, judge.home)
+    policy, value = judge.law.policy, _expanded(entry.value, judge.home)
     if entry.key == WRITE:
         return is_covered(os.path.realpath(value), policy.additional_readwrite_paths)
     if entry.key == GIT_WRITES:

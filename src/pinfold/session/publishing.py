@@ -39,7 +39,7 @@ class Publishing:
     def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
         """A port that another program has is tried again with each command."""
         self._reach = reach
-        self._granted.update(set(ports).difference(self._judge().last_settings.network.publish))
+        self._granted.update(set(ports).difference(self._judge().law.last_settings.network.publish))
         self._withdraw()
         for port in ports:
             if port not in self._published:
@@ -73,7 +73,7 @@ class Publishing:
 
     def _withdraw(self) -> None:
         """Takes back the ports that are not to lead in any more."""
-        settings = self._judge().settings
+        settings = self._judge().law.settings
         networking = settings.admin.sandboxing_controls.sandbox_networking
         is_closed = networking is Control.ALWAYS_DISABLED
         kept = {*settings.network.publish, *(() if is_closed else self._granted)}

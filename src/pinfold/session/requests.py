@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from pinfold.model.errors import PolicyError
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
@@ -82,3 +83,19 @@ def require_approvers(approvers: "Sequence[Approver]") -> None:
     for each in approvers:
         if not callable(each):
             raise TypeError(f"an approver is called with a question, which {each!r} cannot be")
+
+
+def directory(path: str | os.PathLike[str]) -> str:
+    """Where a directory that is to be worked in really lies."""
+    if not os.path.isdir(path):
+        raise PolicyError(
+            "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"
+        )
+    return os.path.realpath(path)
+
+
+def start_in(roots: tuple[str, ...]) -> str:
+    """Where we are, if that is in one of the projects; else the first of them."""
+    here = directory(os.getcwd())
+    inside = not roots or any(f"{here}/".startswith(f"{root}/") for root in roots)
+    return here if inside else roots[0]

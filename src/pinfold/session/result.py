@@ -41,14 +41,17 @@ class Result(Struct, frozen=True):
 
     @property
     def stdout(self) -> str:
+        """As text; what is no UTF-8 is replaced."""
         return self.stdout_bytes.decode("utf-8", "replace")
 
     @property
     def stderr(self) -> str:
+        """As text; what is no UTF-8 is replaced. On a terminal it is in `stdout`."""
         return self.stderr_bytes.decode("utf-8", "replace")
 
     @property
     def ran(self) -> bool:
+        """Whether it was run at all."""
         return self.enforcement is not None
 
     @property

@@ -5,7 +5,7 @@ Calls that the warden sees wait for their answer, and nothing is run again (`ele
 it only notes, what nobody does on a caller's behalf, and runs that nobody could be asked about.
 
 INVARIANT: a command is run again once at most, inside of the fence, with just what was granted added to its
-policy. What was put to somebody while it waited (`Violation.settled`) is not asked for in this way, and
+policy. What was put to somebody while it waited (`Violation.answered`) is not asked for in this way, and
 whatever is not enough is not asked for at all.
 """
 
@@ -56,7 +56,7 @@ class Retries:
         """What a run of this policy that failed would have needed, where that can be granted afterwards;
         and, where there is anybody to ask, how it goes on."""
         anybody, elevation = self._parts.has_anybody(), self._parts.elevation
-        if elevation is None or (anybody and not self._judge().last_settings.filesystem.ask):
+        if elevation is None or (anybody and not self._judge().law.last_settings.filesystem.ask):
             return None
         # A policy of the call's own may be narrower than the user's: it is not dropped for another.
         more = needed(violations, anybody) if command.policy is None else None
@@ -107,7 +107,7 @@ def needed(violations: Sequence[Violation], anybody: bool) -> SandboxPolicy | No
 
     Where there is `anybody` to ask, connections have been asked about while they waited.
     """
-    answered = any(each.settled or (anybody and each.operation == "connect") for each in violations)
+    answered = any(each.answered or (anybody and each.operation == "connect") for each in violations)
     return None if answered else sufficient(violations, os.path.exists)
 
 

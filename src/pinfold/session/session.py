@@ -17,9 +17,9 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.explaining import Explanations
-from pinfold.session.judge import Judge, Talk, directory, start_in
+from pinfold.session.judge import Judge, Talk
 from pinfold.session.parts import Parts
-from pinfold.session.requests import Given, as_command, require_approvers, require_given
+from pinfold.session.requests import Given, as_command, directory, require_approvers, require_given, start_in
 from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
 
@@ -50,10 +50,10 @@ class Session:
 
     def __init__(
         self,
-        projects: Sequence[str] = (),
+        projects: Sequence[str | os.PathLike[str]] = (),
         *,
         settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
-        cwd: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         overrides: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
         approvers: "Sequence[Approver]" = (),
@@ -104,21 +104,21 @@ class Session:
     @property
     def settings(self) -> Settings:
         """The settings in force now; a changed file counts from the next request on."""
-        return self._judge.settings
+        return self._judge.law.settings
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know: what was not believed, not looked at, or not written down."""
-        return (*self._judge.notices, *self._parts.notices)
+        return (*self._judge.law.notices, *self._parts.notices)
 
     @property
     def policy(self) -> SandboxPolicy:
         """The user's own policy, with the workspace and its ignore files."""
-        return self._judge.policy
+        return self._judge.law.policy
 
     def ground(self) -> "Ground":
         """What may be granted in this session is judged by this."""
-        return self._judge.ground()
+        return self._judge.law.ground()
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""
@@ -138,7 +138,7 @@ class Session:
 
         return Footing(lambda: self._judge, self._user, self.environ).fingerprint()
 
-    def add_project(self, path: str) -> None:
+    def add_project(self, path: str | os.PathLike[str]) -> None:
         """One more directory to work in, from the next request on."""
         root = directory(path)
         if root in self.roots:
@@ -184,10 +184,12 @@ class Session:
 
     @property
     def fences(self) -> "Fences":
+        """What holds its commands."""
         return self._parts.fences()
 
     @property
     def ledger(self) -> "Ledger":
+        """Where it is written down what the session does."""
         return self._parts.ledger()
 
     def run(

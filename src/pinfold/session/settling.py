@@ -101,7 +101,7 @@ class Settlements:
         rules = decision.candidates if self._desk().writes_rules else ()
         if capability is not Capability.RUN or not (rules and judge.is_lifted_by(command, rules)):
             rules = ()
-        choices = choices_of(decision, capability, judge.last_settings)
+        choices = choices_of(decision, capability, judge.law.last_settings)
         return PermissionNeeded(
             request_id=os.urandom(8).hex(),
             session=self._session,

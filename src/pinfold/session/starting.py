@@ -74,7 +74,7 @@ class Starting:
             policy=self._of_the_pen(self._parts.widened(policy)),
             cwd=self._judge().start_of(command),
             environment=given.environment,
-            variables=self._judge().last_settings.environment_set,
+            variables=self._judge().law.last_settings.environment_set,
             stdin=given.stdin,
             timeout=policy.limits.timeout,
             output=policy.limits.output,
@@ -88,7 +88,7 @@ class Starting:
         running = pens.start(start)
         if debug:
             after = debug.after(after, pens.plan(start.policy))
-        settings, line = self._judge().last_settings, line_of(command)
+        settings, line = self._judge().law.last_settings, line_of(command)
         return Execution(
             decision,
             settlement,
@@ -108,11 +108,11 @@ class Starting:
             return decision.policy
         from pinfold.policy.widen import with_approved
 
-        return with_approved(decision.policy, decision.widening, self._judge().last_settings.cap)
+        return with_approved(decision.policy, decision.widening, self._judge().law.last_settings.cap)
 
     def _of_the_pen(self, policy: SandboxPolicy) -> SandboxPolicy:
         """What a pen is built by: the time a command may take is not part of it."""
-        usual = self._judge().last_policy.limits
+        usual = self._judge().law.last_policy.limits
         limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
         return policy if limits == policy.limits else replace(policy, limits=limits)
 
@@ -128,5 +128,5 @@ class Starting:
         if decision.verdict is Verdict.ASK:
             self._counts["asked"] += 1
         if self._judge().fence_trouble:
-            self._counts[f"unavailable: {self._judge().last_settings.sandbox.if_unavailable}"] += 1
+            self._counts[f"unavailable: {self._judge().law.last_settings.sandbox.if_unavailable}"] += 1
         self._counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1

@@ -1,4 +1,4 @@
-"""The words after a program, sorted into options, their values and operands.
+"""The words after a program, and after each of its subcommands: options, their values and operands.
 
 This module decides what `getopt` would: where a cluster ends, which word is a value, where options
 stop. It knows a program only through its chart. A word that only the shell can compute, standing
@@ -9,6 +9,7 @@ is decided by `effects` and `unwrap`.
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pinfold.model.script import Computed, Glob, Text, Variable, Word
 from pinfold.model.text import Span
@@ -76,6 +77,26 @@ def may_inject(word: Word) -> bool:
         return False
     splits = any(isinstance(part, Variable | Computed) and not part.quoted for part in word.parts)
     return splits or word.may_be_option
+
+
+def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
+    """The program and its subcommands, each with its own words."""
+    stages: list[Stage] = []
+    here = top
+    while here.has_subcommands:
+        arguments = sort_words(here, words, stop=True)
+        stages.append(Stage(here, arguments))
+        if not arguments.operands or (name := arguments.operands[0].literal) is None:
+            return tuple(stages)
+        words = arguments.operands[1:]
+        if (canonical := here.canonical(name)) != name:
+            named = literal_word(canonical, arguments.operands[0].span)
+            stages[-1] = Stage(here, replace(arguments, operands=(named, *words)))
+            name = canonical
+        child = here.child(name)
+        here = child if child is not None else here.stranger(name)
+    stages.append(Stage(here, sort_words(here, words)))
+    return tuple(stages)
 
 
 def sort_words(chart: Chart, words: tuple[Word, ...], *, stop: bool = False) -> Arguments:

@@ -8,9 +8,8 @@ is an error that says what to write instead. Comparing a shape with a command is
 from pinfold.model.script import Command, Shape, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import uncharted
-from pinfold.shell.options import Stage, literal_word
+from pinfold.shell.options import Stage, literal_word, resolve
 from pinfold.shell.programs import chart, program_name
-from pinfold.shell.unwrap import resolve
 
 OPERATORS = frozenset("|&;<>$`()\n")
 SPAN = Span(0, 0)

@@ -13,7 +13,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Computed, Hazard, Part, Text, Trait, Unknown, Word
+from pinfold.model.script import Assignment, Command, Hazard, Trait, Unknown, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import (
     complete,
@@ -22,9 +22,9 @@ from pinfold.shell.effects import (
     running_scripts,
     uncharted,
 )
-from pinfold.shell.narrowing import is_narrowed, places, some_of
-from pinfold.shell.options import Given, Stage, computed_word, drop, literal_word, sort_words
-from pinfold.shell.programs import Chart, Runs, chart, is_shell_text, program_name, spelled_out
+from pinfold.shell.filling import filled, with_found
+from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
+from pinfold.shell.programs import Runs, chart, is_shell_text, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.variables import assignment_hazards, declaration_hazards
 
@@ -79,26 +79,6 @@ def _assigned(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> tupl
         for assigned in assignments
         if assigned.value is not None and assigned.value.literal and is_shell_text(assigned.name)
     )
-
-
-def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
-    """The program and its subcommands, each with its own words."""
-    stages: list[Stage] = []
-    here = top
-    while here.has_subcommands:
-        arguments = sort_words(here, words, stop=True)
-        stages.append(Stage(here, arguments))
-        if not arguments.operands or (name := arguments.operands[0].literal) is None:
-            return tuple(stages)
-        words = arguments.operands[1:]
-        if (canonical := here.canonical(name)) != name:
-            named = literal_word(canonical, arguments.operands[0].span)
-            stages[-1] = Stage(here, replace(arguments, operands=(named, *words)))
-            name = canonical
-        child = here.child(name)
-        here = child if child is not None else here.stranger(name)
-    stages.append(Stage(here, sort_words(here, words)))
-    return tuple(stages)
 
 
 class _Unwrapping:
@@ -194,7 +174,8 @@ class _Unwrapping:
             case "split" if given.value is not None:
                 self._split(given.value, given.command)
             case "argv":
-                self._start(self._with_found(given.command), anywhere=given.option.anywhere)
+                words = with_found(given.command, self.runs, self.stages[-1], self.command.words[0].span)
+                self._start(words, anywhere=given.option.anywhere)
             case "foreign":
                 self._foreign(given.word.span)
 
@@ -227,12 +208,6 @@ class _Unwrapping:
         words = tuple(literal_word(text, value.span) for text in texts)
         self._start((self.command.words[0], *words, *rest))
 
-    def _placeholder(self) -> str:
-        chosen = [
-            g.value.literal for g in self.given if "placeholder" in g.option.role and g.value is not None
-        ]
-        return chosen[-1] or "{}" if chosen else self.runs.placeholder
-
     def _foreign(self, span: Span) -> None:
         self.unknowns.append(
             Unknown(f"code for `{self.name}` cannot be judged by the rules of bash", span, True)
@@ -260,7 +235,8 @@ class _Unwrapping:
         match kind:
             case "argv":
                 words = (*(literal_word(n, words[0].span) for n in self.runs.program.split()), *words)
-                self._start(self._filled(words, self._placeholder(), self._extra()), assignments)
+                words = filled(words, self.runs, self.given, self.command.words[0].span)
+                self._start(words, assignments)
             case "shell":
                 self._text_of(words, words[0].span)
             case "each":
@@ -307,49 +283,6 @@ class _Unwrapping:
             self.unknowns.append(Unknown(why, self.command.span, True))
 
     # What is started
-
-    def _extra(self) -> str:
-        given = any("placeholder" in given.option.role for given in self.given)
-        return "" if given else self.runs.extra
-
-    def _filled(self, words: tuple[Word, ...], placeholder: str, extra: str = "") -> tuple[Word, ...]:
-        filled = tuple(self._fill(word, placeholder) for word in words) if placeholder else words
-        if extra and filled == words:
-            filled += (computed_word(extra, self.command.words[0].span, quoted=False),)
-        return filled
-
-    def _with_found(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """The words after `-exec` and its like: what is found begins with a place where it is looked for."""
-        marks = self.runs.placeholder.split()
-        if self.runs.extra and not any(mark in lenient(word) for mark in marks for word in words):
-            words = (*words, literal_word(marks[0], self.command.words[0].span))
-        filled: list[Word] = []
-        for word in words:
-            mark = next((mark for mark in marks if mark in lenient(word)), "")
-            if word.literal == mark:
-                filled += [self._found_in(place, word) for place in places(self.stages[-1])]
-            else:
-                filled.append(self._fill(word, mark) if mark else word)
-        return tuple(filled)
-
-    def _found_in(self, place: Word, mark: Word) -> Word:
-        if is_narrowed(self.stages[-1]):
-            parts = some_of(place).parts
-        else:
-            parts = (*place.parts, Computed("what the program fills in", quoted=True))
-        return Word(mark.source, mark.span, parts)
-
-    def _fill(self, word: Word, placeholder: str) -> Word:
-        """The word with every placeholder in it computed."""
-        parts: list[Part] = []
-        for part in word.parts:
-            if not isinstance(part, Text) or placeholder not in part.text:
-                parts.append(part)
-                continue
-            for index, text in enumerate(part.text.split(placeholder)):
-                parts += [Computed("what the program fills in", quoted=True)] if index else []
-                parts += [Text(text)] if text else []
-        return Word(word.source, word.span, tuple(parts))
 
     def _start(
         self, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = (), *, anywhere: bool = False

@@ -31,6 +31,14 @@ def test_each_operation_and_path_is_told_once_with_how_often() -> None:
     refusals.close()
 
 
+def test_what_came_of_asking_is_told() -> None:
+    records, refusals = both()
+    records.add(1, "open", "/a", "", "it is closed; a test said no", "sh", 7, True, "a test said no")
+    assert refusals.of(1)[0].answered == "a test said no"
+    records.host.close()
+    refusals.close()
+
+
 def test_paths_beyond_the_cap_are_one_record() -> None:
     records, refusals = both()
     for number in range(PATHS + 1000):

@@ -14,6 +14,10 @@ BLOCKED = 2
 """The exit status that every one of these agents takes for a no."""
 
 
+class UnjudgedError(ValueError):
+    """The call is one that we judge, and it does not say enough for that."""
+
+
 class Opinion(StrEnum):
     """The refusing one stands first: it is what any doubt falls to."""
 

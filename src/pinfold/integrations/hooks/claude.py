@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import json
 
-from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, Reply
+from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, Reply, UnjudgedError
 from pinfold.integrations.hooks.fields import Payload, directory, optional, table, text
-from pinfold.integrations.hooks.tools import COMMANDS, UnjudgedError, plain, requests_of
+from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
 
 PRE, REQUEST, START = "PreToolUse", "PermissionRequest", "SessionStart"
 MODES = {"plan": Mode.PLAN, "bypassPermissions": Mode.UNATTENDED, "dontAsk": Mode.UNATTENDED}

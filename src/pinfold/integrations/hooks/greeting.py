@@ -14,4 +14,4 @@ def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
     judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
-    return Outcome(Opinion.NONE, context=summarize(judge.policy, judge.settings, roots, Face.HOOK))
+    return Outcome(Opinion.NONE, context=summarize(judge.law.policy, judge.law.settings, roots, Face.HOOK))

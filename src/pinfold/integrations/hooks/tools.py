@@ -7,18 +7,14 @@ not judged here: the agent's own rules are all there is for it.
 
 Facts about searches: `Grep` reads every file below its path, and `Glob` lists what a pattern finds, which may
 begin with `/`, `~` or `..` and so lead anywhere; the part of it before the first wildcard is a directory.
-
-Facts about addresses (WHATWG URL, 4.4): a browser reads `https:x`, `https:/x` and `https:///x` as `https://x`,
-and a URL of its own may say so while others beside it are plain. One that cannot be read is a question.
-
-Facts about MCP tools: `mcp__SERVER__TOOL`, or `mcp_SERVER_TOOL`. Where SERVER or TOOL has the separator in
-it, the name can be read in several ways; every one of them must be allowed.
 """
 
 from collections.abc import Iterator, Mapping
 from os.path import expanduser, join
 
-from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, WriteFile
+from pinfold.integrations.hooks.call import UnjudgedError
+from pinfold.integrations.hooks.mcp_names import mcp_calls
+from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 
 COMMANDS = frozenset(["bash", "shell", "runshellcommand", "runinterminal", "runterminalcommand"])
 WRITES = frozenset(
@@ -87,14 +83,6 @@ PATHS = frozenset(
 """The arguments that name files, without case and underscores."""
 PATTERNS = ("pattern", "glob", "query", "include", "paths")
 PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
-MOST_READINGS = 16
-MISREAD = frozenset(["\\", "\x7f", *map(chr, range(33))])
-"""Browsers take `\\` in an address for `/`, and leave out tabs and line ends (WHATWG URL, 4.4)."""
-PORTS = {"http": 80, "https": 443}
-
-
-class UnjudgedError(ValueError):
-    """The call is one that we judge, and it does not say enough for that."""
 
 
 def requests_of(tool: str, given: Mapping[str, object], cwd: str, server: str = "") -> tuple[Request, ...]:
@@ -145,23 +133,6 @@ def plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def mcp_calls(tool: str, server: str = "") -> tuple[CallTool, ...]:
-    """The ways in which a tool's name can be read as one of an MCP server."""
-    for head, mark in (("mcp__", "__"), ("mcp_", "_"), ("MCP:", ":")):
-        if not tool.startswith(head):
-            continue
-        rest = tool.removeprefix(head)
-        if server:
-            return (CallTool(server, rest.removeprefix(f"{server}{mark}")),)
-        parts = rest.split(mark)
-        cuts = range(1, len(parts))
-        if len(cuts) > MOST_READINGS:
-            raise UnjudgedError(f"`{tool}` can be read in too many ways")
-        found = (CallTool(mark.join(parts[:cut]), mark.join(parts[cut:])) for cut in cuts)
-        return tuple(found) or (CallTool("", rest),)
-    return ()
-
-
 def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
     line = given.get("command")
     if not isinstance(line, str):
@@ -199,24 +170,11 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
 
 
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
-    from urllib.parse import urlsplit
+    from pinfold.integrations.hooks.addresses import fetch_of
 
     urls = [url for key in ("url", "urls") for url in _texts(given.get(key))]
     words = (word for text in _texts(given.get("prompt")) for word in text.split() if "://" in word)
-    found: list[Request] = []
-    for url in (*urls, *(word.strip("<>()[]\"'.,;") for word in words)):
-        try:
-            parts = urlsplit(url)
-            port = parts.port or PORTS.get(parts.scheme, 0)
-            is_read = bool(parts.hostname or parts.scheme == "file") and not MISREAD & set(url)
-        except ValueError:
-            is_read = False
-        if not is_read:
-            raise UnjudgedError(f"`{tool}` names an address that can be read in several ways, or none")
-        if parts.scheme == "file":
-            found.append(ReadFile(parts.path))
-        elif parts.hostname:
-            found.append(Connect(parts.hostname, port))
+    found = [fetch_of(url, tool) for url in (*urls, *(word.strip("<>()[]\"'.,;") for word in words))]
     if not found:
         raise UnjudgedError(f"`{tool}` names no address")
     return tuple(found)

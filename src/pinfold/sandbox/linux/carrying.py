@@ -272,10 +272,12 @@ class Carrying:
 
     def _refuse(self, carried: Carried, error: int, why: str, answer: Answer | None = None) -> None:
         peer = carried.peer
-        host, rule = (answer.host or carried.host, answer.rule) if answer else (carried.host, "")
+        host = (answer.host if answer else "") or carried.host
+        rule, answered = (answer.rule, answer.answered) if answer else ("", "")
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
         tag, program = carried.caller.who()
-        self.records.add(tag, "connect", target, rule, why, program, carried.caller.pid, grantable=True)
+        pid = carried.caller.pid
+        self.records.add(tag, "connect", target, rule, why, program, pid, grantable=True, answered=answered)
         has_gone_on = carried.ours is not None
         if carried.ours:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

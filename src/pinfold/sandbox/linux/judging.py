@@ -187,7 +187,7 @@ class Judge:
         """`said` is what came of asking somebody, if it was asked."""
         tag, program = caller.who()
         told = f"{why}; {said}" if said else why
-        self.records.add(tag, operation, path, rule, told, program, caller.pid, grantable, bool(said))
+        self.records.add(tag, operation, path, rule, told, program, caller.pid, grantable, said)
 
 
 def _makes_file(operation: str, source: Spot | Held | None) -> bool:

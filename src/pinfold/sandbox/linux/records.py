@@ -43,7 +43,7 @@ class Records:
         program: str,
         pid: int,
         grantable: bool,
-        settled: bool = False,
+        answered: str = "",
     ) -> None:
         if not tag:
             return  # of a caller that was gone before it could be told whose it was
@@ -53,7 +53,7 @@ class Records:
         times = seen[operation, path] = seen.get((operation, path), 0) + 1
         if times & times - 1 == 0:
             with suppress(OSError, channel.Closed):
-                told = (operation, path, rule, why, program, pid, grantable, times, settled)
+                told = (operation, path, rule, why, program, pid, grantable, times, answered)
                 channel.send(self.host, (tag, *told))
 
     def has_room(self, tag: int) -> bool:

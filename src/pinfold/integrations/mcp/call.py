@@ -1,0 +1,124 @@
+"""A tool's call at work: it runs on a thread, may be held there by questions, and outlives its request."""
+
+import asyncio
+import threading
+from contextlib import suppress
+from typing import Any
+
+import anyio
+
+from pinfold.integrations.tools import Outcome, Tool, use
+from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
+from pinfold.session import Session
+from pinfold.session.execution import Execution
+
+
+class Asked:
+    """A question on its way to the client, and the answer."""
+
+    def __init__(self, question: PermissionNeeded) -> None:
+        self.question = question
+        self.answer: Answer | None = None
+        self.settled = threading.Event()
+        self.is_lost = False
+        """Whether the client never came back with an answer."""
+        self.scope: anyio.CancelScope | None = None
+        """In which the client is being asked."""
+
+    def settle(self, answer: Answer | None) -> None:
+        """The first time counts."""
+        if not self.settled.is_set():
+            self.answer = answer
+            self.settled.set()
+
+    def stop(self) -> None:
+        """On the loop: the client is asked no longer."""
+        if self.scope is not None:
+            self.scope.cancel()
+
+
+class Call:
+    """A tool's call: it runs on a thread, and tells its loop what it asks and how it ended."""
+
+    def __init__(self, tool: Tool, arguments: dict[str, Any]) -> None:
+        self.tool, self.arguments = tool, arguments
+        self._loop = asyncio.get_running_loop()
+        self._told: asyncio.Queue[Asked | Outcome | Exception] = asyncio.Queue()
+        self._lock = threading.Lock()
+        self._execution: Execution | None = None
+        self._open: list[Asked] = []
+        self._is_cancelled = False
+        self._is_over = False
+
+    def begin(self, session: Session) -> None:
+        def work() -> None:
+            try:
+                self._tell(use(self.tool, session, self.arguments, self._started))
+            except Exception as error:  # noqa: BLE001  (raised again where the client waits)
+                self._tell(error)
+
+        threading.Thread(target=work, name=f"pinfold-{self.tool.name}", daemon=True).start()
+
+    def _tell(self, said: "Asked | Outcome | Exception") -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._told.put_nowait, said)
+        except RuntimeError:  # the loop is closed: the client has gone
+            self.cancel()
+
+    def _started(self, execution: Execution) -> None:
+        with self._lock:
+            self._execution = execution
+            is_cancelled = self._is_cancelled
+        if is_cancelled:
+            execution.cancel()
+
+    def is_about(self, question: PermissionNeeded) -> bool:
+        if self.tool.name == "execute_command":
+            return question.command == self.arguments.get("command")
+        return bool(question.operation) and question.operation in self.tool.name
+
+    def ask(self, question: PermissionNeeded) -> Answer | None:
+        """From an approver's thread: None if the client cannot ask a person."""
+        asked = Asked(question)
+        with self._lock:
+            if self._is_cancelled or self._is_over:
+                return Answer.NO if self._is_cancelled else None
+            self._open.append(asked)
+        self._tell(asked)
+        if not asked.settled.wait(LONGEST_QUESTION):
+            asked.is_lost = True
+            asked.settle(Answer.NO)
+        return asked.answer
+
+    def withdraw(self, question: PermissionNeeded) -> None:
+        """From any thread: nobody waits for the answer any more."""
+        with self._lock:
+            found = [each for each in self._open if each.question.request_id == question.request_id]
+        for each in found:
+            each.settle(Answer.NO)
+            with suppress(RuntimeError):  # the loop is closed: the client has gone
+                self._loop.call_soon_threadsafe(each.stop)
+
+    async def next(self) -> "Asked | Outcome":
+        said = await self._told.get()
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def finish(self) -> None:
+        """Its outcome is told: what is still asked is not its own."""
+        with self._lock:
+            self._is_over = True
+            asked = self._open
+        for each in asked:
+            each.settle(None)
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        with self._lock:
+            self._is_cancelled = True
+            execution, asked = self._execution, self._open
+        for each in asked:
+            each.settle(Answer.NO)
+        if execution is not None:
+            execution.cancel()

@@ -1,0 +1,152 @@
+"""Heads of requests and answers: which are refused, whom a request is for, what of them passes on. Pure.
+
+Facts about h11 0.16, which reads them: it accepts Content-Length together with Transfer-Encoding, lines that
+end in a bare LF, and folded headers. It refuses a second Host and a missing one.
+
+What is refused here: those three; a Host that differs from the target; credentials in the target; targets of
+another scheme than http; and any request that names another host than the first one did. HTTP/2 is not
+offered to the server (the client's wish to change to it is left out), since its host could not be compared.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from pinfold.model.hosts import is_same
+from pinfold.network.http_targets import Target, Via, parse_authority, split_target
+from pinfold.network.refusal import Malformed
+
+if TYPE_CHECKING:
+    import h11
+
+LONGEST_HEAD = 65536
+"""Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
+CLOSE = (b"Connection", b"close")
+_END = b"\r\n\r\n"
+_BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
+# What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
+_OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
+_UNCHECKED = frozenset((b"h2c", b"h2"))
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class HeadReader:
+    """A request's head as it comes: its lines are judged before h11 sees them."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._judged = 0
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """The whole head and what follows it, and the next one may come; None as long as there is none."""
+        self._data += data
+        end = self._data.find(_END, max(0, self._judged - len(_END)))
+        until = end + len(_END) if end >= 0 else len(self._data)
+        if _BARE.search(self._data, max(0, self._judged - 2), until):
+            raise Malformed("a line of the request ends in a bare CR or LF, or is folded")
+        self._judged = len(self._data)
+        if until > LONGEST_HEAD:
+            raise Malformed(f"the head of the request is longer than {LONGEST_HEAD} bytes")
+        if end < 0:
+            return None
+        head, rest = bytes(self._data[:until]), bytes(self._data[until:])
+        self._data.clear()
+        self._judged = 0
+        return head, rest
+
+
+class Meaning(NamedTuple):
+    """What a request asks for."""
+
+    target: Target
+    path: str = ""
+    is_tunnel: bool = False
+    """By CONNECT."""
+    is_upgrade: bool = False
+    """It may end in another protocol."""
+
+
+def meaning(request: h11.Request, within: Target | None) -> Meaning:
+    """`within` is the host of the tunnel that it came through; None at a proxy's own face."""
+    if request.http_version not in (b"1.0", b"1.1"):
+        raise Malformed("this is no request of HTTP/1")
+    lengths = [value for name, value in request.headers if name == b"content-length"]
+    codings = [value for name, value in request.headers if name == b"transfer-encoding"]
+    if (lengths and codings) or len(codings) > 1:
+        raise Malformed("the request has more than one kind of length")
+    target = request.target.decode("latin-1")
+    if request.method == b"CONNECT":
+        if lengths or codings or within:
+            raise Malformed("CONNECT has no body, and goes to a proxy")
+        wanted = parse_authority(target, None)
+        _require_agreement(request, wanted, wanted.port, within)
+        return Meaning(wanted, is_tunnel=True)
+    if target.startswith("/") or target == "*":
+        if not within:
+            raise Malformed("this is a proxy: the target of a request to it begins with `http://`")
+        wanted, path = within, target
+        _require_agreement(request, wanted, wanted.port, within)
+    else:
+        authority, path = split_target(target)
+        wanted = parse_authority(authority, 80)
+        _require_agreement(request, wanted, 80, within)
+        if within not in (None, wanted):
+            raise Malformed("the target is another host than the one that was connected to")
+    return Meaning(wanted, path, is_upgrade=_is_upgrade(request))
+
+
+def _require_agreement(request: h11.Request, wanted: Target, default: int, within: Target | None) -> None:
+    """INVARIANT: the Host of a request is the host it is sent to."""
+    for name, value in request.headers:
+        if name != b"host":
+            continue
+        said = parse_authority(value.decode("latin-1"), default)
+        # Who connected to a lent port of loopback has called it by any of its names.
+        is_lent = within and said.port == wanted.port and is_same(said.host, wanted.host)
+        if said != wanted and not is_lent:
+            raise Malformed("the Host of the request is another one than it is sent to")
+
+
+def _is_upgrade(request: h11.Request) -> bool:
+    upgrades = {value.strip().lower() for name, value in request.headers if name == b"upgrade"}
+    return bool(upgrades) and not upgrades & _UNCHECKED
+
+
+def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers:
+    """What the server is told; `is_last` if its connection is for this one request."""
+    headers = []
+    for raw, value in request.headers.raw_items():
+        name = raw.lower()
+        if name in _OURS or (name in (b"upgrade", b"connection") and not meant.is_upgrade):
+            continue
+        headers.append((raw, value))
+    if not any(name == b"host" for name, _ in request.headers):
+        headers.insert(0, (b"Host", meant.target.authority.encode()))
+    if is_last and not meant.is_upgrade:
+        headers.append(CLOSE)
+    return headers
+
+
+def told_proxy(request: h11.Request, via: Via, *, is_last: bool) -> Headers:
+    """What a proxy is told in place of the server."""
+    headers = _without(request, frozenset((b"upgrade", b"connection")))
+    if is_last:
+        headers.append(CLOSE)
+    if via.authorization:
+        headers.append((b"Proxy-Authorization", via.authorization))
+    return headers
+
+
+def answered(response: h11.Response, *, is_of_proxy: bool, is_last: bool) -> Headers:
+    """What the client is told."""
+    headers = _without(response, frozenset((b"connection", *(_OURS if is_of_proxy else ()))))
+    ends = any(name == b"connection" and b"close" in value.lower() for name, value in response.headers)
+    if is_last or ends:
+        headers.append(CLOSE)
+    return headers
+
+
+def _without(message: h11.Request | h11.Response, names: frozenset[bytes]) -> Headers:
+    return [(raw, value) for raw, value in message.headers.raw_items() if raw.lower() not in names]

@@ -1,0 +1,213 @@
+"""What a session's requests are judged by: the settings in force, and the policy that they come to here.
+
+What is written in settings is words and paths. Here the paths are followed, the workspace's ignore files are
+read, and what pinfold itself keeps, obeys and runs is added to what is hidden and protected.
+"""
+
+import os
+import sys
+from _thread import allocate_lock
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+import pinfold
+from pinfold.model.home import expanded, home_of
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.policy.enrich import enrich
+from pinfold.policy.paths import is_covered
+from pinfold.session.disk import IgnoreFiles
+from pinfold.session.leading import granted
+from pinfold.session.state import state_directory
+from pinfold.settings import Live, Sources, cap_of, policy_of, secrets
+from pinfold.shell.shape import shape
+
+if TYPE_CHECKING:
+    from pinfold.policy.elevation import Ground
+
+MANAGED = "/etc/pinfold"
+"""Where the administrator's files are, or would be."""
+
+
+class Law:
+    """May be used from any thread. A changed settings file counts from the next look on."""
+
+    def __init__(
+        self,
+        roots: tuple[str, ...],
+        settings: str | Mapping[str, object] | None,
+        overrides: Mapping[str, object] | None,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.roots = roots
+        self.home = os.path.realpath(home_of(environ))
+        self._environ = environ
+        self._withheld = (state_directory(environ),)
+        self._lock = allocate_lock()
+        self._ignore_files = IgnoreFiles(roots)
+        self._own: tuple[object, tuple[str, ...]] = (None, ())
+        self._last_settings: tuple[object, Settings] = (None, Settings())
+        self._ungranted: tuple[str, ...] = ()
+        self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
+        self._live = Live(
+            Sources.usual(roots, user=settings, overrides=overrides, environ=environ), shape, _require_host
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force now; a changed file counts from the next request on. The workspace is not
+        looked through for them."""
+        with self._lock:
+            return self._current()
+
+    def now(self) -> tuple[Settings, SandboxPolicy]:
+        """The settings and the policy in force."""
+        with self._lock:
+            settings = self._current()
+            return settings, self._policy(settings)
+
+    def _current(self) -> Settings:
+        written = self._live.current()
+        if written is not self._last_settings[0]:
+            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home, self._environ))
+            self._last_settings = written, spelled_out
+        return self._last_settings[1]
+
+    @property
+    def last_settings(self) -> Settings:
+        """The settings that the last request was judged by."""
+        return self._last_settings[1]
+
+    @property
+    def last_policy(self) -> SandboxPolicy:
+        """The user's own policy, as the last request was judged by it."""
+        return self._last_policy[1]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every path that settings are read from, or would be if it were there."""
+        return self._live.files
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know of the settings: what was not believed, and what was not looked at."""
+        return (
+            *self.now()[0].notices,
+            *self._live.troubles,
+            *self._ignore_files.notices,
+            *self._ungranted,
+        )
+
+    @property
+    def policy(self) -> SandboxPolicy:
+        """The user's own policy, with the workspace and its ignore files."""
+        return self.now()[1]
+
+    def _policy(self, settings: Settings) -> SandboxPolicy:
+        mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
+        made_of, policy = self._last_policy
+        if made_of[0] is not settings or made_of[1] is not mapping:
+            written = policy_of(settings, self.roots, self.home, self._environ)
+            policy = enrich(self._resolved(written), self.roots, mapping)
+            withheld = (*self._withheld, *self._keys(written, policy), policy.debug_output_dir or "")
+            hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
+            protected = dict.fromkeys((*policy.protected, *self._obeyed(settings, policy)))
+            policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
+            self._last_policy = (settings, mapping), policy
+        return policy
+
+    def _resolved(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
+        writable = (*self.roots, *map(os.path.realpath, policy.additional_readwrite_paths))
+        write, unwritten = granted(policy.additional_readwrite_paths, writable)
+        read, unread = granted(policy.additional_readonly_paths, writable)
+        _, unreached = granted(policy.unix_sockets, writable)
+        sockets = tuple(path for path in policy.unix_sockets if path not in unreached)
+        lost = dict.fromkeys((*unwritten, *unread, *unreached))
+        self._ungranted = tuple(
+            f"{path} is not granted: it leads over a link that commands can change; name where it leads"
+            for path in lost
+        )
+        return replace(
+            policy,
+            hidden=_with_targets(policy.hidden),
+            protected=_with_targets(policy.protected),
+            additional_readwrite_paths=write,
+            additional_readonly_paths=read,
+            unix_sockets=sockets,
+        )
+
+    def _obeyed(self, settings: Settings, policy: SandboxPolicy) -> tuple[str, ...]:
+        """What pinfold itself reads or runs, where commands could write it: settings, words of hooks, and its
+        own code and interpreter, as where it is installed in the project's own virtual environment."""
+        hooks = self._hooks(settings)
+        # A project's own file is in its `.pinfold`, which is protected by its name.
+        files = (file for file in self._live.files if os.path.basename(os.path.dirname(file)) != ".pinfold")
+        paths = (*files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
+        writable = (*self.roots, *policy.additional_readwrite_paths)
+        return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
+
+    def _hooks(self, settings: Settings) -> Iterator[str]:
+        words = (word for hook in settings.hooks.before_command for word in hook.command)
+        return (os.path.join(self.home, expanded(word, self.home)) for word in words)
+
+    def own_paths(self) -> tuple[str, ...]:
+        """What pinfold itself obeys, runs or remembers, wherever it lies: no command is ever to write it."""
+        settings = self.settings
+        if self._own[0] is not settings:
+            files = (path for file in self._live.files for path in (file, *_own_directory(file)))
+            code = (os.path.dirname(pinfold.__file__), os.path.dirname(os.__file__), sys.executable)
+            environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+            paths = (*self._withheld, *files, *self._hooks(settings), *code, *environment, MANAGED)
+            self._own = settings, _with_targets(tuple(filter(None, paths)))
+        return self._own[1]
+
+    def ground(self, policy: SandboxPolicy | None = None) -> "Ground":
+        """What may be granted under a policy, or else under the user's own, is judged by this."""
+        from pinfold.policy.elevation import Ground
+
+        return Ground(policy or self.policy, self.roots, self.home, self.own_paths(), self.settings)
+
+    def _keys(self, *policies: SandboxPolicy) -> Iterator[str]:
+        """What is hidden like `~/.ssh` itself, unless a grant names it: the ssh keys that lie elsewhere, and
+        the secrets of our own home, where the session is given another."""
+        grants = (each.additional_readwrite_paths + each.additional_readonly_paths for each in policies)
+        granted = set(chain.from_iterable(grants))
+        ours = os.path.realpath(home_of(os.environ))
+        for home in dict.fromkeys((self.home, ours)):
+            if home != self.home:
+                yield from _with_targets(tuple(secrets(granted, home)))
+            if os.path.exists(os.path.join(home, ".ssh", "config")):
+                from pinfold.session.identities import identity_files
+
+                yield from (path for path in identity_files(home) if path not in granted)
+
+
+def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
+    # Most of these lie side by side: their directories are resolved once, not once for each.
+    resolved = lru_cache(maxsize=None)(os.path.realpath)
+
+    def target(entry: str) -> str:
+        directory, name = os.path.split(entry)
+        place = os.path.join(resolved(directory), name)
+        return os.path.realpath(place) if os.path.islink(place) else place
+
+    paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
+    return tuple(dict.fromkeys((*entries, *map(target, paths))))
+
+
+def _own_directory(file: str) -> tuple[str, ...]:
+    """The directory of a settings file that holds nothing else."""
+    directory = os.path.dirname(file)
+    return (directory,) if os.path.basename(directory) in ("pinfold", ".pinfold") else ()
+
+
+def _require_host(pattern: str, key: str) -> None:
+    # Imported here: most settings name no hosts.
+    from pinfold.policy.hosts import require_pattern
+
+    require_pattern(pattern, key)

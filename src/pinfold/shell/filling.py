@@ -1,0 +1,59 @@
+"""Words that a program fills in itself before it starts what they name: `xargs -I{}`, `find -exec rm {}`.
+
+What it fills in is only known when it runs; where it was found may be known.
+"""
+
+from collections.abc import Sequence
+
+from pinfold.model.script import Computed, Part, Text, Word
+from pinfold.model.text import Span
+from pinfold.shell.effects import lenient
+from pinfold.shell.narrowing import is_narrowed, places, some_of
+from pinfold.shell.options import Given, Stage, computed_word, literal_word
+from pinfold.shell.programs import Runs
+
+FILLED_IN = Computed("what the program fills in", quoted=True)
+
+
+def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[Given], span: Span) -> tuple[Word, ...]:
+    """A command's words, with every placeholder in them computed, or with what is added at their end."""
+    options = [each for each in given if "placeholder" in each.option.role]
+    chosen = [each.value.literal for each in options if each.value is not None]
+    placeholder = chosen[-1] or "{}" if chosen else runs.placeholder
+    found = tuple(_fill(word, placeholder) for word in words) if placeholder else words
+    if runs.extra and not options and found == words:
+        found += (computed_word(runs.extra, span, quoted=False),)
+    return found
+
+
+def with_found(words: tuple[Word, ...], runs: Runs, stage: Stage, span: Span) -> tuple[Word, ...]:
+    """The words after `-exec` and its like: what is found begins with a place where it is looked for."""
+    marks = runs.placeholder.split()
+    if runs.extra and not any(mark in lenient(word) for mark in marks for word in words):
+        words = (*words, literal_word(marks[0], span))
+    found: list[Word] = []
+    for word in words:
+        mark = next((mark for mark in marks if mark in lenient(word)), "")
+        if word.literal == mark:
+            found += [_found_in(stage, place, word) for place in places(stage)]
+        else:
+            found.append(_fill(word, mark) if mark else word)
+    return tuple(found)
+
+
+def _found_in(stage: Stage, place: Word, mark: Word) -> Word:
+    parts = some_of(place).parts if is_narrowed(stage) else (*place.parts, FILLED_IN)
+    return Word(mark.source, mark.span, parts)
+
+
+def _fill(word: Word, placeholder: str) -> Word:
+    """The word with every placeholder in it computed."""
+    parts: list[Part] = []
+    for part in word.parts:
+        if not isinstance(part, Text) or placeholder not in part.text:
+            parts.append(part)
+            continue
+        for index, text in enumerate(part.text.split(placeholder)):
+            parts += [FILLED_IN] if index else []
+            parts += [Text(text)] if text else []
+    return Word(word.source, word.span, tuple(parts))
