@@ -165,9 +165,10 @@ def by_mcp() -> tuple[str, Told]:
 
 
 def journaled(session: str) -> list[Any]:
-    """Its rows, without what is another each time: numbers, seconds, processes, and the approver's name."""
+    """Its rows, without what is another each time: numbers, seconds, processes, and the approver's name; nor
+    the policy, which only the first session has to write."""
     with Journal(journal_file(os.environ)) as kept:
-        rows = [entry for entry in kept.entries() if entry.session == session]
+        rows = [entry for entry in kept.entries() if entry.session == session and entry.kind != "policy"]
     first = rows[0].id
     told = []
     for row in rows:
