@@ -1,7 +1,7 @@
 """The few calls that a warden makes for every call it answers, as cheaply as ctypes allows.
 
-They fail with -errno instead of an exception, take what was prepared once, and hold the GIL, since none of
-them waits. One thread at a time: the buffers are shared.
+They fail with a negative number, the errno where somebody asks, instead of an exception, take what was
+prepared once, and hold the GIL, since none of them waits. One thread at a time: the buffers are shared.
 
 Facts (process_vm_readv(2), openat2(2), sched_setaffinity(2); ctypes of Python 3.11, measured):
 - process_vm_readv of a range that runs into an unmapped page reads what lies before it.

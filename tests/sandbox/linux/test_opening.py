@@ -61,7 +61,7 @@ def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
         def ask(file: str, giving: Giving) -> list[object]:
             if name == "first":
                 names.spots.places.clear()
-                names.spots.plain.clear()
+                names.spots.unruled.clear()
             caller = Unlucky(proc, os.fsencode(f"{root}/{name}/{file}"), giving)
             opening.handlers["openat"](caller)
             names.spots.release()

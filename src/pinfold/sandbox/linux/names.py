@@ -106,7 +106,7 @@ class Names:
     def is_plain(self, caller: Caller, base: int, path: bytes) -> bool:
         """Whether a path leads, by its text, to where commands may write and nothing is protected."""
         whole = self.spots.whole(caller, base, path)
-        return whole.startswith(self.free) or self.spots.is_plain(whole)
+        return whole.startswith(self.free) or self.spots.is_unruled(whole)
 
     def mkdir(self, caller: Caller, base: int, address: int, mode: int) -> None:
         spot = self._wanted(caller, "mkdir", base, address)

@@ -38,7 +38,6 @@ class Opening:
         self.spots = names.spots
         self.judging = names.judging
         self.judge = names.judge
-        self.is_plain = names.is_plain
         self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
         plain = [os.fsencode(rule.name) for rule in rules if not rule.name.startswith(".")]
         self.marks = frozenset(name.partition(b"/")[0] for name in plain if name[0] != SLASH)
@@ -71,11 +70,13 @@ class Opening:
                 # What exists is refused by the kernel alone. It is noted where the text says enough.
                 return self._open_existing(caller, base, path, flags)
         if not makes:
-            if self.judging.looks and not (self._is_unmarked(path) or self.is_plain(caller, base, path)):
+            if self.judging.looks and not (
+                self._is_unmarked(path) or self.names.is_plain(caller, base, path)
+            ):
                 return self._open_existing(caller, base, path, flags)
             return caller.resume()
         whole = self.spots.whole(caller, base, path)
-        if self.spots.is_plain(whole):
+        if self.spots.is_unruled(whole):
             if not flags & NAMES_IT_ALONE and os.access(whole, os.F_OK):
                 return caller.resume()
             if self._create_plain(caller, whole, flags, mode):

@@ -105,8 +105,8 @@ class Spots:
         """Names that must not be made while another pen makes or moves some."""
         self.places: dict[bytes, Place] = {}
         """By their path, as the kernel tells it."""
-        self.plain: dict[bytes, Children] = {}
-        """Of those where we make names, what the few that are protected would meet."""
+        self.unruled: dict[bytes, Children] = {}
+        """Those where we make names, and what the few names that are protected would meet."""
         self.held: list[int] = []
         """Directories of the call that is being answered."""
         self.bases: dict[int, int] = {}
@@ -184,10 +184,10 @@ class Spots:
         start = self.starts.path(caller.pid, base)
         return start and start + b"/" + path.removeprefix(b"./")
 
-    def is_plain(self, path: bytes) -> bool:
+    def is_unruled(self, path: bytes) -> bool:
         """Whether it is, by its text, in a place of ours where no rule is or becomes about it."""
         head, _, name = path.rpartition(b"/")
-        children = self.plain.get(head)
+        children = self.unruled.get(head)
         if children is None:
             return False
         key = folded(name.decode("utf-8", "surrogateescape"))
@@ -216,10 +216,11 @@ class Spots:
         )
         if len(self.places) >= REMEMBERED:
             self.places.clear()
-            self.plain.clear()
+            self.unruled.clear()
         self.places[path] = place
+        # Children of another kind meet rules by any name.
         if place.made_by_warden and not place.inside and type(place.children) is dict:
-            self.plain[path] = place.children
+            self.unruled[path] = place.children
         return place
 
 

@@ -26,19 +26,25 @@ class Starts:
 
     def path(self, thread: int, descriptor: int) -> bytes:
         """Of a caller's directory, by its descriptor; empty if that has none, or cannot be told."""
+        asked = thread, descriptor
         try:
-            link = self.links.get((thread, descriptor))
-            path = self._read(thread, descriptor) if link is None else os.readlink(b"", dir_fd=link)
+            held = self.links.get(asked)
+            if held is not None:
+                try:
+                    return _read(held)
+                except OSError:
+                    os.close(self.links.pop(asked))
+            return _read(self._hold(asked))
         except OSError:
-            if link is None:
-                return b""
-            os.close(self.links.pop((thread, descriptor)))
-            return self.path(thread, descriptor)
-        return b"" if path.endswith(GONE) else path
+            return b""
 
-    def _read(self, thread: int, descriptor: int) -> bytes:
+    def _hold(self, asked: tuple[int, int]) -> int:
         if len(self.links) >= LINKS:
             os.close(self.links.pop(next(iter(self.links))))
-        link = os.open(start_of(thread, descriptor), HELD, dir_fd=self.proc)
-        self.links[thread, descriptor] = link
-        return os.readlink(b"", dir_fd=link)
+        link = self.links[asked] = os.open(start_of(*asked), HELD, dir_fd=self.proc)
+        return link
+
+
+def _read(link: int) -> bytes:
+    path = os.readlink(b"", dir_fd=link)
+    return b"" if path.endswith(GONE) else path

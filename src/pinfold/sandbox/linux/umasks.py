@@ -8,6 +8,9 @@ Facts (proc(5), measured):
   that is its owner's alone.
 - The number of a thread that has ended is given out again when all others were, which takes longer than a
   moment.
+
+Accepted: a thread that is stopped for longer than `SURELY` between the telling and the doing. Others that
+share its umask may, for a moment after it goes on, get the one before.
 """
 
 import os
@@ -18,7 +21,7 @@ CALLERS = 32
 MOMENT = 0.004
 """Seconds that a umask is known for without being read again."""
 SURELY = 0.1
-"""Seconds after which a change is done, whatever its thread does."""
+"""Seconds after which a change is done, whatever its thread does since."""
 MOST_CHANGING = 1024
 """How many threads are told apart that may not yet have theirs."""
 OWNERS = 0o700
