@@ -70,11 +70,10 @@ class Opening:
                 # What exists is refused by the kernel alone. It is noted where the text says enough.
                 return self._open_existing(caller, base, path, flags)
         if not makes:
-            if self.judging.looks and not (
-                self._is_unmarked(path) or self.names.is_plain(caller, base, path)
-            ):
-                return self._open_existing(caller, base, path, flags)
-            return caller.resume()
+            plain = not self.judging.looks or self._is_unmarked(path)
+            if plain or self.names.is_plain(caller, base, path):
+                return caller.resume()
+            return self._open_existing(caller, base, path, flags)
         whole = self.spots.whole(caller, base, path)
         if self.spots.is_unruled(whole):
             if not flags & NAMES_IT_ALONE and os.access(whole, os.F_OK):

@@ -27,16 +27,15 @@ class Starts:
     def path(self, thread: int, descriptor: int) -> bytes:
         """Of a caller's directory, by its descriptor; empty if that has none, or cannot be told."""
         asked = thread, descriptor
-        try:
-            held = self.links.get(asked)
-            if held is not None:
-                try:
-                    return _read(held)
-                except OSError:
-                    os.close(self.links.pop(asked))
-            return _read(self._hold(asked))
-        except OSError:
-            return b""
+        for _ in range(2):
+            try:
+                held = self.links.get(asked)
+                return _read(self._hold(asked) if held is None else held)
+            except OSError:
+                # Of what came of its number since, if anything did, another link tells.
+                if (held := self.links.pop(asked, None)) is not None:
+                    os.close(held)
+        return b""
 
     def _hold(self, asked: tuple[int, int]) -> int:
         if len(self.links) >= LINKS:
