@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel, hand, init
+from pinfold.sandbox.linux import channel, hand, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
@@ -289,7 +289,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     """
     set_name(BUILDER)
     # Whatever else of the keeper's it held would keep others from seeing its end.
-    kept = {0, 1, 2, theirs.fileno(), *held}
+    queue = standing.queue()
+    kept = {0, 1, 2, theirs.fileno(), queue, *held}
     close_all_but(kept)
     *namespaces_but_pids, pids = held
     for descriptor in namespaces_but_pids:
@@ -301,7 +302,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
         close_all_but(kept)
     (operations, filters, names, lent), ways = channel.receive(theirs)
     host, *gate = (socket.socket(fileno=way) for way in ways)
-    assemble(theirs, host, pids, operations, filters, rules_of(names), gate[0] if gate else None, lent)
+    way_out = gate[0] if gate else None
+    assemble(theirs, host, pids, operations, filters, rules_of(names), way_out, lent, queue)
 
 
 def rules_of(names: tuple[tuple[Any, ...], ...]) -> list[NameRule]:
