@@ -181,9 +181,9 @@ class Keeper:
 
     def found(self) -> tuple[int, int, int]:
         """A new session: its number, its init's pid, and our end of the way to it."""
-        pid, ours, held = finish(begin(found_session)[1])
+        pid, process, ours, held = finish(begin(found_session)[1])
         self.last += 1
-        self.sessions[self.last] = [pidfd_open(pid), *held]
+        self.sessions[self.last] = [process, *held]
         self.latest = self.last
         return self.last, pid, ours
 
@@ -198,9 +198,9 @@ class Keeper:
         way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
         for _, theirs in pairs:
             theirs.close()
-        pid, ours, _ = finish(way, PEN_PATIENCE)
+        pid, process, ours, _ = finish(way, PEN_PATIENCE)
         self.last += 1
-        self.pens[self.last] = pidfd_open(pid)
+        self.pens[self.last] = process
         self.latest, self.known = session, (operations, names)
         try:
             for memory, processes in limits:
@@ -213,9 +213,9 @@ class Keeper:
 
     def make_hand(self) -> Reply:
         """What does granted things outside of the pens; it is ended as a pen is."""
-        pid, ours, _ = finish(begin(hand.serve)[1])
+        pid, process, ours, _ = finish(begin(hand.serve)[1])
         self.last += 1
-        self.pens[self.last] = pidfd_open(pid)
+        self.pens[self.last] = process
         return ("made", self.last, pid), (ours,)
 
     def begin_pen(self, session: int, rehearses: bool = False) -> tuple[int, socket.socket]:
@@ -322,9 +322,9 @@ def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
     return pid, ours
 
 
-def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, list[int]]:
-    """The process that a helper has left in other namespaces, once it is ready: its pid, our end of the way
-    to it, what it sent."""
+def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, int, list[int]]:
+    """The process that a helper has left in other namespaces, once it is ready: its pid and pidfd, our end of
+    the way to it, what it sent. Nothing stays open of one that was killed meanwhile."""
     try:
         message, held, pid = first_word(ours, patience)
     except channel.Closed:
@@ -333,7 +333,13 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, l
         raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
     channel.name_senders(ours, False)
     ours.settimeout(None)
-    return pid, ours.detach(), held
+    try:
+        process = pidfd_open(pid)
+    except OSError:
+        for descriptor in held:
+            os.close(descriptor)
+        raise
+    return pid, process, ours.detach(), held
 
 
 def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], int]:
