@@ -45,6 +45,16 @@ def mode(path: str | bytes) -> str:
     return oct(os.lstat(path).st_mode)
 
 
+def renamed_from_closed_directories() -> None:
+    os.mkdir("closed")
+    opened("closed/in", os.O_CREAT | os.O_WRONLY)
+    for bits in (0, 0o200, 0o400):
+        os.chmod("closed", bits)
+        for old, new in (("closed/in", "out"), ("closed/none", "out"), ("none", "closed/new")):
+            say(f"closed {bits:o} {old} {new}", os.rename, old, new)
+    os.chmod("closed", 0o700)
+
+
 def main() -> None:
     c, x, w, r = os.O_CREAT, os.O_EXCL, os.O_WRONLY, os.O_RDWR
     for mask in (0o022, 0o077, 0o002, 0, 0o277, 0o777):
@@ -289,6 +299,8 @@ def main() -> None:
         other.start()
         other.join()
         say("by another", opened, f"by-another{number}", c | w)
+    if os.geteuid():  # root's own powers are not a pen's
+        renamed_from_closed_directories()
     # no room for a descriptor
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
     say("no room", os.open, "no-room", c | w)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pinfold.kernel import calls
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
@@ -466,6 +467,16 @@ def cancel_ends_the_tree() -> None:
     *_, last = events
     assert isinstance(last, Exited) and last.cancelled and last.signal == signal.SIGKILL
     assert "sleep" not in bench.out(LIVING)
+
+
+def a_process_whose_first_thread_has_ended_ends_too() -> None:
+    """It is told as a zombie, while its other threads go on."""
+    bench = Bench()
+    program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); "
+    program += f"ctypes.CDLL(None).syscall({calls.number('exit')}, 0)"
+    result = bench.run(["/usr/bin/python3", "-c", program], timeout=0.7)
+    assert result.timed_out and result.signal == signal.SIGKILL, result
+    assert "Threads:\t2" not in bench.out("cat /proc/[0-9]*/status 2>/dev/null; true")
 
 
 def a_fork_bomb_is_bounded() -> None:

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this ki
 
 PROBES = (
     "what_the_host_undoes_is_restored_while_a_command_runs",
+    "no_command_takes_away_what_tells_of_it",
     "a_warden_that_cannot_be_told_is_told_again",
     "a_warden_hears_of_each_thing_once",
 )

@@ -319,6 +319,20 @@ def what_was_streamed_is_not_waited_for_again() -> None:
     assert [entry.kind for entry in journal()] == ["run", "end"] * 2
 
 
+FOLLOWED = """
+import os, pinfold
+session = pinfold.Session([os.getcwd()], settings={})
+events = session.start("echo on; sleep 1000").events()
+print(next(events))
+"""
+
+
+def a_program_that_ends_while_it_follows_a_command_ends() -> None:
+    """At Python's own end no thread can be started."""
+    done = subprocess.run([sys.executable, "-c", FOLLOWED], capture_output=True, timeout=30, check=True)
+    assert b"on" in done.stdout and not done.stderr, done
+
+
 def cancelling_ends_the_command_and_its_daemons() -> None:
     with opened() as session:
         execution = session.start("setsid sleep 543 & sleep 544")

@@ -2,6 +2,7 @@
 
 import os
 import select
+import sys
 import threading
 
 CHUNK = 1 << 16
@@ -22,6 +23,8 @@ class Drain:
         if not descriptors:
             return
         with self.lock:
+            # At Python's own end a thread that is started never begins, and who starts it waits for that.
+            self.closed = self.closed or sys.is_finalizing()
             for descriptor in descriptors:
                 if self.closed:
                     os.close(descriptor)

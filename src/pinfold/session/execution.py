@@ -1,5 +1,6 @@
 """One request to run something, as whoever asked holds it: under way, or refused."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -95,7 +96,8 @@ class Execution:
                     else:
                         yield event
             finally:
-                if end is None:  # whoever took them left, and with them the command ended
+                # Whoever took them left, and with them the command ended. At Python's own end none is told.
+                if end is None and not sys.is_finalizing():
                     self._tell(Exited(None, None, cancelled=True), self._running.violations())
             if end is None or not self._is_begun_again(end):
                 break

@@ -106,6 +106,11 @@ ALWAYS = [
     ("prlimit64", (1, 7, 0), "allow"),
     ("setrlimit", (15, 0), "EPERM"),
     ("setrlimit", (7, 0), "allow"),
+    # leases
+    ("fcntl", (0, 1024), "EINVAL"),
+    ("fcntl", (0, HIGH | 1024), "EINVAL"),
+    ("fcntl", (0, 1040), "EINVAL"),
+    ("fcntl", (0, 1030), "allow"),
     # personality
     ("personality", (0xFFFFFFFF,), "allow"),
     ("personality", (0x40000,), "allow"),

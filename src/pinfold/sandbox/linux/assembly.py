@@ -42,12 +42,13 @@ def assemble(
     names: list[NameRule],
     gate: socket.socket | None,
     lent: dict[int, str],
+    queue: int,
 ) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
 
     `gate` is the way out of it, if it has one; the first message on it brings what hears the session's
     questions about names, from the first such pen. `lent` are ports of the machine's loopback that
-    it leads to.
+    it leads to; `queue` is what tells of what the host changes (`standing`).
 
     Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
     """
@@ -67,7 +68,7 @@ def assemble(
     channel.send(ours, rest, (root,))
     os.close(root)
     if any(operation[0] == "seccomp" and operation[2] for operation in rest):
-        warden.serve(ours, host, proc, bound, operations, names, gate, lent)
+        warden.serve(ours, host, proc, bound, operations, names, gate, lent, queue)
 
 
 def rehearse(operations: Operations, names: list[NameRule]) -> None:

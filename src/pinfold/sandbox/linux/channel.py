@@ -24,6 +24,7 @@ import array
 import marshal
 import os
 import struct
+from errno import ETOOMANYREFS
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,11 +62,24 @@ def send(channel: _socket.socket, value: object, descriptors: tuple[int, ...] = 
 
 
 def _send(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    try:
+        send_bytes(channel, data, descriptors)
+    except (BrokenPipeError, ConnectionResetError):
+        raise Closed from None
+
+
+def send_bytes(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    """A message as it is. Raises OSError."""
     rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     try:
         channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
-    except (BrokenPipeError, ConnectionResetError):
-        raise Closed from None
+    except OSError as error:
+        if error.errno != ETOOMANYREFS:
+            raise
+        from pinfold.sandbox.linux import room
+
+        with room.raised():
+            channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
 
 
 def enclosed(descriptor: int) -> int:

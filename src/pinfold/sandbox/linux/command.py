@@ -21,6 +21,8 @@ from pinfold.sandbox.pump import Pump
 if TYPE_CHECKING:
     import socket
 
+TIOCGPTPEER = 0x5441
+
 
 class PennedCommand:
     """INVARIANT: what the status pipe says comes from a process that hostile commands share a uid with: two
@@ -106,12 +108,22 @@ class PennedCommand:
 
 
 def receive_terminal(channel: "socket.socket") -> int:
-    """The master of the terminal that the spawner made."""
+    """The master of the terminal that the spawner made.
+
+    A side that nobody ever had open does not hang up, and a command may be killed before it opens its own: so
+    it is opened once, here.
+    """
     channel.settimeout(10)
     import socket
 
     _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if len(descriptors) != 1:
         raise ConfinementError("the pen gave no terminal")
-    os.set_inheritable(descriptors[0], False)
-    return descriptors[0]
+    (master,) = descriptors
+    os.set_inheritable(master, False)
+    try:
+        os.close(fcntl.ioctl(master, TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        os.close(master)
+        raise
+    return master

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
-from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.deeds import CHANGED, DO, LIKELY, Deed, parse_deed
+from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
@@ -34,11 +34,8 @@ ASKING = 32
 """How many questions of the session are asked at a time."""
 COMMANDS = 1024
 """Of how many commands answers are remembered, and which they are."""
-PATIENCE = 30.0
-"""Seconds that the hand may take."""
 TOO_MANY = f"it has asked for {IN_ALL} other things already"
 SWAPPED = "something else is there by now than was asked about"
-GONE = "what does granted things could not be reached"
 
 
 class Call(NamedTuple):
@@ -48,11 +45,20 @@ class Call(NamedTuple):
     id: int
     deed: Deed
 
+    @property
+    def key(self) -> "Key":
+        return self.refusals, self.id
+
+
+Key = tuple[Refusals, int]
+"""A call by its warden and its id there."""
+
 
 class Question:
     def __init__(self, wanted: Wanted, key: tuple[str, ...]) -> None:
         self.wanted, self.key = wanted, key
-        self.calls: list[Call] = []
+        self.calls: dict[Key, Call] = {}
+        """Those that wait for it, and no others."""
         self.ruling: Ruling | None = None
 
 
@@ -74,8 +80,8 @@ class Elevating:
         self.hand = Hand(keeping)
         self.lock = threading.Lock()
         self.heard: deque[tuple[Any, ...]] = deque()
-        self.withdrawn: set[tuple[int, int]] = set()
-        """Calls that nobody waits for any more, by their warden's socket and their id."""
+        self.alive: dict[Key, Question | None] = {}
+        """Calls that somebody waits for, and the question of each, once it has one."""
         self.requests: OrderedDict[int, Request] = OrderedDict()
         self.commands: OrderedDict[int, Command] = OrderedDict()
         self.wardens: dict[int, Refusals] = {}
@@ -94,12 +100,13 @@ class Elevating:
         """Hears a new pen's warden."""
         warden = refusals.warden.fileno()
 
-        def asked(*fields: Any) -> None:
-            self.heard.append((refusals, policy, *fields))
+        def asked(id_: int, *fields: Any) -> None:
+            self.alive[refusals, id_] = None
+            self.heard.append((refusals, policy, id_, *fields))
             self._wake()
 
         refusals.asked = asked
-        refusals.withdrawn = lambda id_: self.withdrawn.add((id(refusals), id_))
+        refusals.withdrawn = lambda id_: self._withdraw((refusals, id_))
         with self.lock:
             self.wardens[warden] = refusals
             with suppress(FileExistsError):  # the number of one that was closed just now
@@ -143,7 +150,7 @@ class Elevating:
                 try:
                     self._take(refusals, policy, id_, *told)
                 except Exception as error:  # noqa: BLE001  (a fault of ours is this call's no, not the end of all)
-                    refusals.answer(id_, OTHERWISE, f"the question failed: {error}")
+                    self._answer((refusals, id_), OTHERWISE, f"the question failed: {error}")
         self.poll.close()
         os.close(self.wake)
 
@@ -161,8 +168,16 @@ class Elevating:
             refusals = self.wardens.pop(descriptor, None)
             with suppress(OSError, ValueError):
                 self.poll.unregister(descriptor)
-        if refusals is not None:
-            self.withdrawn -= {each for each in set(self.withdrawn) if each[0] == id(refusals)}
+        for key in list(self.alive):
+            if key[0] is refusals:
+                self._withdraw(key)
+
+    def _withdraw(self, key: Key) -> None:
+        """Nobody waits for it any more."""
+        with self.lock:
+            question = self.alive.pop(key, None)
+            if question is not None:
+                question.calls.pop(key, None)
 
     def _take(
         self,
@@ -187,6 +202,8 @@ class Elevating:
         if known is not None:
             return self._settle(call, known)
         with self.lock:
+            if self._is_withdrawn(call):
+                return None
             command = self._command(tag)
             key = self.elevation.key(wanted)
             question = command.questions.get(key)
@@ -195,14 +212,18 @@ class Elevating:
             elif question is None:
                 command.asked += 1
                 question = command.questions[key] = Question(wanted, key)
-                question.calls.append(call)
+                self._join(call, question)
                 return self._start(command, question)
             elif question.ruling is None:
-                question.calls.append(call)
-                return None
+                return self._join(call, question)
             else:
                 known = question.ruling
         return self._settle(call, known)
+
+    def _join(self, call: Call, question: Question) -> None:
+        """Preconditions: the lock is held, and somebody waits for the call."""
+        question.calls[call.key] = call
+        self.alive[call.key] = question
 
     def _command(self, tag: int) -> Command:
         """Preconditions: the lock is held."""
@@ -240,13 +261,13 @@ class Elevating:
             except Exception as error:  # noqa: BLE001  (whatever went wrong, it is a no)
                 ruling = Ruling(False, f"the question failed: {error}")
             with self.lock:
-                question.calls = [call for call in question.calls if not self._is_withdrawn(call)]
-                if ruling is None and question.calls:
+                calls = self._calls(question)
+                if ruling is None and calls:
                     continue  # somebody has come since
                 if ruling is None:
                     del command.questions[question.key]
                 question.ruling = ruling = ruling or Ruling(False)
-                calls, question.calls = question.calls, []
+                question.calls = {}
                 command.open -= 1
                 self.under_way -= 1
                 if command.waiting:
@@ -256,7 +277,11 @@ class Elevating:
 
     def _waiting(self, question: Question) -> list[Call]:
         with self.lock:
-            return [call for call in question.calls if not self._is_withdrawn(call)]
+            return self._calls(question)
+
+    def _calls(self, question: Question) -> list[Call]:
+        """Preconditions: the lock is held."""
+        return [call for call in question.calls.values() if not self._is_withdrawn(call)]
 
     def _likely(self, call: Call) -> Ruling | None:
         """What would be in the way of a yes."""
@@ -273,7 +298,7 @@ class Elevating:
         if ruling.allowed:
             self.granted.put(lambda: self._do(call))
         elif not self._is_withdrawn(call):
-            call.refusals.answer(call.id, OTHERWISE, ruling.said)
+            self._answer(call.key, OTHERWISE, ruling.said)
 
     def _do(self, call: Call) -> None:
         if self._is_withdrawn(call):
@@ -281,20 +306,25 @@ class Elevating:
         try:
             error, made = self.hand.do(DO, call.deed)
         except ConfinementError as gone:
-            return call.refusals.answer(call.id, OTHERWISE, str(gone))
+            return self._answer(call.key, OTHERWISE, str(gone))
         try:
             if error == CHANGED:
-                call.refusals.answer(call.id, OTHERWISE, SWAPPED)
+                self._answer(call.key, OTHERWISE, SWAPPED)
             else:
-                call.refusals.answer(call.id, error, "", () if made is None else (made,))
+                self._answer(call.key, error, "", () if made is None else (made,))
         finally:
             if made is not None:
                 os.close(made)
 
+    def _answer(self, key: Key, error: int, said: str, descriptors: tuple[int, ...] = ()) -> None:
+        self._withdraw(key)
+        refusals, id_ = key
+        refusals.answer(id_, error, said, descriptors)
+
     def _is_withdrawn(self, call: Call) -> bool:
         """Whether nobody waits for it: its caller has ended, its warden or the session has."""
         gone = self.closed or call.refusals.ended
-        return bool(gone) or (id(call.refusals), call.id) in self.withdrawn
+        return bool(gone) or call.key not in self.alive
 
     def _work(self, jobs: "SimpleQueue[Callable[[], None] | None]") -> None:
         while True:
@@ -303,42 +333,3 @@ class Elevating:
                 return
             with suppress(Exception):  # each answers by itself; the next one must not suffer
                 job()
-
-
-class Hand:
-    """The way to the process that does what was granted; it is made when there is something to do."""
-
-    def __init__(self, keeping: Keeping) -> None:
-        self.keeping = keeping
-        self.lock = threading.Lock()
-        self.number = 0
-        self.way: Any = None
-        self.closed = False
-
-    def do(self, kind: str, deed: Deed) -> tuple[int, int | None]:
-        """An errno, or CHANGED, and the descriptor that came of it."""
-        with self.lock:
-            try:
-                if self.closed:
-                    raise channel.Closed
-                if self.way is None:
-                    self.number, _, (self.way,) = self.keeping.ask(("hand",))
-                    self.way.settimeout(PATIENCE)
-                channel.send(self.way, (kind, deed.plain()))
-                (error,), descriptors = channel.receive(self.way)
-            except (channel.Closed, OSError, ConfinementError):
-                self._end()
-                raise ConfinementError(GONE) from None
-        return error, descriptors[0] if descriptors else None
-
-    def close(self) -> None:
-        with self.lock:
-            self.closed = True
-            self._end()
-
-    def _end(self) -> None:
-        """Preconditions: the lock is held."""
-        if self.way is not None:
-            self.way.close()
-            self.way = None
-            self.keeping.close(self.number)

@@ -60,4 +60,4 @@ def send_socket(control: socket.socket) -> None:
     except OSError:
         fresh = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     with fresh:
-        socket.send_fds(control, [LEFT.pack(0)], [fresh.fileno()])
+        channel.send_bytes(control, LEFT.pack(0), (fresh.fileno(),))

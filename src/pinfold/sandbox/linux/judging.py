@@ -1,6 +1,7 @@
 """Whether a name that a caller wants made may be made: the rules' word, and what may be said against it."""
 
 import errno
+import os
 import stat
 from collections.abc import Callable
 from enum import Enum
@@ -95,7 +96,7 @@ class Judge:
         """Whether something may leave the one name for the other; True if the caller has its answer."""
         status = source.status()
         if status is None:
-            caller.refuse(errno.ENOENT)
+            caller.refuse(_why_missing(source, spot))
             return True
         directory = stat.S_ISDIR(status.st_mode)
         lost = next((match for match in source.matches() if not match.rest), None)
@@ -194,3 +195,15 @@ def _makes_file(operation: str, source: Spot | Held | None) -> bool:
     """Whether a plain file gets the name, for sure."""
     status = source.status() if isinstance(source, Spot) and operation == "rename" else None
     return operation == "open" or (status is not None and stat.S_ISREG(status.st_mode))
+
+
+def _why_missing(*spots: Spot) -> int:
+    """The errno of a move whose source is not found: a directory of either end may be closed to us."""
+    for spot in spots:
+        try:
+            os.stat(spot.name.rstrip(b"/"), dir_fd=spot.directory, follow_symlinks=False)
+        except PermissionError:
+            return errno.EACCES
+        except OSError:
+            continue
+    return errno.ENOENT

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel, hand, init
+from pinfold.sandbox.linux import channel, hand, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed, words_of
@@ -181,9 +181,9 @@ class Keeper:
 
     def found(self) -> tuple[int, int, int]:
         """A new session: its number, its init's pid, and our end of the way to it."""
-        pid, ours, held = finish(begin(found_session)[1])
+        pid, process, ours, held = finish(begin(found_session)[1])
         self.last += 1
-        self.sessions[self.last] = [pidfd_open(pid), *held]
+        self.sessions[self.last] = [process, *held]
         self.latest = self.last
         return self.last, pid, ours
 
@@ -198,9 +198,9 @@ class Keeper:
         way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
         for _, theirs in pairs:
             theirs.close()
-        pid, ours, _ = finish(way, PEN_PATIENCE)
+        pid, process, ours, _ = finish(way, PEN_PATIENCE)
         self.last += 1
-        self.pens[self.last] = pidfd_open(pid)
+        self.pens[self.last] = process
         self.latest, self.known = session, (operations, names)
         try:
             for memory, processes in limits:
@@ -213,9 +213,9 @@ class Keeper:
 
     def make_hand(self) -> Reply:
         """What does granted things outside of the pens; it is ended as a pen is."""
-        pid, ours, _ = finish(begin(hand.serve)[1])
+        pid, process, ours, _ = finish(begin(hand.serve)[1])
         self.last += 1
-        self.pens[self.last] = pidfd_open(pid)
+        self.pens[self.last] = process
         return ("made", self.last, pid), (ours,)
 
     def begin_pen(self, session: int, rehearses: bool = False) -> tuple[int, socket.socket]:
@@ -289,7 +289,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     """
     set_name(BUILDER)
     # Whatever else of the keeper's it held would keep others from seeing its end.
-    kept = {0, 1, 2, theirs.fileno(), *held}
+    queue = standing.queue()
+    kept = {0, 1, 2, theirs.fileno(), queue, *held}
     close_all_but(kept)
     *namespaces_but_pids, pids = held
     for descriptor in namespaces_but_pids:
@@ -301,7 +302,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
         close_all_but(kept)
     (operations, filters, names, lent), ways = channel.receive(theirs)
     host, *gate = (socket.socket(fileno=way) for way in ways)
-    assemble(theirs, host, pids, operations, filters, rules_of(names), gate[0] if gate else None, lent)
+    way_out = gate[0] if gate else None
+    assemble(theirs, host, pids, operations, filters, rules_of(names), way_out, lent, queue)
 
 
 def rules_of(names: tuple[tuple[Any, ...], ...]) -> list[NameRule]:
@@ -320,9 +322,9 @@ def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
     return pid, ours
 
 
-def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, list[int]]:
-    """The process that a helper has left in other namespaces, once it is ready: its pid, our end of the way
-    to it, what it sent."""
+def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, int, list[int]]:
+    """The process that a helper has left in other namespaces, once it is ready: its pid and pidfd, our end of
+    the way to it, what it sent. Nothing stays open of one that was killed meanwhile."""
     try:
         message, held, pid = first_word(ours, patience)
     except channel.Closed:
@@ -331,7 +333,13 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, l
         raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
     channel.name_senders(ours, False)
     ours.settimeout(None)
-    return pid, ours.detach(), held
+    try:
+        process = pidfd_open(pid)
+    except OSError:
+        for descriptor in held:
+            os.close(descriptor)
+        raise
+    return pid, process, ours.detach(), held
 
 
 def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], int]:

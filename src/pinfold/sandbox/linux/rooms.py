@@ -14,7 +14,8 @@ Facts, tried on 6.18:
 - proc can be mounted only by a process inside the pid namespace, and only while another proc that nothing
   covers is in the mount namespace (a masked /proc, as in Docker, refuses it: EPERM).
 - What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities.
-- devpts asks gid=5 to be mapped, so it is mounted without.
+- devpts asks gid=5 to be mapped, so it is mounted without. A machine has 3,072 terminals for all
+  mounts of it but the first.
 - /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does
   not.
 """
@@ -33,7 +34,15 @@ PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"} 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
+TERMINALS = 256
+"""Of one session: others of the machine want some too."""
 PID_MAX = "/proc/sys/kernel/pid_max"
+
+WATCHES = {
+    "/proc/sys/fs/inotify/max_user_instances": "/proc/sys/user/max_inotify_instances",
+    "/proc/sys/fs/inotify/max_user_watches": "/proc/sys/user/max_inotify_watches",
+}
+"""What a user has, and what a user namespace may have of it."""
 
 
 def build_rooms() -> int | None:
@@ -59,6 +68,7 @@ def build_rooms() -> int | None:
 def _own_proc() -> int | None:
     mounts.mount("proc", "/proc", "proc", SAFE | mounts.MS_NOEXEC)
     pid_max = _bound_processes()
+    _bound_watches()
     with os.scandir("/proc") as entries:
         found = [entry for entry in entries if not entry.name.isdigit() and not entry.is_symlink()]
     for entry in found:
@@ -77,6 +87,13 @@ def _bound_processes() -> int | None:
     return None
 
 
+def _bound_watches() -> None:
+    """Half of what the user has: the rest is for the wardens, other sessions and the machine's programs."""
+    for of_all, of_session in WATCHES.items():
+        with contextlib.suppress(OSError), open(of_all) as told, open(of_session, "w") as bound:
+            bound.write(str(int(told.read()) // 2))
+
+
 def _own_dev() -> None:
     mounts.mount("pinfold", "/dev", "tmpfs", mounts.MS_NOSUID, "mode=0755,size=64k")
     for name in DEVICES:
@@ -89,7 +106,7 @@ def _own_dev() -> None:
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
     os.mkdir("/dev/pts")
-    options = "newinstance,ptmxmode=0666,mode=0620"
+    options = f"newinstance,ptmxmode=0666,mode=0620,max={TERMINALS}"
     mounts.mount("devpts", "/dev/pts", "devpts", mounts.MS_NOSUID | mounts.MS_NOEXEC, options)
     os.mkdir("/dev/shm")  # noqa: S108
     mounts.mount("pinfold", "/dev/shm", "tmpfs", SAFE, "mode=1777")  # noqa: S108

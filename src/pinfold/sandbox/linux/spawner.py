@@ -29,6 +29,7 @@ from pinfold.sandbox.linux.confine import confine
 from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.replies import EXITED, FAILED, NO_DIRECTORY, SIGNALLED, STARTED, STATUS
+from pinfold.sandbox.linux.room import leave_room
 from pinfold.sandbox.linux.stopped import SPAWNER
 
 READY = b"ready"
@@ -54,9 +55,10 @@ def serve(control: socket.socket, warden: socket.socket, filters: Filters) -> No
     for operation in operations:
         listener = confine(operation, filters)
         if listener is not None:
-            socket.send_fds(warden, [b"l"], [listener])
+            channel.send_bytes(warden, b"l", (listener,))
             os.close(listener)
             require_warden(warden)
+    leave_room()
     warden.close()
     os.environ.clear()
     set_dumpable(False)

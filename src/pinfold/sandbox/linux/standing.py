@@ -8,7 +8,9 @@ Facts, tried on 6.18:
   that is removed and made again, are told by a watch on the directory.
 - So both are watched, and what has no mount any more gets one, as a rule within a millisecond. Who opened
   the new file within that time keeps what it opened; SECURITY.md names this.
-- A user has 128 queues of such events, for all programs. Where none is left, the mounts alone tell.
+- A user has 128 queues of such events, for all programs. Where none is left, the mounts alone tell. A queue
+  is counted in the user namespace that it was made in and in those above. So ours is made outside of the
+  session, whose programs have no more than half of them (`rooms`).
 
 Accepted: a directory above that is replaced as a whole is seen by the host before the next command (`held`),
 not here; beyond `MOST` names none is watched.
@@ -30,17 +32,15 @@ TOLD = watch.IN_CREATE | watch.IN_MOVED_TO | watch.IN_MOVE_SELF | watch.IN_DELET
 
 
 class Standing:
-    def __init__(self, proc: int, operations: Iterable[tuple[object, ...]]) -> None:
-        """`proc`: the host's /proc, where we are known."""
+    def __init__(self, proc: int, operations: Iterable[tuple[object, ...]], queue: int) -> None:
+        """`proc`: the host's /proc, where we are known; `queue`: of events, or -1."""
         self.empty = {_identity(os.stat(path, follow_symlinks=False)) for path in (EMPTY, VOID)}
         self.protected: dict[str, None] = {}
         self.hidden: dict[str, None] = {}
         """In the order in which they came."""
         self.names: set[bytes] = set()
         self.mounts = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-        self.queue = -1
-        with suppress(OSError):
-            self.queue = watch.create()
+        self.queue = queue
         for operation in operations:
             match operation:
                 case ("protect", str(path)):
@@ -118,6 +118,14 @@ class Standing:
         status = os.fstat(thing)
         if _identity(status) not in self.empty:
             late.cover(thing, EMPTY if stat.S_ISDIR(status.st_mode) else VOID)
+
+
+def queue() -> int:
+    """For one to come; -1 if there is none left. Preconditions: no namespace of a session was joined."""
+    try:
+        return watch.create()
+    except OSError:
+        return -1
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

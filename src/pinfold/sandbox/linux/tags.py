@@ -10,6 +10,8 @@ Facts (getrlimit(2), pid_namespaces(7); measured on Linux 6.18):
 - uid 0 is not bound by that limit, and 200 bombs of root outran a loop of kills for 5 seconds. It is bound
   by its pid namespace's pid_max (6.14): new pids lie between 300 and that, so with 301 there is hardly one
   to have. uid 0 of the namespace may write it without any capability, but /proc/sys is read-only to commands.
+- A process whose first thread has ended is told as a zombie, whatever its other threads do; how many it has
+  is told too.
 """
 
 import contextlib
@@ -24,6 +26,8 @@ RLIMIT_NPROC = 6
 PATIENCE = 5.0
 SMALLEST = (b"301", b"512", b"1024", b"4096")
 """What pid_max may be at least depends on the number of processors."""
+_STATE, _THREADS = 0, 17
+"""Where these are in /proc/PID/stat, after the name."""
 
 
 def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES, proc: str = "/proc") -> int:
@@ -77,9 +81,10 @@ def _lives(pid: int, proc: str) -> bool:
     """Whether it is more than a zombie, which waits for its parent and needs no killing."""
     try:
         with open(f"{proc}/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+            fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return False
+    return fields[_STATE] not in (b"Z", b"X") or int(fields[_THREADS]) > 1
 
 
 def _end(pid: int) -> None:

@@ -23,7 +23,6 @@ Facts that shape it:
 import errno
 import gc
 import os
-import resource
 import select
 import socket
 from collections.abc import Callable
@@ -49,6 +48,7 @@ from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.reading import Reading
 from pinfold.sandbox.linux.records import HOLD, Records
+from pinfold.sandbox.linux.room import make_room
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
 from pinfold.sandbox.linux.spots import Grounds
@@ -56,7 +56,6 @@ from pinfold.sandbox.linux.standing import Standing
 from pinfold.sandbox.linux.turns import Turns
 
 Operations = tuple[tuple[object, ...], ...]
-MOST_DESCRIPTORS = 65_536
 
 
 def serve(
@@ -68,15 +67,17 @@ def serve(
     rules: list[NameRule],
     gate: socket.socket | None,
     lent: dict[int, str],
+    queue: int,
 ) -> None:
     """Becomes the warden of the pen around this process, and answers until all in it have ended.
 
     The spawner, which hands over the listener, is told when there is somebody to answer, or why not.
-    `gate` leads to it, if this pen's connections may leave; `lent` are ports of loopback that do.
+    `gate` leads to it, if this pen's connections may leave; `lent` are ports of loopback that do; `queue` is
+    what tells of what the host changes.
     """
     try:
-        kept = {spawner.fileno(), host.fileno(), proc, bound, *([gate.fileno()] if gate else ())}
-        pen = (host, proc, bound, operations, rules, gate, lent)
+        kept = {spawner.fileno(), host.fileno(), proc, bound, queue, *([gate.fileno()] if gate else ())}
+        pen = (host, proc, bound, operations, rules, gate, lent, queue)
         warden = _prepare(spawner, kept, proc, lambda listener: Warden(listener, *pen))
         spawner.send(READY)
     except Exception as error:
@@ -107,14 +108,6 @@ def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[
     return warden
 
 
-def make_room() -> None:
-    """As many descriptors as this user may have: callers that wait take some, and others need some."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
-    if now != resource.RLIM_INFINITY and now < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
 def drop_powers() -> None:
     """Leaves the power to read callers, and some to be taken up: by the threads that bind sockets and carry
     connections, and for the moment of a late mount (`late`)."""
@@ -135,10 +128,11 @@ class Warden:
         rules: list[NameRule],
         gate: socket.socket | None,
         lent: dict[int, str],
+        queue: int = -1,
     ) -> None:
         self.listener = listener
         self.records = records = Records(host)
-        self.standing = standing = Standing(proc, operations)
+        self.standing = standing = Standing(proc, operations, queue)
         self.host = host
         self.proc = proc
         self.turns = Turns()

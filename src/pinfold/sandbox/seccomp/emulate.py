@@ -12,7 +12,14 @@ from pinfold.kernel.seccomp import RET_ALLOW, RET_ERRNO, RET_KILL_PROCESS, RET_U
 from pinfold.sandbox.seccomp.bpf import AND, AT_LEAST, EQUAL, JUMP, LOAD, RETURN, Instruction
 
 _ACTION_FULL = 0xFFFF0000
-_ERRORS = {1: "EPERM", 38: "ENOSYS", 93: "EPROTONOSUPPORT", 95: "EOPNOTSUPP", 97: "EAFNOSUPPORT"}
+_ERRORS = {
+    1: "EPERM",
+    22: "EINVAL",
+    38: "ENOSYS",
+    93: "EPROTONOSUPPORT",
+    95: "EOPNOTSUPP",
+    97: "EAFNOSUPPORT",
+}
 
 
 class Data(NamedTuple):

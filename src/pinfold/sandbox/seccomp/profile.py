@@ -21,7 +21,7 @@ from pinfold.kernel.seccomp import RET_USER_NOTIF
 from pinfold.sandbox.seccomp.bpf import ALL_BITS, Condition, Instruction, Rule, compile_rules, errno
 
 # The kernel's values, as they are on both architectures, whatever machine compiles this.
-EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 38, 93, 95, 97
+EPERM, EINVAL, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 22, 38, 93, 95, 97
 O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000
 O_PATH = 0o10000000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
@@ -120,6 +120,10 @@ SUBVOLUME_IOCTLS = (
     0x4020BC11,
 )
 
+# A lease (F_SETLEASE, F_SETDELEG) on any file of the user's that can be read makes whoever else opens it wait
+# for 45 seconds, on the machine too; who does not wait hears EAGAIN. As of a file system without leases.
+LEASES = (1024, 1040)
+
 # A program with this bit runs as its owner, whoever starts it: not in a pen, but on the machine.
 S_ISUID = 0o4000
 MODE_OF = (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2))
@@ -177,6 +181,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     for missing in (IO_URING, KEYRINGS, OBSOLETE):
         yield Rule(missing, errno(ENOSYS))
     yield Rule(("ioctl",), errno(EPERM), (_is(1, *TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS),))
+    yield Rule(("fcntl",), errno(EINVAL), (_is(1, *LEASES),))
     yield Rule(("personality",), errno(EPERM), (_is_not(0, *PERSONALITIES),))
     for call, mode in MODE_OF:
         yield Rule((call,), errno(EPERM), (_has_some(mode, S_ISUID),))

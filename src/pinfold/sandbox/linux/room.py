@@ -1,0 +1,57 @@
+"""What the kernel counts by user, for all programs: of that a pen's have less than those who hold the fence.
+
+Facts (getrlimit(2), unix(7), net/unix, kernel/ucount.c):
+- Descriptors that were sent and that nobody has taken yet are counted, in whichever namespace. While there
+  are more than the soft RLIMIT_NOFILE of who sends, that one can send none (ETOOMANYREFS).
+- Signals that wait, and timers, are counted too; each program is held to its own RLIMIT_SIGPENDING.
+
+So programs that may have as many as everybody else could keep every session of the user from starting
+anything. Each message may be more than was free, by 253 descriptors, so what is kept is not just one.
+
+Accepted: the user's other programs, with a usual soft limit of 1,024, can send none as long as a command has
+more under way.
+"""
+
+import resource
+from _thread import allocate_lock
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MOST = 65_536
+"""Descriptors. More would make programs slow that close every descriptor there could be."""
+_changing = allocate_lock()
+
+
+def make_room() -> None:
+    """As many descriptors as this user may have."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST if most == resource.RLIM_INFINITY else min(most, MOST)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """For this moment this process has as many as it could have."""
+    with _changing:
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def leave_room() -> None:
+    """This process, and whatever it starts, has less than others of the user for good."""
+    _lower(resource.RLIMIT_NOFILE, MOST)
+    _lower(resource.RLIMIT_SIGPENDING, resource.RLIM_INFINITY)
+
+
+def _lower(kind: int, most: int) -> None:
+    now, hard = resource.getrlimit(kind)
+    known = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
+    if known:
+        share = min(known) // 4 * 3
+        soft = share if now == resource.RLIM_INFINITY else min(now, share)
+        resource.setrlimit(kind, (soft, share))
