@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pinfold.approval import Desk, Store
 from pinfold.approval.chain import WITHDRAWN
+from pinfold.approval.desk import Desk
+from pinfold.approval.store import Store
 from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.approval import Desk, Store
-from pinfold.approval.store import MOST
+from pinfold.approval.desk import Desk
+from pinfold.approval.store import MOST, Store
 from pinfold.model.permission import Answer
 from tests.approval.asking import Footing, Person, question
 from tests.patience import PATIENCE

@@ -1,7 +1,8 @@
-"""An "ask" becomes an answer: approvers are asked in turn, and the end of the chain says no."""
+"""An "ask" becomes an answer: approvers are asked in turn, and the end of the chain says no.
+
+What was answered before is known to the `desk`, which is loaded when somebody is to be asked.
+"""
 
 from pinfold.approval.chain import Approver, is_there, settle
-from pinfold.approval.desk import Desk
-from pinfold.approval.store import Store
 
-__all__ = ["Approver", "Desk", "Store", "is_there", "settle"]
+__all__ = ["Approver", "is_there", "settle"]

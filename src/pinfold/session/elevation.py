@@ -33,7 +33,7 @@ from pinfold.session.judge import Judge
 from pinfold.session.removal import Removals
 
 if TYPE_CHECKING:
-    from pinfold.approval import Desk
+    from pinfold.approval.desk import Desk
     from pinfold.model.violation import Violation
     from pinfold.session.ledger import Ledger
 

@@ -19,7 +19,7 @@ from pinfold.session.result import is_allowed, refusal_of
 from pinfold.session.settling import settled
 
 if TYPE_CHECKING:
-    from pinfold.approval import Desk
+    from pinfold.approval.desk import Desk
     from pinfold.session.ledger import Ledger
 
 CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)

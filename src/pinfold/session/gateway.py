@@ -26,7 +26,7 @@ from pinfold.session.judge import Judge
 from pinfold.session.publishing import Publishing
 
 if TYPE_CHECKING:
-    from pinfold.approval import Desk
+    from pinfold.approval.desk import Desk
     from pinfold.network.line import Line
     from pinfold.network.ruling import Outcome
     from pinfold.sandbox.gatehouse import Gatehouse

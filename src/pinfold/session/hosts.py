@@ -22,7 +22,7 @@ from pinfold.session.judge import Judge
 from pinfold.session.page import page_at, page_file
 
 if TYPE_CHECKING:
-    from pinfold.approval import Desk
+    from pinfold.approval.desk import Desk
 
 LISTED = ("network_allow", "network_deny")
 

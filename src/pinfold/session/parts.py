@@ -16,7 +16,8 @@ from pinfold.session.probe import fence_trouble
 from pinfold.session.state import approvals_file
 
 if TYPE_CHECKING:
-    from pinfold.approval import Approver, Desk
+    from pinfold.approval import Approver
+    from pinfold.approval.desk import Desk
     from pinfold.files import FileTools
     from pinfold.session.elevation import Elevations
     from pinfold.session.fences import Fences
@@ -67,7 +68,8 @@ class Parts:
     def desk(self) -> "Desk":
         with self._lock:
             if self._desk is None:
-                from pinfold.approval import Desk, Store
+                from pinfold.approval.desk import Desk
+                from pinfold.approval.store import Store
                 from pinfold.session.approvals import Footing
 
                 footing = Footing(self._judge, self._user, self._environ)

@@ -24,7 +24,8 @@ from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
-    from pinfold.approval import Approver, Desk
+    from pinfold.approval import Approver
+    from pinfold.approval.desk import Desk
     from pinfold.files import FileTools
     from pinfold.policy.elevation import Ground
     from pinfold.session.execution import Execution

@@ -18,7 +18,7 @@ from pinfold.session.judge import Judge
 from pinfold.session.requests import CHANGED, line_of
 
 if TYPE_CHECKING:
-    from pinfold.approval import Desk
+    from pinfold.approval.desk import Desk
     from pinfold.model.violation import Violation
 
 
