@@ -118,5 +118,20 @@ def test_who_hears_of_no_change_reads_each_time() -> None:
     assert in_child(action) == [0o022, 0o077, 0o002]
 
 
+def test_too_many_changes_to_tell_apart_are_still_waited_for() -> None:
+    """None of them is sure to be done: what is read meanwhile is not known afterwards."""
+
+    def action() -> tuple[bool, bool, bool]:
+        umasks = Umasks(os.open("/proc", os.O_PATH), told=True)
+        for thread in range(10 * MOST_CHANGING):
+            umasks.hear(-thread, 0o022)
+        kept = len(umasks.changing)
+        end = max(umasks.changing.values())
+        umasks.take_over(os.getpid())
+        return kept <= MOST_CHANGING, umasks.until == 0.0, end == max(umasks.changing.values())
+
+    assert in_child(action) == (True, True, True)
+
+
 def test_the_field_is_found_wherever_it_stands() -> None:
     assert parse_umask(b"Name:\tUmask\nUmask:\t0027\nState:\tR\n") == 0o027

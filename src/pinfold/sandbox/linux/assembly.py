@@ -84,7 +84,7 @@ def rehearse(operations: Operations, names: list[NameRule]) -> None:
     with suppress(OSError), ours, theirs:
         proc = os.open(f"{HOST}/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         bound = os.open(BOUND, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        warden.Warden(-1, ours, proc, bound, operations, names, None, {})
+        warden.Warden(-1, ours, proc, bound, operations, names, None, {}, -1)
 
 
 def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> Callable[[], None]:

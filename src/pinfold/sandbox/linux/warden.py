@@ -128,7 +128,7 @@ class Warden:
         rules: list[NameRule],
         gate: socket.socket | None,
         lent: dict[int, str],
-        queue: int = -1,
+        queue: int,
     ) -> None:
         self.listener = listener
         self.records = records = Records(host)
