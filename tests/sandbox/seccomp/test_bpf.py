@@ -52,19 +52,28 @@ def holds(condition: Condition, arguments: tuple[int, ...]) -> bool:
     return (word in condition.values) != condition.none_of
 
 
-@given(st.lists(rules, max_size=8), names, st.tuples(*[halves] * 6), st.sampled_from(ARCHITECTURES))
+@given(
+    st.lists(rules, max_size=8),
+    names,
+    st.tuples(*[halves] * 6),
+    st.sampled_from(ARCHITECTURES),
+    names | st.just(""),
+)
 def test_the_program_says_what_the_rules_say(
-    all_rules: list[Rule], name: str, arguments: tuple[int, ...], architecture: str
+    all_rules: list[Rule], name: str, arguments: tuple[int, ...], architecture: str, most_frequent: str
 ) -> None:
     if name not in NUMBERS[architecture]:
         return
     data = Data(NUMBERS[architecture][name], AUDIT_ARCH[architecture], 0, arguments)
-    assert run(compile_rules(all_rules, architecture), data) == judge(all_rules, name, arguments)
+    program = compile_rules(all_rules, architecture, most_frequent)
+    assert run(program, data) == judge(all_rules, name, arguments)
 
 
-@given(st.lists(rules, max_size=8), st.sampled_from(ARCHITECTURES))
-def test_every_jump_goes_forward_and_lands(all_rules: list[Rule], architecture: str) -> None:
-    program = compile_rules(all_rules, architecture)
+@given(st.lists(rules, max_size=8), st.sampled_from(ARCHITECTURES), names)
+def test_every_jump_goes_forward_and_lands(
+    all_rules: list[Rule], architecture: str, most_frequent: str
+) -> None:
+    program = compile_rules(all_rules, architecture, most_frequent)
     for place, line in enumerate(program):
         far = line.value if line.code == 0x05 else max(line.yes, line.no)
         assert place + 1 + far < len(program) or line.code == RETURN

@@ -11,7 +11,8 @@ Facts about seccomp's BPF (Documentation/userspace-api/seccomp_filter.rst):
 - Where the kernel takes an int, it drops the upper half of the register: a comparison of all 64 bits would be
   passed by setting some bit there. Only pointers and sizes are wider.
 - The kernel finds out which numbers are allowed whatever the arguments, and does not run the program for
-  them (5.11). So what a rule costs is paid by the calls it names.
+  them (5.11). So what a rule costs is paid by the calls it names: a dozen comparisons to find each among the
+  others, some 10 ns, but for the one that is looked for first.
 - A tracer that skips a call sets its number to -1, which the program then sees.
 """
 
@@ -75,8 +76,11 @@ Chain = tuple[Rule, ...]
 Line = Instruction | tuple[int, int, str, str] | str
 
 
-def compile_rules(rules: Iterable[Rule], architecture: str) -> list[Instruction]:
-    """The program for an architecture. A call that it never had is left out; a misspelt one is an error."""
+def compile_rules(rules: Iterable[Rule], architecture: str, most_frequent: str = "") -> list[Instruction]:
+    """The program for an architecture. A call that it never had is left out; a misspelt one is an error.
+
+    The most frequent call is looked for first.
+    """
     chains = _chains(rules, architecture)
     blocks: dict[Chain, str] = {}
     starts = [(0, _ALLOWED)]
@@ -90,7 +94,11 @@ def compile_rules(rules: Iterable[Rule], architecture: str) -> list[Instruction]
         ]
     beyond = max(NUMBERS[architecture].values()) + 1
     starts = [*(start for start in starts if start[0] < beyond), (beyond, _UNKNOWN)]
-    lines = [*_checks(architecture), *_search(_merged(starts))]
+    lines = [*_checks(architecture)]
+    first = NUMBERS[architecture].get(most_frequent, -1)
+    if first in chains:
+        lines += [(EQUAL, first, "first", "others"), "first", _jump(blocks[chains[first]]), "others"]
+    lines += _search(_merged(starts))
     for chain, label in blocks.items():
         lines += [label, *_block(chain, label)]
     lines += [

@@ -253,4 +253,4 @@ def profile(
     reads: Reads = Reads.UNSEEN,
 ) -> list[Instruction]:
     """The program for a pen on this architecture."""
-    return compile_rules(rules(warden, unix, reads), architecture)
+    return compile_rules(rules(warden, unix, reads), architecture, most_frequent="openat")
