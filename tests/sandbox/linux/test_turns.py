@@ -30,6 +30,7 @@ def both(caller: int) -> tuple[set[int], set[int]]:
 def test_both_are_kept_and_set_free(caller: int) -> None:
     def action() -> list[object]:
         turns = Turns()
+        turns.let_go(caller, turns.draw_near(caller))
         kept = turns.draw_near(caller)
         near = both(caller)
         turns.let_go(caller, kept)
@@ -38,6 +39,24 @@ def test_both_are_kept_and_set_free(caller: int) -> None:
         return [near[0] == near[1] and len(near[0]) == 1, free == (EVERY, near[1]), both(caller)]
 
     assert in_child(action) == [True, True, (EVERY, EVERY)]
+
+
+def test_we_stay_only_where_calls_come_in_a_row(caller: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("pinfold.sandbox.linux.turns.monotonic", lambda: now)
+
+    def action() -> list[object]:
+        nonlocal now
+        turns = Turns()
+        found: list[object] = []
+        for seconds in (0.0, 0.001, 0.001, 1.0, 0.001):
+            now += seconds
+            turns.let_go(caller, turns.draw_near(caller))
+            found.append((both(caller)[0] == EVERY, len(both(caller)[1]), turns.patience is not None))
+        return found
+
+    alone, in_a_row = (True, len(EVERY), False), (True, 1, True)
+    assert in_child(action) == [alone, in_a_row, in_a_row, alone, in_a_row]
 
 
 def test_what_was_chosen_comes_back(caller: int) -> None:

@@ -10,9 +10,11 @@ Facts (kernel/seccomp.c, kernel/sched; measured on Linux 6.18):
   too. Where they do no processor is idle, and to be kept brings nothing.
 - What a thread may run on is one mask, whoever set it: one that was never set is told as all there are.
 
+- Who waits for a while to find that nobody came takes that processor from the program that it waited for.
+
 What this means for us: a caller is kept where we are before it gets the descriptor, and set free before it
-has its answer. We stay on that processor for as long as calls come, since to stay anew costs 5 us a call.
-Where others had their turns in between, nobody is kept for a while.
+has its answer. We stay on that processor for as long as calls come, since to stay anew costs 5 us a call; but
+after a single one we do not. Where others had their turns in between, nobody is kept for a while.
 
 INVARIANT: no caller runs its own code while it is kept.
 
@@ -49,7 +51,10 @@ class Turns:
         """Where it is found in one."""
         self.plain = 0
         """How many callers are not to be kept."""
-        self.began = 0.0
+        self.began = -1.0
+        """When the last caller came near."""
+        self.first = False
+        """Whether nobody had for a while."""
         self.patience: int | None = None
         """How long to wait for a call before we `rest`."""
 
@@ -62,7 +67,8 @@ class Turns:
         theirs = quick.read_affinity(thread) if here else b""
         if not theirs or theirs == here or not theirs[self.byte] & self.bit:
             return b""
-        self.began = monotonic()
+        now = monotonic()
+        self.first, self.began = now - self.began > QUIET / 1000, now
         return theirs if quick.set_affinity(thread, here) else b""
 
     def let_go(self, thread: int, theirs: bytes) -> None:
@@ -70,6 +76,8 @@ class Turns:
             quick.set_affinity(thread, UNBOUND if theirs == self.every else theirs)
         if monotonic() - self.began > LATE:
             self.plain = PLAIN
+            self.rest()
+        elif self.first:
             self.rest()
 
     def _stay(self) -> bytes:

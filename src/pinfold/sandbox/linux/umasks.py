@@ -4,8 +4,8 @@ Facts (proc(5), measured):
 - Only /proc/TID/status tells a umask: 8 us to open, read and close it, 4 to read it again. What was opened
   stays the same thread's: once that has ended reading fails (ESRCH), whoever has its number by then.
 - A umask is changed by one call alone, which the filter tells; it is done when the thread makes another, and
-  till then nobody knows. Before the first that takes rights from owners, no umask means anything to a name
-  that is its owner's alone.
+  till then nobody knows. Before the first, every process of the pen has the one it was made with, and before
+  the first that takes rights from owners, no umask means anything to a name that is its owner's alone.
 - The number of a thread that has ended is given out again when all others were, which takes longer than a
   moment.
 
@@ -40,6 +40,8 @@ class Umasks:
         """`told`: whether we `hear` of every change."""
         self.proc = proc
         self.moment = MOMENT if told else 0.0
+        self.differ = not told
+        """Whether any caller's may be another than ours. Whoever started the pen's first had ours."""
         self.status: dict[int, int] = {}
         self.known, self.until = 0, 0.0
         """The thread whose umask is surely ours, and for how long."""
@@ -48,11 +50,11 @@ class Umasks:
         self.current = os.umask(0o022)
         os.umask(self.current)
         self.bind_owners = bool(self.current & OWNERS)
-        """Whether any caller's might. Whoever started the pen's first had ours."""
+        """Whether any caller's might."""
 
     def hear(self, thread: int, umask: int) -> None:
         """A thread is about to have this one, and so are those that share it."""
-        self.until = 0.0
+        self.differ, self.until = True, 0.0
         now = monotonic()
         if len(self.changing) >= MOST_CHANGING:
             self._forget(now)
@@ -61,7 +63,9 @@ class Umasks:
             self.bind_owners = True
 
     def take_over(self, thread: int) -> None:
-        """Makes the umask of a thread ours. Raises OSError if it is not there."""
+        """Makes the umask of a thread ours. Raises OSError if it had to be asked and is not there."""
+        if not self.differ:
+            return
         now = monotonic()
         if thread == self.known and now < self.until:
             return
