@@ -12,7 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import pytest
 
 from pinfold.kernel import calls
 from pinfold.model.errors import ConfinementError
@@ -435,6 +438,22 @@ def the_environment_is_scrubbed() -> None:
     )
     text = bench.out(["env"], keeping, environment=given)
     assert "GITHUB_TOKEN=x" in text and "LANG" not in text
+
+
+def each_command_has_its_own_environment() -> None:
+    """Those that have the last one's are started without being told it again, whatever came of that."""
+    bench = Bench()
+    one, two = ({"PATH": "/usr/bin:/bin", "LANG": name} for name in ("one", "two"))
+    for given, wanted in ((one, "one"), (dict(one), "one"), (two, "two"), (one, "one")):
+        assert bench.out("echo $LANG", environment=given) == f"{wanted}\n"
+    with pytest.raises(ConfinementError, match="cannot be entered"):
+        bench.run("true", environment=two, cwd="/nowhere")
+    assert bench.run(["no-such-program"], environment=two).exit_code == 127
+    assert bench.out("echo $LANG", environment=two) == "two\n"
+    assert "LANG=two" not in bench.out(["env"])
+    with ThreadPoolExecutor(8) as pool:
+        said = pool.map(lambda number: bench.out("echo $LANG", environment=(one, two)[number % 2]), range(32))
+    assert list(said) == ["one\n", "two\n"] * 16
 
 
 def exit_codes_and_signals_are_told_apart() -> None:

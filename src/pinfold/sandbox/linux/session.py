@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
+from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
@@ -91,7 +91,6 @@ class LinuxSession:
                 environment = self._scrub(request.environment, request.policy, pen.plan, pen.leads_out)
             if request.variables:
                 environment = {**environment, **request.variables}
-            message = (arguments_of(request), request.cwd, environment, request.terminal)
             start = Start(
                 pen,
                 request,
@@ -101,7 +100,7 @@ class LinuxSession:
                 self.drain,
                 self.running,
             )
-            return start.send(message)
+            return start.send(environment)
         finally:
             pen.ended()
 
@@ -266,11 +265,12 @@ class LinuxSession:
 
     def is_alive(self) -> bool:
         """Whether keeper and init are there. Init says nothing unasked: only its end shows on the socket."""
-        if self.closed or not self.keeping.is_alive():
+        if self.closed:
             return False
         poll = select.poll()
         try:
             poll.register(self.control, 0)
+            poll.register(self.keeping.process, select.POLLIN)
         except ValueError:  # closed just now
             return False
         return not poll.poll(0)

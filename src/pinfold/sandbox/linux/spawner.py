@@ -80,6 +80,8 @@ class Spawner:
     def __init__(self, control: socket.socket, null: int) -> None:
         self.control = control
         self.null = null
+        self.environment: dict[str, str] = {}
+        """Of the last command: most have the same, and its names and values are most of a request."""
         self.children: dict[int, tuple[int, int]] = {}
         """pidfd -> pid, and where to report its end."""
         self.poll = select.poll()
@@ -94,12 +96,14 @@ class Spawner:
                     self.ended(descriptor)
 
     def start(self) -> None:
-        request, (status, *descriptors) = channel.receive(self.control)
+        (arguments, cwd, environment, terminal), (status, *descriptors) = channel.receive(self.control)
+        if environment is not None:
+            self.environment = environment
         failed = NO_DIRECTORY
         try:
-            os.chdir(request[1])
+            os.chdir(cwd)
             failed = FAILED
-            pid = spawn(request, descriptors, self.null)
+            pid = spawn(arguments, self.environment, terminal, descriptors, self.null)
             handle = os.pidfd_open(pid)
         except (OSError, ValueError, TypeError) as error:
             # An argument or a variable with a NUL, or that is no text, is this command's trouble alone.
@@ -134,9 +138,14 @@ def report(status: int, kind: int, value: int) -> None:
         return  # the host does not want to know any more
 
 
-def spawn(request: Any, descriptors: list[int], null: int) -> int:
-    """Starts one command in the current directory: arguments, environment, a terminal's size or None."""
-    arguments, _, environment, terminal = request
+def spawn(
+    arguments: list[str],
+    environment: dict[str, str],
+    terminal: tuple[int, int] | None,
+    descriptors: list[int],
+    null: int,
+) -> int:
+    """Starts one command in the current directory, with a terminal if the size of one is given."""
     if terminal:
         actions = on_terminal(descriptors[0], terminal)
     else:

@@ -69,6 +69,8 @@ class Pen:
         self.enforcement = enforcement
         self.environment = environment
         """What a command gets that brings none of its own."""
+        self.last_environment: dict[str, str] | None = None
+        """What the last one got, which the spawner has in mind."""
         self.held = held
         """What is compared before each command; not all of it where that is too much."""
         self.protected = set(protected)
@@ -147,10 +149,10 @@ class Start:
         self.ours: list[int] = []
         self.theirs: list[int] = []
 
-    def send(self, message: tuple[object, ...]) -> Running:
+    def send(self, environment: dict[str, str]) -> Running:
         started = False
         try:
-            command = self._send(message)
+            command = self._send(environment)
             started = isinstance(command, PennedCommand)
             return command
         finally:
@@ -158,7 +160,7 @@ class Start:
             if not started:
                 self._close(self.ours)
 
-    def _send(self, message: tuple[object, ...]) -> Running:
+    def _send(self, environment: dict[str, str]) -> Running:
         request = self.request
         try:
             status = self._pipe(reads=True)
@@ -167,7 +169,7 @@ class Start:
             streams = {} if terminal else {self._pipe(True): Stream.STDOUT, self._pipe(True): Stream.STDERR}
         except OSError as error:
             raise ConfinementError(f"no streams for the command: {error.strerror}; nothing was run") from None
-        tag, kind, value = self._tagged(message, status)
+        tag, kind, value = self._tagged(environment, status)
         if kind != STARTED:
             return self._not_started(kind, value)
         if terminal:
@@ -202,14 +204,18 @@ class Start:
             raise ConfinementError(f"no terminal came from the pen: {error}; the command was ended") from None
         return self.ours[-1]
 
-    def _tagged(self, message: tuple[object, ...], status: int) -> tuple[int, int, int]:
+    def _tagged(self, environment: dict[str, str], status: int) -> tuple[int, int, int]:
         """Sends the request while the spawner carries the command's tag; that, and the spawner's answer."""
+        arguments = arguments_of(self.request)
         with self.pen.lock:
             tag = self.next_tag()
             try:
                 self.pen.signal(signal.SIGCONT)
                 self._tag(tag)
+                told = None if environment == self.pen.last_environment else environment
+                message = (arguments, self.request.cwd, told, self.request.terminal)
                 channel.send(self.pen.control, message, tuple(self.theirs))
+                self.pen.last_environment = environment
             except (ProcessLookupError, channel.Closed):
                 raise PenGone("the pen is gone; nothing was run") from None
             except (OSError, ValueError) as error:
