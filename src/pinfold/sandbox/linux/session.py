@@ -20,16 +20,15 @@ from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand
 from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.pid_one import PidOne
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.linux.replies import FIRST_TAG, LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS
+from pinfold.sandbox.linux.replies import FIRST_TAG
 from pinfold.sandbox.linux.start import Pen, PenGone, Start
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from pinfold.sandbox.linux.elevating import Elevating
 
 
@@ -57,21 +56,20 @@ class LinuxSession:
         self.environment = dict(os.environ)
         """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
         self.lock = threading.Lock()
-        self.killing = threading.Lock()
         self.tagging = threading.Lock()
         self.drain = Drain()
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
         self.retired: list[Pen] = []
         self.running: set[PennedCommand] = set()
         self.tag = FIRST_TAG
-        self.most = 0
         self.closed = False
-        self.number, self.pid, (self.control,) = keeping.ask(("session",))
+        self.number, self.pid, (control,) = keeping.ask(("session",))
+        self.pid_one = PidOne(control)
 
     def start(self, request: Request) -> Running:
         pen = self.pen(request.policy)
         if self.outside and request.policy.published_ports:
-            self.outside.publish(request.policy.published_ports, self.reach)
+            self.outside.publish(request.policy.published_ports, self.pid_one.reach)
         try:
             return self._start(pen, request)
         except PenGone:
@@ -139,7 +137,8 @@ class LinuxSession:
         wanted = plan_pen(policy, places, asks=asks, notes_reads=reads)
         plan, enforcement = fit(wanted, self.machine, policy)
         require_accepted(enforcement, self.accepted)
-        self._bound(policy.limits.processes)
+        if self.machine.superuser:
+            self.pid_one.bound(policy.limits.processes)
         operations = tuple(as_data(operation) for operation in plan.operations)
         names = tuple(tuple(rule) for rule in found.names)
         leads_out = self.outside is not None and self.outside.leads_out(policy)
@@ -264,12 +263,12 @@ class LinuxSession:
         self.close_idle(idle_seconds)
 
     def is_alive(self) -> bool:
-        """Whether keeper and init are there. Init says nothing unasked: only its end shows on the socket."""
+        """Whether keeper and init are there."""
         if self.closed:
             return False
         poll = select.poll()
         try:
-            poll.register(self.control, 0)
+            poll.register(self.pid_one.control, 0)
             poll.register(self.keeping.process, select.POLLIN)
         except ValueError:  # closed just now
             return False
@@ -305,48 +304,15 @@ class LinuxSession:
 
     def kill(self, tag: int) -> None:
         """Ends every process of one command."""
-        with self.killing:
-            if self.closed:
-                return
-            left = self._ask_init(tag)
-        for pen in (*self.retired, *(pen for _, pen in self.pens)):
-            pen.wake()
-        if left:
-            raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
-
-    def _bound(self, processes: int | None) -> None:
-        """As many processes as the most generous pen may have: what bounds root, whom NPROC does not."""
-        wanted = MOST_PROCESSES if processes is None else min(RESERVED_PIDS + processes, MOST_PROCESSES)
-        if self.machine.superuser and wanted > self.most:
-            with self.killing:
-                self._ask_init(0, wanted)
-            self.most = wanted
-
-    def _ask_init(self, tag: int, most: int = 0) -> int:
-        """How many processes are left. Preconditions: `killing` is held."""
         try:
-            self.control.send(REQUEST.pack(tag, most))
-            data, _ = channel.receive_bytes(self.control, LEFT.size)
-        except (OSError, channel.Closed):
-            return 0  # init is gone, and with it every process of the session
-        left: int = LEFT.unpack(data)[0]
-        return left
-
-    def reach(self) -> "socket":
-        """A stream socket of this session's network, where it stays. Raises OSError once there is none."""
-        from socket import socket
-
-        with self.killing:
-            self.control.send(REQUEST.pack(0, 0))
-            try:
-                _, descriptors = channel.receive_bytes(self.control, LEFT.size)
-            except channel.Closed:
-                raise ConnectionRefusedError("the session has ended") from None
-        return socket(fileno=descriptors[0])
+            self.pid_one.kill(tag)
+        finally:
+            for pen in (*self.retired, *(pen for _, pen in self.pens)):
+                pen.wake()
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""
-        with self.lock, self.killing:
+        with self.lock:
             if self.closed:
                 return
             self.closed = True
@@ -358,7 +324,7 @@ class LinuxSession:
         self.keeping.close(self.number)
         for pen in pens:
             self._end(pen)
-        self.control.close()
+        self.pid_one.close()
         self.drain.close()
         if self.outside:
             self.outside.close()

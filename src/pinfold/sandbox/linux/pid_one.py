@@ -1,0 +1,66 @@
+"""The host's side of a session's pid 1 (`init`): what it is asked for."""
+
+import _socket
+import threading
+from typing import TYPE_CHECKING
+
+from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.replies import LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS
+
+if TYPE_CHECKING:
+    from socket import socket
+
+
+class PidOne:
+    """May be used from any thread."""
+
+    def __init__(self, control: _socket.socket) -> None:
+        self.control = control
+        """It says nothing unasked: what else is seen there is its end."""
+        self.closed = False
+        self._lock = threading.Lock()
+        self._most = 0
+
+    def kill(self, tag: int) -> None:
+        """Ends every process of one command."""
+        with self._lock:
+            left = 0 if self.closed else self._ask(tag)
+        if left:
+            raise ConfinementError(f"{left} processes of the command could not be ended; close the session")
+
+    def bound(self, processes: int | None) -> None:
+        """As many processes as the most generous pen may have: what bounds root, whom NPROC does not."""
+        wanted = MOST_PROCESSES if processes is None else min(RESERVED_PIDS + processes, MOST_PROCESSES)
+        with self._lock:
+            if wanted > self._most:
+                self._ask(0, wanted)
+                self._most = wanted
+
+    def _ask(self, tag: int, most: int = 0) -> int:
+        """How many processes are left."""
+        try:
+            self.control.send(REQUEST.pack(tag, most))
+            data, _ = channel.receive_bytes(self.control, LEFT.size)
+        except (OSError, channel.Closed):
+            return 0  # it is gone, and with it every process of the session
+        left: int = LEFT.unpack(data)[0]
+        return left
+
+    def reach(self) -> "socket":
+        """A stream socket of this session's network, where it stays. Raises OSError once there is none."""
+        from socket import socket
+
+        with self._lock:
+            self.control.send(REQUEST.pack(0, 0))
+            try:
+                _, descriptors = channel.receive_bytes(self.control, LEFT.size)
+            except channel.Closed:
+                raise ConnectionRefusedError("the session has ended") from None
+        return socket(fileno=descriptors[0])
+
+    def close(self) -> None:
+        """Nothing is asked of it any more."""
+        with self._lock:
+            self.closed = True
+            self.control.close()
