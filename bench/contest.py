@@ -1,11 +1,13 @@
 """One work, done by everyone in turns.
 
-Each round gives each contender one turn, and starts with another one. Whoever is slow leaves after a while,
-having had the fewest turns that count; bare stays as long as there is anyone to compare it with.
+Each round gives each contender one turn, in an order that is drawn for it: each finds the caches as the one
+before has left them, and that is worth 5% and more. Whoever is slow leaves after a while, having had the
+fewest turns that count; bare stays as long as there is anyone to compare it with.
 """
 
 import sys
 from contextlib import ExitStack, closing
+from random import Random
 from time import monotonic
 
 from bench.contenders import BARE, Contender, ContenderError, Place, Runner
@@ -48,6 +50,7 @@ class Contest:
         self.spent = dict.fromkeys(self.seconds, 0.0)
         self.troubles: dict[str, str] = {}
         self.standing: dict[str, Turn] = {}
+        self.order = Random(work.name)
 
     def run(self, rounds: int) -> Outcome:
         rounds = max(FEWEST, round(rounds * self.work.turns))
@@ -56,8 +59,7 @@ class Contest:
                 left = [name for name in self.seconds if not self._is_done(name)]
                 if number >= FEWEST and left == [BARE.name]:
                     break
-                first = number % max(1, len(left))
-                for name in left[first:] + left[:first]:
+                for name in self.order.sample(left, len(left)):
                     self.progress.tell(f"{self.work.name}: {name}, round {number + 1} of {rounds}")
                     self._take(name, whole)
         kept = {name: times for name, times in self.seconds.items() if name not in self.troubles}

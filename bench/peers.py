@@ -4,7 +4,7 @@ Run: `make bench`, or `.venv/bin/python -m bench.peers --help`. `make peers` ins
 $PINFOLD_PEERS (~/.cache/pinfold-peers); those on PATH count too. Whoever is not there, or fails to fence a
 command when tried, is named with the reason and not timed.
 
-Turns keep the ratios honest where the machine changes its pace; who goes first changes from round to round.
+Turns keep the ratios honest where the machine changes its pace; their order is drawn anew for each round.
 It works in $TMPDIR, or else in the home directory, since fences replace /tmp.
 """
 

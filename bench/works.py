@@ -186,8 +186,15 @@ WORKS = (
         "`git status` of 5,000 files",
         command("git", "-C", "{work}/tree", "status", "--short"),
         plant_repository,
+        turns=2,
     ),
-    Work("grep", "`grep -r` over 5,000 files", command("grep", "-rc", "file 77$", "{work}/tree"), plant),
+    Work(
+        "grep",
+        "`grep -r` over 5,000 files",
+        command("grep", "-rc", "file 77$", "{work}/tree"),
+        plant,
+        turns=2,
+    ),
     Work(
         "compile",
         "a small C program, compiled",
