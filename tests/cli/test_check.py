@@ -79,6 +79,11 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["ls", "--sandbox-policy", '{"type": "SOMETHING"}'], "SOMETHING"),
     (["ls", "--cwd", "/nonexistent"], "is not a directory"),
     (["ls", "--no-such-flag"], "unrecognized arguments"),
+    # what an unset variable leaves names nothing, and not something else instead
+    (["--host", ""], "argument --host: it is empty"),
+    (["--path", ""], "argument --path: it is empty"),
+    (["ls", "--cwd", ""], "argument --cwd: it is empty"),
+    (["ls", "--settings", ""], "argument --settings: it is empty"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from pinfold.cli import BAD_INPUT
@@ -21,9 +21,20 @@ MOST = 40
 
 
 def add_common(parser: ArgumentParser) -> None:
-    parser.add_argument("--settings", metavar="FILE", help="a settings file in place of the user's own")
-    parser.add_argument("--cwd", metavar="DIR", help="where to work, and where the project is looked for")
+    parser.add_argument(
+        "--settings", metavar="FILE", type=filled, help="a settings file in place of the user's own"
+    )
+    parser.add_argument(
+        "--cwd", metavar="DIR", type=filled, help="where to work, and where the project is looked for"
+    )
     parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def filled(text: str) -> str:
+    """An argument that names something: a variable that is empty by mistake names nothing else instead."""
+    if not text:
+        raise ArgumentTypeError("it is empty")
+    return text
 
 
 def here() -> str:
