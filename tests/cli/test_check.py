@@ -262,7 +262,13 @@ def test_wrong_arguments_are_told_in_json_too() -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 def test_help_fits_the_terminal(columns: int) -> None:
     environ = {**os.environ, "COLUMNS": str(columns)}
-    for verb in ([], *([name] for name in VERBS), ["rules", "add"], ["approvals", "revoke"]):
+    for verb in (
+        [],
+        *([name] for name in VERBS),
+        ["rules", "add"],
+        ["approvals", "revoke"],
+        ["journal", "list"],
+    ):
         command = [PINFOLD, *verb, "--help"]
         told = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
         assert max(map(len, told.splitlines())) <= columns, told

@@ -51,6 +51,7 @@ VERBS = {
     "prompt": Verb("prompt", "what to tell a model about the fence its commands run in"),
     "settings": Verb("settings", "show, validate or describe the settings"),
     "approvals": Verb("approvals", "list the answers that are remembered, or take them back"),
+    "journal": Verb("journal", "list what was run, refused and asked, or forget what is old"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
     "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
