@@ -206,6 +206,15 @@ def test_standard_input_that_is_closed(tmp_path: Path) -> None:
     assert b"standard input is closed" in answer.stderr
 
 
+def test_standard_error_that_is_closed(tmp_path: Path) -> None:
+    line = (
+        f"{PINFOLD} check ls 2>&-; {PINFOLD} check ls <&- 2>&-; {PINFOLD} run -c 'echo hi; echo no >&2' 2>&-"
+    )
+    answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    allowed = b"allow: covered by `ls`\n"
+    assert (answer.returncode, answer.stdout) == (0, allowed + allowed + b"hi\n")
+
+
 def test_errors_are_json_where_answers_are(tmp_path: Path) -> None:
     answer = run(tmp_path, "check", "--json", "ls", settings="[sandbox]\nauto_alow = true\n")
     assert answer.returncode == 2
