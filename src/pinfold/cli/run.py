@@ -150,7 +150,7 @@ def as_program(
     from pinfold.cli import streams
     from pinfold.cli.patience import patience
 
-    on_terminal = streams.is_terminal(0) and streams.is_terminal(1)
+    on_terminal = streams.is_terminal(0) and streams.is_terminal(1) and streams.is_in_front()
     with patience(session.roots, person.turn):
         execution = (
             session.start(command, terminal=streams.size())
