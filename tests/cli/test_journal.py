@@ -83,11 +83,13 @@ def test_what_is_old_is_forgotten(journal: Journal, capsys: pytest.CaptureFixtur
 
 def test_an_empty_one_says_so(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["journal", "list", "--session", "\x1b"]) == 0
+    Path(journal.path).write_bytes(b"")  # as of one that there was no room for
+    assert main(["journal", "list"]) == 0
     os.unlink(journal.path)
     assert main(["journal", "list"]) == 0 and main(["journal", "forget", "--older-than", "1d"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "nothing is written down of a session `\\x1b` in state/pinfold/journal.sqlite"
-    assert said[1:] == ["nothing is written down in state/pinfold/journal.sqlite", "0 forgotten"]
+    assert said[1:] == [*["nothing is written down in state/pinfold/journal.sqlite"] * 2, "0 forgotten"]
     assert not os.path.exists(journal.path)
 
 

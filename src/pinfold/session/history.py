@@ -12,10 +12,15 @@ __all__ = ["EVERY", "Deed", "forget_before", "last_deeds"]
 def last_deeds(environ: Mapping[str, str], most: int = EVERY, session: str | None = None) -> list[Deed]:
     """The last things that were done or refused, by all sessions or by one; the newest last."""
     path = journal_file(environ)
-    return deeds(path, most, session) if os.path.exists(path) else []
+    return deeds(path, most, session) if _is_begun(path) else []
 
 
 def forget_before(environ: Mapping[str, str], moment: float) -> int:
     """How many rows of the journal from before that moment are gone."""
     path = journal_file(environ)
-    return forget(path, moment) if os.path.exists(path) else 0
+    return forget(path, moment) if _is_begun(path) else 0
+
+
+def _is_begun(path: str) -> bool:
+    """Where there was no room for its first page, an empty file stays."""
+    return os.path.exists(path) and os.path.getsize(path) > 0

@@ -14,6 +14,8 @@ from pinfold.model.request import Request, RunCommand
 if TYPE_CHECKING:
     from pinfold.approval import Approver
 
+PATH_MAX = 4096
+"""What the kernel takes of a path, with the zero at its end."""
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
 
@@ -87,6 +89,9 @@ def require_approvers(approvers: "Sequence[Approver]") -> None:
 
 def directory(path: str | os.PathLike[str]) -> str:
     """Where a directory that is to be worked in really lies."""
+    if (size := len(os.fsencode(path))) >= PATH_MAX:
+        start = f"{os.fspath(path)[:40]}..."
+        raise PolicyError(f"the path has {size:,} bytes, and the system takes {PATH_MAX - 1:,}", where=start)
     if not os.path.isdir(path):
         raise PolicyError(
             "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"
