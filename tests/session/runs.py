@@ -566,6 +566,10 @@ def asyncio_hosts_take_events() -> None:
             assert await taking == pinfold.Output(pinfold.Stream.STDOUT, b"x\n")
             refused = await session.start("rm -rf /")
             assert refused.refusal and [event async for event in refused.events()] == []
+        try:
+            raise AssertionError(await session.run("true"))
+        except pinfold.ConfinementError as error:
+            assert "is closed" in str(error)
 
     asyncio.run(work())
 

@@ -14,11 +14,13 @@ from threading import Event as Flag
 from typing import TYPE_CHECKING, Any, Self
 
 from pinfold.model.decision import Decision
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
 from pinfold.session.execution import Execution
+from pinfold.session.parts import CLOSED
 from pinfold.session.result import Result
 from pinfold.session.session import Session
 
@@ -170,6 +172,8 @@ class AsyncSession:
         await self.close()
 
     async def _on_thread(self, function: Any, *args: Any, **given: Any) -> Any:
+        if self.session.is_closed:
+            raise ConfinementError(CLOSED)
         work = partial(function, *args, **given)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
