@@ -93,6 +93,16 @@ def test_an_empty_one_says_so(journal: Journal, capsys: pytest.CaptureFixture[st
     assert not os.path.exists(journal.path)
 
 
+def test_one_that_cannot_be_reached_is_not_an_empty_one(
+    journal: Journal, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.symlink("loop", "loop")
+    monkeypatch.setenv("XDG_STATE_HOME", os.path.abspath("loop"))
+    for verb in (["list"], ["forget", "--older-than", "1d"]):
+        assert main(["journal", *verb]) == 125
+        assert "journal.sqlite cannot be read: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

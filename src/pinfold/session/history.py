@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 
 from pinfold.audit.history import EVERY, Deed, deeds, forget
+from pinfold.model.errors import PinfoldError
 from pinfold.session.state import journal_file
 
 __all__ = ["EVERY", "Deed", "forget_before", "last_deeds"]
@@ -23,4 +24,9 @@ def forget_before(environ: Mapping[str, str], moment: float) -> int:
 
 def _is_begun(path: str) -> bool:
     """Where there was no room for its first page, an empty file stays."""
-    return os.path.exists(path) and os.path.getsize(path) > 0
+    try:
+        return os.stat(path).st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise PinfoldError(f"the journal {path} cannot be read: {error.strerror}") from None
