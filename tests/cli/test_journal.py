@@ -74,6 +74,17 @@ def test_programs_get_all_of_it(journal: Journal, capsys: pytest.CaptureFixture[
     assert [each["session"] for each in json.loads(capsys.readouterr().out)] == ["alive"]
 
 
+def test_it_is_told_where_the_working_directory_is_gone(
+    journal: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(journal)
+    os.mkdir("gone")
+    os.chdir("gone")
+    os.rmdir("../gone")
+    assert main(["journal", "list", "--last", "1"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("sleep, in /w")
+
+
 def test_what_is_old_is_forgotten(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
     filled(journal)
     assert main(["journal", "forget", "--older-than", "1d"]) == 0

@@ -85,7 +85,12 @@ def place(origin: Origin) -> str:
 
 
 def short(path: str) -> str:
-    for base, sign in ((here(), ""), (home_of(os.environ), "~/")):
+    """A path as it can be said here; whole where the working directory is gone, and the home's is another."""
+    try:
+        near = os.getcwd()
+    except OSError:
+        near = "/"
+    for base, sign in ((near, ""), (home_of(os.environ), "~/")):
         if base != "/" and path.startswith(base + "/"):
             return sign + path[len(base) + 1 :]
     return path
