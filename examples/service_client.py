@@ -16,7 +16,10 @@ def ask(question: Question) -> str:
         *(each["message"] for each in question.reasons),
         sep="\n  ",
     )
-    said = input(f"{' / '.join(question.choices)}? ")
+    try:
+        said = input(f"{' / '.join(question.choices)}? ")
+    except EOFError:  # nobody sits there
+        said = ""
     return said if said in question.choices else "no"
 
 

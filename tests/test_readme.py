@@ -49,6 +49,27 @@ def test_the_python_runs() -> None:
     assert "/.vscode full" in run.stdout and "denied: the rule `git push` speaks of it" in run.stdout
 
 
+PAGES = [
+    pytest.param(code, id=f"{page.name}-{number}")
+    for page in sorted((TOP / "docs").glob("*.md"))
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("code", PAGES)
+def test_the_python_of_the_pages_runs(code: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    # What it would reach out for is not there: nobody is dialled by a test.
+    code = code.replace("pip download requests", "echo requests")
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    environ.pop("XDG_STATE_HOME", None)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=work, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_every_link_leads_somewhere() -> None:
     for page in (
         TOP / "README.md",

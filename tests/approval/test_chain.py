@@ -39,7 +39,7 @@ def test_anything_but_a_yes_that_was_offered_is_a_no(answer: object) -> None:
 
 def test_the_first_who_knows_answers() -> None:
     settled = settle(QUESTION, [says(None), says("once"), says(Answer.NO)])  # type: ignore[list-item]
-    assert settled.answer is Answer.ONCE and settled.by == "function"
+    assert settled.answer is Answer.ONCE and settled.by == "approver"
 
 
 def test_the_end_of_the_chain_says_no() -> None:
@@ -89,6 +89,6 @@ def test_who_is_late_said_no() -> None:
         return Answer.ONCE
 
     over = threading.Event()
-    settled = settle(QUESTION, [late], patience=0.05)  # type: ignore[list-item]
+    settled = settle(QUESTION, [late], patience=0.05)
     assert settled.answer is Answer.NO and "no answer within" in settled.by
     over.set()

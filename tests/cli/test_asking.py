@@ -362,6 +362,11 @@ def test_it_fits_and_needs_no_colours(screen: Screen, environment: dict[str, str
     screen.wait_for("exit:126")
 
 
+def test_a_job_in_the_background_is_not_stopped_for_the_terminal(screen: Screen) -> None:
+    screen.run("run", "-c", "test ! -t 1 && echo done", shell="set -m; {} & wait $!; echo exit:$?")
+    assert "done" in screen.wait_for("exit:0")
+
+
 def test_a_whole_home_is_told_of(screen: Screen) -> None:
     screen.run("run", "--project", str(screen.home), "--", "true")
     assert "your whole home is the project" in screen.wait_for("exit:0")

@@ -79,6 +79,12 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["ls", "--sandbox-policy", '{"type": "SOMETHING"}'], "SOMETHING"),
     (["ls", "--cwd", "/nonexistent"], "is not a directory"),
     (["ls", "--no-such-flag"], "unrecognized arguments"),
+    (["ls", "--cwd", "/x" * 3000], "the path has 6,000 bytes, and the system takes 4,095"),
+    # what an unset variable leaves names nothing, and not something else instead
+    (["--host", ""], "argument --host: it is empty"),
+    (["--path", ""], "argument --path: it is empty"),
+    (["ls", "--cwd", ""], "argument --cwd: it is empty"),
+    (["ls", "--settings", ""], "argument --settings: it is empty"),
 ]
 
 
@@ -201,6 +207,15 @@ def test_standard_input_that_is_closed(tmp_path: Path) -> None:
     assert b"standard input is closed" in answer.stderr
 
 
+def test_standard_error_that_is_closed(tmp_path: Path) -> None:
+    line = (
+        f"{PINFOLD} check ls 2>&-; {PINFOLD} check ls <&- 2>&-; {PINFOLD} run -c 'echo hi; echo no >&2' 2>&-"
+    )
+    answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    allowed = b"allow: covered by `ls`\n"
+    assert (answer.returncode, answer.stdout) == (0, allowed + allowed + b"hi\n")
+
+
 def test_errors_are_json_where_answers_are(tmp_path: Path) -> None:
     answer = run(tmp_path, "check", "--json", "ls", settings="[sandbox]\nauto_alow = true\n")
     assert answer.returncode == 2
@@ -257,7 +272,13 @@ def test_wrong_arguments_are_told_in_json_too() -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 def test_help_fits_the_terminal(columns: int) -> None:
     environ = {**os.environ, "COLUMNS": str(columns)}
-    for verb in ([], *([name] for name in VERBS), ["rules", "add"], ["approvals", "revoke"]):
+    for verb in (
+        [],
+        *([name] for name in VERBS),
+        ["rules", "add"],
+        ["approvals", "revoke"],
+        ["journal", "list"],
+    ):
         command = [PINFOLD, *verb, "--help"]
         told = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
         assert max(map(len, told.splitlines())) <= columns, told

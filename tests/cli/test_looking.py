@@ -109,6 +109,13 @@ def test_doctor_knows_a_home_that_is_mounted_read_only(
     assert _state(str(tmp_path / "x"), str(tmp_path)).fix == ELSEWHERE
 
 
+def test_doctor_knows_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = SimpleNamespace(f_blocks=9, f_bavail=0, f_bfree=0)
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    standing = _state(str(tmp_path / "x"), str(tmp_path))
+    assert (standing.state, standing.detail) == ("not", f"there is no room left in {tmp_path}")
+
+
 def test_doctor_judges_the_policy_in_force(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('[sandbox]\npolicy = "read-only"\n[limits]\nmemory = "1GB"\n')

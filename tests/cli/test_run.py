@@ -247,6 +247,16 @@ def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None
         assert (lent.returncode, lent.stderr) == (0, b"")
 
 
+def test_what_git_cannot_do_inside_is_told(person: Person) -> None:
+    hint = b"pinfold: `git submodule add` does not work in a project inside of the fence: do it outside"
+    program = person.work / "git"
+    program.write_text("#!/bin/sh\nexit $CODE\n")
+    program.chmod(0o755)
+    assert person.run("-c", "CODE=1 ./git -C x submodule add y").stderr.strip() == hint
+    for fine in ("CODE=0 ./git submodule add y", "CODE=1 ./git submodule update", "false git submodule add"):
+        assert person.run("-c", fine).stderr == b""
+
+
 @pytest.mark.parametrize("told", [None, "", "rel", "~", "."])
 def test_home_never_begins_at_the_workspace(person: Person, told: str | None) -> None:
     """A command that writes settings where such a home would have them changes nothing by that."""

@@ -50,7 +50,8 @@ def test_pytest_fixture(project: str, tmp_path: Path) -> None:
 def test_service_client(project: str, tmp_path: Path) -> None:
     named = run(str(EXAMPLES / "service_client.py"), project, tmp_path=tmp_path, typed="no\n")
     here = run(str(EXAMPLES / "service_client.py"), tmp_path=Path(project), typed="no\n")
-    for said in (named, here):
+    alone = run(str(EXAMPLES / "service_client.py"), project, tmp_path=tmp_path, typed="")
+    for said in (named, here, alone):
         assert "stdout 1\n" in said and "exit 0\n" in said and "the person said no" in said
 
 

@@ -50,6 +50,14 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
     assert bool(told.remedy) is bool(remedy)
 
 
+def test_nobody_is_named_who_could_grant_what_pinfold_obeys() -> None:
+    file = refused("open", "/w/.venv/x", "/w/.venv", "your settings protect it")
+    told = explained(file, SETTINGS, "", own=lambda: ("/w/.venv",))
+    assert told.why == "pinfold itself obeys or runs it, and nobody can grant that"
+    assert (told.remedy, told.grantable) == ("", False)
+    assert explained(file, SETTINGS, "", own=lambda: ("/w/other",)).grantable
+
+
 @pytest.mark.parametrize(
     ("operation", "path", "remedy"),
     [

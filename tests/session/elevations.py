@@ -1,5 +1,6 @@
 """What holds of calls that wait for a person: each function runs in a child, as root and as another user."""
 
+import asyncio
 import errno
 import os
 import shutil
@@ -890,6 +891,12 @@ def an_answer_for_a_session_is_for_no_other_where_nobody_can_be_asked() -> None:
         assert again.run(line).exit_code == 0
 
 
+async def _retried_by_asyncio(line: str) -> None:
+    async with pinfold.AsyncSession([os.getcwd()], settings={}) as session:
+        needed = (await session.run(line)).needed
+        assert needed and (await (await session.retry(needed)).wait()).exit_code == 0
+
+
 def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
     os.makedirs(OUT)
     with pinfold.Session([os.getcwd()], settings={}) as session:
@@ -920,6 +927,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
         assert again.decision.sandboxed and session.counts["unfenced"] == 0, again
         os.unlink(f"{HOME}/no/new")
         assert os.listdir(f"{HOME}/no") == []
+        asyncio.run(_retried_by_asyncio(f"echo 1 > {HOME}/no/new"))
         # Nobody is to grant a whole home for a file in it.
         assert session.run(f"echo 1 > {HOME}/new").needed is None
         # What succeeds needs nothing, and what nobody may grant is not needed.

@@ -550,8 +550,26 @@ def asyncio_hosts_take_events() -> None:
             endless = await session.start("yes")
             async for _ in endless.events():
                 break
+            left = await endless.wait()
+            assert (left.signal, left.exit_code) == (9, None), "who leaves its events ends it"
+            try:
+                raise AssertionError([event async for event in endless.events()])
+            except pinfold.ConfinementError as error:
+                assert "can be followed once" in str(error)
+            followed = await session.start("sleep 0.3; echo x")
+            taking = asyncio.ensure_future(anext(aiter(followed.events())))
+            await asyncio.sleep(0.05)
+            try:
+                raise AssertionError(await followed.wait())
+            except pinfold.ConfinementError as error:
+                assert "somebody else follows" in str(error)
+            assert await taking == pinfold.Output(pinfold.Stream.STDOUT, b"x\n")
             refused = await session.start("rm -rf /")
             assert refused.refusal and [event async for event in refused.events()] == []
+        try:
+            raise AssertionError(await session.run("true"))
+        except pinfold.ConfinementError as error:
+            assert "is closed" in str(error)
 
     asyncio.run(work())
 

@@ -1,5 +1,6 @@
 """A session on a real disk: links, globs, ignore files, settings that change."""
 
+import inspect
 import os
 import subprocess
 from pathlib import Path
@@ -214,12 +215,23 @@ def test_the_public_name() -> None:
         pinfold.Sesion  # noqa: B018
 
 
+async def _asynchronous(_: object) -> None: ...
+
+
+class _Asynchronous:
+    async def __call__(self, _: object) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"projects": "."}, "a list of directories"),
+        ({"projects": Path()}, "a list of directories"),
         ({"settings": 3}, "settings are a file or a dictionary, not int"),
         ({"approvers": [3]}, "an approver is called with a question, which 3 cannot be"),
+        ({"approvers": [_asynchronous]}, "an approver is called on a thread, and cannot be `async`"),
+        ({"approvers": [_Asynchronous()]}, "cannot be `async`"),
+        ({"approvers": [_Asynchronous().__call__]}, "cannot be `async`"),
     ],
 )
 def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str, Any], said: str) -> None:
@@ -255,3 +267,26 @@ def test_paths_may_be_path_objects(tmp_path: Path) -> None:
     assert judge.roots == (str(tmp_path), str(tmp_path / "other"))
     with pytest.raises(TypeError, match="a path is a text here, not PosixPath"):
         judge.files.read(tmp_path / "made")  # type: ignore[arg-type]
+
+
+def test_what_is_no_text_is_not_written(tmp_path: Path) -> None:
+    tools = session(tmp_path).files
+    for attempt in (tools.write, tools.append):
+        with pytest.raises(TypeError, match="a text is written here, not bytes"):
+            attempt("a", b"x")  # type: ignore[arg-type]
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_is_not_run_again(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"`result.needed` is run again, not None"):
+        session(tmp_path).retry(None)  # type: ignore[arg-type]
+
+
+def test_asyncio_hosts_give_the_same_arguments() -> None:
+    theirs = {
+        name: inspect.signature(getattr(Session, name)).parameters for name in ("__init__", "run", "start")
+    }
+    for name, parameters in theirs.items():
+        ours = inspect.signature(getattr(pinfold.AsyncSession, name)).parameters
+        wanted = [each for each in parameters.values() if each.name != "is_withdrawn"]
+        assert [*ours.values()] == wanted, name

@@ -270,6 +270,8 @@ def test_uncharted() -> None:
         ("pinfold check x", False),
         ("pinfold doctor", False),
         ("pinfold log", False),
+        ("pinfold journal list --last 5", False),
+        ("pinfold journal forget --older-than 0s", True),
     ],
 )
 def test_pinfold_itself(line: str, changes: bool) -> None:

@@ -1,5 +1,6 @@
 """A session asks, a browser answers: over the real socket and real HTTP."""
 
+import errno
 import os
 import pty
 import socket
@@ -296,3 +297,12 @@ def test_who_ends_it_as_it_begins_leaves_nothing_either(tmp_path: Path, name: st
     done = subprocess.run(words, capture_output=True, text=True, env=environ, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "") and find_page(environ) is None
     assert os.listdir(page_directory(environ)) == ["lock"]
+
+
+def test_a_full_disk_is_no_trouble_of_the_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pinfold.web.place.write_private", full)
+    with pytest.raises(PinfoldError, match=r"the page cannot be opened: .*: No space left on device"):
+        Page({"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)})

@@ -25,12 +25,16 @@ WITHDRAWN = Settlement(Answer.NO, "nobody waited for the answer any more")
 
 
 class Approver(Protocol):
-    """Somebody, or something, that may answer."""
+    """Somebody, or something, that may answer: a function will do. One that has a `name` is called that
+    where it is told who answered."""
 
-    name: str
-
-    def __call__(self, question: PermissionNeeded) -> Answer | Reply | None:
+    def __call__(self, question: PermissionNeeded, /) -> Answer | Reply | None:
         """The answer; None if this one cannot say."""
+
+
+def name_of(approver: Approver) -> str:
+    """What it is called where it is told who answered."""
+    return str(getattr(approver, "name", getattr(approver, "__name__", type(approver).__name__)))
 
 
 def is_there(approver: Approver) -> bool:
@@ -56,7 +60,7 @@ def settle(
 def _ask(
     approver: Approver, question: PermissionNeeded, patience: float, is_withdrawn: Callable[[], bool]
 ) -> Settlement | None:
-    name = str(getattr(approver, "name", type(approver).__name__))
+    name = name_of(approver)
     said: list[object] = []
 
     def ask() -> None:

@@ -26,6 +26,7 @@ class Verb:
         self.exits = exits
 
 
+STDERR = 2
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
 BLOCKED = 2
 """What agents take for a no; to them any other failure of a hook is a yes."""
@@ -51,6 +52,7 @@ VERBS = {
     "prompt": Verb("prompt", "what to tell a model about the fence its commands run in"),
     "settings": Verb("settings", "show, validate or describe the settings"),
     "approvals": Verb("approvals", "list the answers that are remembered, or take them back"),
+    "journal": Verb("journal", "list what was run, refused and asked, or forget what is old"),
     "rules": Verb("rules", "list, add or remove rules about commands"),
     "exclude": Verb("exclude", "list, add or remove commands that run outside of the fence"),
     "serve": Verb("serve", "sessions for other programs: JSON-RPC on stdio or a unix socket"),
@@ -89,6 +91,8 @@ def entry() -> "NoReturn":
 
 
 def _prepare() -> None:
+    if sys.stderr is None:
+        _open_error_stream()
     if sys.argv[1:2] in (["run"], ["learn"]):
         from pinfold.session.early import prepare_fence
 
@@ -96,6 +100,16 @@ def _prepare() -> None:
     from pinfold.light import load_light
 
     load_light()
+
+
+def _open_error_stream() -> None:
+    """In the place of a standard error that is closed (`2>&-`): who closed it wants to hear nothing, and no
+    file that is opened later is to be taken for it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    if null != STDERR:
+        os.dup2(null, STDERR)
+        os.close(null)
+    sys.stderr = open(STDERR, "w", encoding="utf-8")  # noqa: SIM115  (it stays as long as we do)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
     from pinfold.service.lines import Lines
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
-    if not words:
+    if not words or not words[0]:
         raise PolicyError("give the agent to start, after --")
     editor = Lines(os.dup(0), os.dup(1))
     with open(os.devnull) as null:

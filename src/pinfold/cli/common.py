@@ -2,7 +2,7 @@
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from pinfold.cli import BAD_INPUT
@@ -21,9 +21,20 @@ MOST = 40
 
 
 def add_common(parser: ArgumentParser) -> None:
-    parser.add_argument("--settings", metavar="FILE", help="a settings file in place of the user's own")
-    parser.add_argument("--cwd", metavar="DIR", help="where to work, and where the project is looked for")
+    parser.add_argument(
+        "--settings", metavar="FILE", type=filled, help="a settings file in place of the user's own"
+    )
+    parser.add_argument(
+        "--cwd", metavar="DIR", type=filled, help="where to work, and where the project is looked for"
+    )
     parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def filled(text: str) -> str:
+    """An argument that names something: a variable that is empty by mistake names nothing else instead."""
+    if not text:
+        raise ArgumentTypeError("it is empty")
+    return text
 
 
 def here() -> str:
@@ -74,7 +85,12 @@ def place(origin: Origin) -> str:
 
 
 def short(path: str) -> str:
-    for base, sign in ((here(), ""), (home_of(os.environ), "~/")):
+    """A path as it can be said here; whole where the working directory is gone, and the home's is another."""
+    try:
+        near = os.getcwd()
+    except OSError:
+        near = "/"
+    for base, sign in ((near, ""), (home_of(os.environ), "~/")):
         if base != "/" and path.startswith(base + "/"):
             return sign + path[len(base) + 1 :]
     return path

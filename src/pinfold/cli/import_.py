@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import print_json, short, user_file_of
+from pinfold.cli.common import filled, print_json, short, user_file_of
 from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--wider", action="store_true", help="also take what lets more through here than it did there"
     )
-    parser.add_argument("--settings", metavar="FILE", help="a settings file in place of the user's own")
+    parser.add_argument(
+        "--settings", metavar="FILE", type=filled, help="a settings file in place of the user's own"
+    )
     parser.add_argument("--json", action="store_true", help="answer as JSON")
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pinfold.approval.terminal import AS_USUAL, QUIET, SET_RIGHT, TTY, TerminalApprover
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
-from pinfold.cli.draw import folded
+from pinfold.cli.draw import STDERR, folded
 from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
@@ -98,7 +98,7 @@ def _diff(learned: Learned, name: str) -> str:
 def _propose(session: Session, learned: Learned, turn: LockType) -> None:
     """Tells what was learned, and asks whether it is to be kept, if there is anybody to ask."""
     if not _diff(learned, "") or not TerminalApprover.is_there():
-        print(_told(learned, asks=False), file=sys.stderr)
+        print(_told(learned, asks=False, fold=lambda line: folded(line, STDERR)), file=sys.stderr)
         return
     with turn, _terminal() as terminal:
         terminal.write(_told(learned, asks=True, fold=terminal.fold))

@@ -1,7 +1,8 @@
 """A sheet to draw tables on: rich, loaded when something is drawn for a person, never before.
 
 Facts about rich: it asks the terminal for its width and colours by itself, obeys NO_COLOR and TERM=dumb, and
-takes 80 columns where there is no terminal. It reads `[word]` as markup unless told not to.
+takes 80 columns where there is no terminal, and on every dumb one. It reads `[word]` as markup unless told
+not to.
 """
 
 from typing import TYPE_CHECKING
@@ -14,14 +15,14 @@ WIDEST = 120
 
 
 def paper(*, stderr: bool = False) -> "Console":
-    from rich.console import Console
+    from shutil import get_terminal_size
+
+    from rich.console import Console, ConsoleDimensions
 
     sheet = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    return (
-        sheet
-        if sheet.width <= WIDEST
-        else Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=WIDEST)
-    )
+    width, height = get_terminal_size() if sheet.is_dumb_terminal else sheet.size
+    sheet.size = ConsoleDimensions(min(width, WIDEST), height)
+    return sheet
 
 
 def put(sheet: "Console", drawn: "Table") -> None:

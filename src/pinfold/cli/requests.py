@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from pinfold.cli.common import add_common, here
+from pinfold.cli.common import add_common, filled, here
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import POLICY_WORDS, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
@@ -27,12 +27,12 @@ def add_request(parser: ArgumentParser) -> None:
         metavar="LINE",
         help="a shell line; - reads it from standard input; after --, words",
     )
-    parser.add_argument("--path", help="judge a file instead of a command")
+    parser.add_argument("--path", type=filled, help="judge a file instead of a command")
     parser.add_argument("--write", action="store_true", help="with --path: to write it, not to read it")
     parser.add_argument("--delete", action="store_true", help="with --path: to delete it")
-    parser.add_argument("--host", metavar="HOST:PORT", help="judge a connection")
-    parser.add_argument("--mcp", metavar="SERVER:TOOL", help="judge a call of an MCP tool")
-    parser.add_argument("--browser", metavar="ACTION", help="judge the use of a browser")
+    parser.add_argument("--host", metavar="HOST:PORT", type=filled, help="judge a connection")
+    parser.add_argument("--mcp", metavar="SERVER:TOOL", type=filled, help="judge a call of an MCP tool")
+    parser.add_argument("--browser", metavar="ACTION", type=filled, help="judge the use of a browser")
     add_choices(parser)
     add_call(parser)
     add_common(parser)

@@ -17,7 +17,6 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.draw import tell
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
-from pinfold.model.decision import Decision
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
 from pinfold.model.request import RunCommand
@@ -35,9 +34,6 @@ DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
 INTERRUPT = b"\x03"
 MOST_TOLD = 5
-AGENT = "SSH_AUTH_SOCK"
-OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
-"""Programs that use what it names."""
 SIGNALLED = 128
 """Added to the number of a signal, as shells do."""
 
@@ -154,7 +150,7 @@ def as_program(
     from pinfold.cli import streams
     from pinfold.cli.patience import patience
 
-    on_terminal = streams.is_terminal(0) and streams.is_terminal(1)
+    on_terminal = streams.is_terminal(0) and streams.is_terminal(1) and streams.is_in_front()
     with patience(session.roots, person.turn):
         execution = (
             session.start(command, terminal=streams.size())
@@ -181,18 +177,12 @@ def as_program(
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
         tell(f"ended after {limit:g} s, its time limit")
-    elif end.exit_code and _misses_agent(execution.decision):
-        tell(f"the ssh agent is out of reach; to lend it: add `${AGENT}` to `network.unix_sockets`")
+    elif end.exit_code:
+        from pinfold.cli.hints import hint
+
+        if said := hint(execution.decision, os.environ):
+            tell(said)
     return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
-
-
-def _misses_agent(decision: Decision) -> bool:
-    """Whether it may have failed for want of the ssh agent: nothing of that is seen, since the variable that
-    names it was kept from the command."""
-    socket, lent = os.environ.get(AGENT, ""), decision.policy.unix_sockets
-    if not socket or not decision.sandboxed or socket in lent or os.path.realpath(socket) in lent:
-        return False
-    return any(os.path.basename(each.argv[0]) in OF_AGENT for each in decision.commands if each.argv)
 
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:

@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
-from pinfold.cli.common import add_common, here
+from pinfold.cli.common import add_common, filled, here
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
 from pinfold.web import WebApprover
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--socket", metavar="PATH", help="listen there, instead of talking on stdio")
+    parser.add_argument(
+        "--socket", metavar="PATH", type=filled, help="listen there, instead of talking on stdio"
+    )
     add_choices(parser)
     add_common(parser)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pinfold.cli import BAD_INPUT
 from pinfold.cli.common import (
     add_common,
+    filled,
     place,
     print_error,
     print_json,
@@ -30,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="show|validate|schema")
     show = verbs.add_parser("show", help="every value in force, and where it was written", allow_abbrev=False)
     validate = verbs.add_parser("validate", help="check a file, or all that are in force", allow_abbrev=False)
-    validate.add_argument("file", nargs="?", metavar="FILE", help="this file alone")
+    validate.add_argument("file", nargs="?", metavar="FILE", type=filled, help="this file alone")
     schema = verbs.add_parser("schema", help="print the JSON Schema of a settings file", allow_abbrev=False)
     for verb in (show, validate, schema):
         add_common(verb)

@@ -70,6 +70,14 @@ def is_terminal(descriptor: int) -> bool:
         return False
 
 
+def is_in_front() -> bool:
+    """Whether the terminal is ours to change: a job in the background (`&`) would be stopped for it."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # it is not the one that controls us: nobody stops us
+        return True
+
+
 def size() -> tuple[int, int]:
     """Rows and columns of our terminal."""
     columns, rows = os.get_terminal_size(1)

@@ -153,6 +153,7 @@ class FileTools:
 
     def write(self, path: str, text: str) -> Written:
         """Makes a file, or replaces what is in it; its encoding, line ends and mode stay."""
+        _require_text(text)
         with self._spot("write", path, Access.WRITE) as spot:
             if spot.status() is None:
                 put(spot, path, text.encode(), None)
@@ -170,6 +171,7 @@ class FileTools:
 
     def append(self, path: str, text: str) -> Written:
         """Adds to the end of a file; one that is not there is made."""
+        _require_text(text)
         with self._spot("append", path, Access.WRITE) as spot:
             if spot.status() is None:
                 put(spot, path, text.encode(), None)
@@ -275,6 +277,11 @@ def _expression(pattern: str) -> Callable[[str], object]:
         said = f"`{pattern}` is no regular expression of RE2: {why}"
         raise FileRefused("bad_pattern", "", said, "RE2 has no look-around and no back-references") from None
     return found
+
+
+def _require_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is written here, not {type(text).__name__}")
 
 
 def _encoded(as_it_was: Text, text: str, path: str) -> bytes:

@@ -16,6 +16,7 @@ from pinfold.model.tables import load_as
 from pinfold.policy.paths import normalised
 
 OWN = "your settings protect it"
+OBEYED = "pinfold itself obeys or runs it"
 BLOCKED = "git writes are blocked"
 NOBODY = "nobody can grant that"
 

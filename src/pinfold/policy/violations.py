@@ -17,7 +17,7 @@ from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.paths import contains, is_covered, outermost
-from pinfold.policy.protected import BLOCKED, NOBODY, protected_names
+from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
@@ -52,16 +52,19 @@ def explained(
     home: str = "",
     is_there: Callable[[str], bool] = lambda _: False,
     may_write: Callable[[str], bool] = lambda _: True,
+    own: Callable[[], tuple[str, ...]] = tuple,
 ) -> Violation:
     """The same with its command, where its rule is written, and what would allow it.
 
     `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists;
-    `may_write`, whether the user could change it without a fence.
+    `may_write`, whether the user could change it without a fence; `own`, what pinfold itself obeys and runs.
     """
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if _is_of_host(violation):
         violation = _with_gates_remedy(violation)
+    if violation.rule.startswith("/") and is_covered(violation.rule, own()):
+        return replace(violation, command=command, why=f"{OBEYED}, and {NOBODY}", grantable=False)
     is_ours = violation.path.startswith("/") and violation.operation != "connect"
     if (
         policy

@@ -68,8 +68,9 @@ class Listener:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Of several that begin at once, one at a time: until it listens, a socket looks dead to others."""
-        os.makedirs(os.path.dirname(self.token_file), 0o700, exist_ok=True)
-        lock = os.open(f"{self.token_file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        directory = os.path.dirname(self.token_file)
+        os.makedirs(directory, 0o700, exist_ok=True)
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # so that no file of it stays
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

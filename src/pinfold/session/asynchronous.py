@@ -11,33 +11,77 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event as Flag
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pinfold.model.decision import Decision
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event
+from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
 from pinfold.session.execution import Execution
+from pinfold.session.parts import CLOSED
 from pinfold.session.result import Result
 from pinfold.session.session import Session
 
+if TYPE_CHECKING:
+    from pinfold.approval import Approver
+
 AT_ONCE = 128
 """Commands that may run at the same time; more wait for their turn."""
+TURNS = 5
 HELD = 64
 """Pieces of output that may wait to be taken."""
 
 
 class AsyncSession:
-    """Takes what `Session` takes, and does what it does."""
+    """Takes what `Session` takes, and does what it does. `session` is that one, for whatever is not here: its
+    file tools, for instance, which are called on a thread (`asyncio.to_thread`)."""
 
-    def __init__(self, projects: Sequence[str | os.PathLike[str]] = (), **given: Any) -> None:
-        self.session = Session(projects, **given)
+    def __init__(
+        self,
+        projects: Sequence[str | os.PathLike[str]] = (),
+        *,
+        settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        overrides: Mapping[str, object] | None = None,
+        environ: Mapping[str, str] | None = None,
+        approvers: "Sequence[Approver]" = (),
+        conversation: str = "",
+        generation: str = "",
+        model: str = "",
+        resume: str = "",
+        notes_reads: bool = False,
+    ) -> None:
+        self.session = Session(
+            projects,
+            settings=settings,
+            cwd=cwd,
+            overrides=overrides,
+            environ=environ,
+            approvers=approvers,
+            conversation=conversation,
+            generation=generation,
+            model=model,
+            resume=resume,
+            notes_reads=notes_reads,
+        )
         self._threads = ThreadPoolExecutor(AT_ONCE, "pinfold-command")
 
     @property
     def id(self) -> str:
         """By which it can be resumed."""
         return self.session.id
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """As `Session.roots`."""
+        return self.session.roots
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """As `Session.notices`."""
+        return self.session.notices
 
     @property
     def policy(self) -> SandboxPolicy:
@@ -62,17 +106,48 @@ class AsyncSession:
         """As `Session.change`."""
         await self._on_thread(self.session.change, overrides)
 
-    async def run(self, request: RunCommand | str | Sequence[str], **given: Any) -> Result:
+    async def run(
+        self,
+        request: RunCommand | str | Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout: float | None = None,
+        stdin: bytes | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Result:
         """As `Session.run`."""
-        execution = await self.start(request, **given)
-        return await execution.wait()
+        started = self.start(request, cwd=cwd, timeout=timeout, stdin=stdin, environment=environment)
+        return await (await started).wait()
 
-    async def start(self, request: RunCommand | str | Sequence[str], **given: Any) -> "AsyncExecution":
-        """As `Session.start`."""
-        left = Flag()
-        starting = asyncio.ensure_future(
-            self._on_thread(self.session.start, request, is_withdrawn=left.is_set, **given)
+    async def start(
+        self,
+        request: RunCommand | str | Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout: float | None = None,
+        stdin: bytes | int | None = None,
+        environment: Mapping[str, str] | None = None,
+        terminal: tuple[int, int] | None = None,
+    ) -> "AsyncExecution":
+        """As `Session.start`; a task that is cancelled while somebody is asked about it takes it back."""
+        start = partial(
+            self.session.start,
+            request,
+            cwd=cwd,
+            timeout=timeout,
+            stdin=stdin,
+            environment=environment,
+            terminal=terminal,
         )
+        return await self._started(lambda is_withdrawn: start(is_withdrawn=is_withdrawn))
+
+    async def retry(self, needed: PermissionNeeded, answer: Answer = Answer.ONCE) -> "AsyncExecution":
+        """As `Session.retry`."""
+        return await self._started(lambda _: self.session.retry(needed, answer))
+
+    async def _started(self, start: Callable[[Callable[[], bool]], Execution]) -> "AsyncExecution":
+        left = Flag()
+        starting = asyncio.ensure_future(self._on_thread(start, left.is_set))
         try:
             return AsyncExecution(await asyncio.shield(starting), self._threads)
         except asyncio.CancelledError:
@@ -97,6 +172,8 @@ class AsyncSession:
         await self.close()
 
     async def _on_thread(self, function: Any, *args: Any, **given: Any) -> Any:
+        if self.session.is_closed:
+            raise ConfinementError(CLOSED)
         work = partial(function, *args, **given)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
@@ -121,6 +198,9 @@ class AsyncExecution:
     def __init__(self, execution: Execution, threads: ThreadPoolExecutor) -> None:
         self.execution = execution
         self._threads = threads
+        self._pumping: asyncio.Future[None] | None = None
+        self._is_left = False
+        """Whether who took its events has gone."""
 
     @property
     def decision(self) -> Decision:
@@ -134,12 +214,23 @@ class AsyncExecution:
 
     async def wait(self) -> Result:
         """As `Execution.wait`."""
+        await self._leave()
         waiting = asyncio.get_running_loop().run_in_executor(self._threads, self.execution.wait)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
             await self.cancel()
             raise
+
+    async def _leave(self) -> None:
+        """Where its events were left early, the command ends first. A loop finds that out a few turns after
+        the `break`, when it closes the iterator that nobody has any more."""
+        for _ in range(TURNS):
+            if self._pumping is None or self._pumping.done() or self._is_left:
+                break
+            await asyncio.sleep(0)
+        if self._pumping and self._is_left:
+            await asyncio.wait((self._pumping,))
 
     async def events(self) -> AsyncIterator[Event]:
         """Output as it comes, the end last. Leaving the loop early cancels the command."""
@@ -151,7 +242,7 @@ class AsyncExecution:
         def pump() -> None:
             try:
                 for event in self.execution.events():
-                    if gone or not _handed(taken, event, lambda: gone):
+                    if not _handed(taken, event, lambda: gone):
                         return
                     loop.call_soon_threadsafe(more.set)
             except BaseException as error:  # noqa: BLE001  (raised again where the events are taken)
@@ -161,7 +252,7 @@ class AsyncExecution:
                 with suppress(RuntimeError):  # the loop is closed: nobody waits
                     loop.call_soon_threadsafe(more.set)
 
-        pumping = loop.run_in_executor(self._threads, pump)
+        pumping = self._pumping = loop.run_in_executor(self._threads, pump)
         try:
             while True:
                 try:
@@ -177,7 +268,7 @@ class AsyncExecution:
                     raise event
                 yield event
         finally:
-            gone = True
+            gone = self._is_left = True
             if not pumping.done():
                 await self.cancel()
 

@@ -144,6 +144,8 @@ def _state(directory: str, home: str) -> Standing:
     while not os.path.lexists(there):
         there = os.path.dirname(there)
     if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
+        if _is_full(there):
+            return Standing("state directory", State.NOT, f"there is no room left in {there}", ELSEWHERE)
         return Standing("state directory", State.READY, directory)
     named = quote(there)
     if not os.path.isdir(there):
@@ -155,3 +157,8 @@ def _state(directory: str, home: str) -> Standing:
     else:
         fix = f"sudo chown $(id -u) {named}" if there != home and contains(home, there) else ELSEWHERE
     return Standing("state directory", State.NOT, f"{there} cannot be written to", fix)
+
+
+def _is_full(directory: str) -> bool:
+    disk = os.statvfs(directory)
+    return bool(disk.f_blocks) and not (disk.f_bavail if os.geteuid() else disk.f_bfree)

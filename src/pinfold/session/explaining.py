@@ -3,6 +3,7 @@
 import os
 from _thread import allocate_lock
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision
@@ -34,6 +35,7 @@ class Explanations:
         line: str,
         decision: Decision,
         home: str,
+        own: Callable[[], tuple[str, ...]],
     ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
         """All that was refused, and what of it is to be reported."""
         from pinfold.policy.violations import explained, heard, is_ignored
@@ -41,7 +43,7 @@ class Explanations:
 
         told = heard(violations, is_heard)
         every = tuple(
-            explained(each, settings, line, decision.policy, roots, home, os.path.exists, _may_write)
+            explained(each, settings, line, decision.policy, roots, home, os.path.exists, _may_write, own)
             for each in told
         )
         with self._lock:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.approval.chain import Approver, is_there, withdraw
+from pinfold.approval.chain import Approver, is_there, name_of, withdraw
 from pinfold.model.decision import Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
@@ -62,7 +62,7 @@ class Listener:
     """An approver that remembers what another one was asked, and said. May be used from any thread."""
 
     def __init__(self, person: Approver) -> None:
-        self.name = person.name
+        self.name = name_of(person)
         self._person = person
         self.heard: list[tuple[PermissionNeeded, Answer | Reply | None]] = []
 

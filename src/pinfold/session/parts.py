@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pinfold.session.files import SessionFiles
     from pinfold.session.ledger import Ledger
 
+CLOSED = "the session is closed; open another"
+
 
 class Parts:
     """One session's. May be used from any thread, of the process that made it."""
@@ -53,7 +55,7 @@ class Parts:
 
     def require_open(self) -> None:
         if self.is_closed:
-            raise ConfinementError("the session is closed; open another")
+            raise ConfinementError(CLOSED)
         if self._is_penned and self._judge().is_inside_fence:
             raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
         if os.getpid() != self._owner:

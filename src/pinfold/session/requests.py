@@ -14,6 +14,9 @@ from pinfold.model.request import Request, RunCommand
 if TYPE_CHECKING:
     from pinfold.approval import Approver
 
+CO_COROUTINE = 0x80
+PATH_MAX = 4096
+"""What the kernel takes of a path, with the zero at its end."""
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
 
@@ -83,10 +86,24 @@ def require_approvers(approvers: "Sequence[Approver]") -> None:
     for each in approvers:
         if not callable(each):
             raise TypeError(f"an approver is called with a question, which {each!r} cannot be")
+        if _is_coroutine(each):
+            raise TypeError(f"an approver is called on a thread, and cannot be `async`: {each!r}")
+
+
+def _is_coroutine(called: object) -> bool:
+    """As `inspect` tells, which is long to load."""
+    for each in (called, type(called).__call__):
+        code = getattr(getattr(each, "__func__", each), "__code__", None)
+        if code is not None and code.co_flags & CO_COROUTINE:
+            return True
+    return False
 
 
 def directory(path: str | os.PathLike[str]) -> str:
     """Where a directory that is to be worked in really lies."""
+    if (size := len(os.fsencode(path))) >= PATH_MAX:
+        start = f"{os.fspath(path)[:40]}..."
+        raise PolicyError(f"the path has {size:,} bytes, and the system takes {PATH_MAX - 1:,}", where=start)
     if not os.path.isdir(path):
         raise PolicyError(
             "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"

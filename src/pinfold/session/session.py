@@ -64,8 +64,8 @@ class Session:
         resume: str = "",
         notes_reads: bool = False,
     ) -> None:
-        if isinstance(projects, str):
-            raise TypeError("projects is a list of directories, not one string")
+        if isinstance(projects, str | os.PathLike):
+            raise TypeError("projects is a list of directories, not one of them")
         require_approvers(approvers := tuple(approvers))
         self.environ = os.environ if environ is None else environ
         self.id = resume or os.urandom(8).hex()
@@ -233,6 +233,8 @@ class Session:
         It is the second run, and the last: raises where there was one already, or a no.
         """
         self._parts.require_open()
+        if not isinstance(needed, PermissionNeeded):
+            raise TypeError(f"`result.needed` is run again, not {needed!r}")
         return self._retrying().run(needed, answer)
 
     def _asking(self) -> "Settlements":

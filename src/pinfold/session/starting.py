@@ -96,7 +96,13 @@ class Starting:
             lambda end: after(entry, end),
             began,
             lambda found: self._refusals.explained(
-                found, settings, self._judge().roots, line, decision, self._judge().home
+                found,
+                settings,
+                self._judge().roots,
+                line,
+                decision,
+                self._judge().home,
+                self._judge().law.own_paths,
             ),
             (lambda found: self._retries().need(command, policy, found, given))
             if is_first and decision.sandboxed

@@ -43,8 +43,7 @@ class Page:
             self._begin(directory, port)
         except OSError as error:
             self.close()
-            why = error.strerror or error
-            raise PinfoldError(f"port {port} of loopback: {why}; choose another with --port") from None
+            raise PinfoldError(_trouble(error, port, directory)) from None
 
     def _begin(self, directory: str, port: int) -> None:
         board = Board()
@@ -71,6 +70,13 @@ class Page:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         os.close(self._lock)
+
+
+def _trouble(error: OSError, port: int, directory: str) -> str:
+    why = error.strerror or str(error)
+    if error.errno in (errno.EADDRINUSE, errno.EACCES):
+        return f"port {port} of loopback: {why}; choose another with --port"
+    return f"the page cannot be opened: {directory}: {why}"
 
 
 def _server(port: int, board: Board) -> Server:

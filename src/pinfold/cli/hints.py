@@ -1,0 +1,46 @@
+"""Why a command may have failed, where the kernel saw nothing of it that could be told as a refusal.
+
+A guess by the words of the command, told only once it has failed: nothing is decided by it.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from pinfold.model.decision import Decision
+
+AGENT = "SSH_AUTH_SOCK"
+OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
+"""Programs that use what it names."""
+LENDING = f"the ssh agent is out of reach; to lend it: add `${AGENT}` to `network.unix_sockets`"
+OUTSIDE = (("submodule", "add"), ("worktree", "remove"))
+"""What git cannot do to a project inside of the fence, whoever says yes: README.md has it."""
+OF_MODE = ("chmod", "install")
+SETUID = re.compile(r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*[uga]*[+=][rwxXt]*s.*)")
+AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid): do it outside"
+
+
+def hint(decision: Decision, environ: Mapping[str, str]) -> str:
+    """What to tell of a command that failed inside of the fence; empty if nothing comes to mind."""
+    if not decision.sandboxed:
+        return ""
+    for argv in (each.argv for each in decision.commands if each.argv):
+        name = os.path.basename(argv[0])
+        if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
+            return LENDING
+        if name == "git" and (words := next((pair for pair in pairwise(argv) if pair in OUTSIDE), None)):
+            return f"`git {' '.join(words)}` does not work in a project inside of the fence: do it outside"
+        if name in OF_MODE and _sets_uid(argv[1:]):
+            return AS_OWNER
+    return ""
+
+
+def _is_withheld(decision: Decision, agent: str) -> bool:
+    """Nothing is seen of that: the variable that names it was kept from the command."""
+    lent = decision.policy.unix_sockets
+    return bool(agent) and agent not in lent and os.path.realpath(agent) not in lent
+
+
+def _sets_uid(words: Sequence[str]) -> bool:
+    return any(SETUID.fullmatch(word) for word in words)

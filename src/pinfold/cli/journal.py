@@ -1,0 +1,170 @@
+"""`pinfold journal list | forget`: what was run, refused and asked, and how it ended."""
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from time import localtime, strftime, time
+from typing import TYPE_CHECKING
+
+from pinfold.cli.common import print_json, print_table, short
+from pinfold.cli.draw import is_coloured
+from pinfold.model.visible import visible
+
+if TYPE_CHECKING:
+    from pinfold.session.history import Deed
+
+LAST = 20
+LONGEST = 200
+"""Characters of what is told in the table; `--json` has all of it."""
+DAY = 86400
+COLOURS = {
+    **dict.fromkeys(("exit 0", "allow", "allowed", "once", "session", "always", "rule"), "green"),
+    **dict.fromkeys(("refused", "deny", "no", "trouble", "failed"), "red"),
+}
+
+
+def configure(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", required=True, metavar="list|forget")
+    listing = verbs.add_parser("list", help="what was done and refused, the newest last", allow_abbrev=False)
+    listing.add_argument("--session", metavar="ID", help="of one session alone, as `pinfold status` names it")
+    listing.add_argument(
+        "--last", metavar="N", type=_count, default=LAST, help=f"how many of them; 0 for all; else {LAST}"
+    )
+    forget = verbs.add_parser("forget", help="remove what is old for good", allow_abbrev=False)
+    forget.add_argument(
+        "--older-than", metavar="AGE", type=_age, required=True, help="such as 90d, or 12h for half a day"
+    )
+    for verb in (listing, forget):
+        verb.add_argument("--json", action="store_true", help="answer as JSON")
+
+
+def run(args: Namespace) -> int:
+    return _list(args) if args.action == "list" else _forget(args)
+
+
+def _list(args: Namespace) -> int:
+    from pinfold.session.history import EVERY, last_deeds
+    from pinfold.session.state import journal_file
+
+    found = last_deeds(os.environ, args.last or EVERY, args.session)
+    if args.json:
+        print_json([_as_json(each) for each in found])
+    elif found:
+        _draw(found)
+    else:
+        whose = f" of a session `{visible(args.session)}`" if args.session is not None else ""
+        print(f"nothing is written down{whose} in {visible(short(journal_file(os.environ)))}")
+    return 0
+
+
+def _forget(args: Namespace) -> int:
+    from pinfold.session.history import forget_before
+
+    gone = forget_before(os.environ, time() - args.older_than)
+    if args.json:
+        print_json({"forgotten": gone})
+    else:
+        print(f"{gone} forgotten")
+    return 0
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise ArgumentTypeError(f"`{text}` is not a number")
+    return int(text)
+
+
+def _age(text: str) -> float:
+    from pinfold.settings.values import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise ArgumentTypeError(f"`{text}` is not a duration such as 90d or 12h") from None
+
+
+def _as_json(deed: "Deed") -> dict[str, object]:
+    entry = deed.entry
+    told = {
+        "id": entry.id,
+        "at": entry.at,
+        "session": entry.session,
+        "kind": entry.kind,
+        "about": entry.about,
+    }
+    return {**told, "data": entry.data, "end": deed.end}
+
+
+def _draw(found: "list[Deed]") -> None:
+    from pinfold.session.sessions import living
+
+    alive = {session.id for session in living(os.environ)}
+    rows: list[tuple[str, ...]] = [
+        (_when(each.entry.at), visible(each.entry.session), _outcome(each, alive), _what(each))
+        for each in found
+    ]
+    if not os.isatty(1):  # whoever reads it there wants a line for each
+        print_table(rows)
+        return
+    from rich.text import Text
+
+    from pinfold.cli.paper import paper, put, table
+
+    drawn = table("when", "session", "outcome", "what")
+    colours = is_coloured()
+    for when, session, outcome, what in rows:
+        style = COLOURS.get(outcome, "yellow") if colours else ""
+        drawn.add_row(when, session, Text(outcome, style=style), what)
+    put(paper(), drawn)
+
+
+def _when(at: float) -> str:
+    is_near = time() - at < DAY / 2
+    return strftime("%H:%M:%S" if is_near else "%Y-%m-%d %H:%M", localtime(at))
+
+
+def _outcome(deed: "Deed", alive: set[str]) -> str:
+    data, end = deed.entry.data, deed.end
+    match deed.entry.kind:
+        case "run" if end is None:
+            return "runs" if deed.entry.session in alive else "no end"
+        case "run":
+            return _ending(end or {})
+        case "connect":
+            return visible(str(data.get("verdict", "")))
+        case "elevation":
+            return visible(str(data.get("answer", "")))
+        case "file":
+            return "allowed"
+    return visible(deed.entry.kind)
+
+
+def _ending(end: dict[str, object]) -> str:
+    if "error" in end:
+        return "failed"
+    if end.get("timed_out") or end.get("cancelled"):
+        return "timed out" if end.get("timed_out") else "cancelled"
+    signal = end.get("signal")
+    return f"signal {signal}" if signal else f"exit {end.get('exit_code')}"
+
+
+def _what(deed: "Deed") -> str:
+    data = deed.entry.data
+    command, cwd = str(data.get("command", "")), str(data.get("cwd", ""))
+    if "host" in data:
+        told = f"connect to {data['host']}:{data.get('port')}"
+    elif "paths" in data:
+        told = " ".join([str(data.get("operation", "")), *map(str, data["paths"])])
+    elif "tool" in data:
+        told = f"{data['tool']} {data.get('path', '')}"
+    else:
+        told, command = command or str(data.get("error", "")), ""
+    told = _cut(told)
+    told += f", by `{_cut(command)}`" if command else ""
+    told += f", in {visible(short(cwd))}" if cwd else ""
+    refused = len((deed.end or {}).get("violations", ()))
+    return told + (f"; {refused} refused in it" if refused else "")
+
+
+def _cut(text: str) -> str:
+    told = visible(text)
+    return told if len(told) <= LONGEST else f"{told[: LONGEST - 1]}…"

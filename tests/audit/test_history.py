@@ -1,0 +1,69 @@
+"""The journal read: each run with its end, the newest last, and the oldest forgotten."""
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pinfold.audit import Journal
+from pinfold.audit.history import deeds, forget
+from pinfold.model.errors import PinfoldError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "a ?#%41" / "journal.sqlite")
+
+
+def aged(path: str, days: float, *rows: int) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for row in rows:
+            connection.execute("UPDATE entries SET at = at - ? WHERE id = ?", (days * 86400, row))
+
+
+def test_runs_come_with_their_ends(path: str) -> None:
+    with Journal(path) as journal:
+        journal.append("a", "policy", {})
+        first = journal.append("a", "run", {"command": "x"})
+        second = journal.append("b", "run", {"command": "y"})
+        journal.append("b", "end", {"exit_code": 1}, about=second)
+        journal.append("b", "connect", {"host": "h"}, about=second)
+        found = deeds(path)
+        assert [(each.entry.id, each.end) for each in found[:2]] == [
+            (first, None),
+            (second, {"exit_code": 1}),
+        ]
+        assert [each.entry.kind for each in found] == ["run", "run", "connect"]
+        assert [each.entry.id for each in deeds(path, 1)] == [found[2].entry.id]
+        assert [each.entry.id for each in deeds(path, session="a")] == [first]
+        assert deeds(path, session="c") == []
+
+
+def test_forgetting_leaves_policies_and_numbers(path: str) -> None:
+    with Journal(path) as journal:
+        old = [journal.append("a", kind, {}) for kind in ("policy", "run", "end")]
+        young = journal.append("a", "run", {})
+        aged(path, 100, *old)
+        assert forget(path, time.time() - 90 * 86400) == 2
+        assert [row.id for row in journal.entries()] == [old[0], young]
+        assert forget(path, time.time() + 1) == 0, "the last row keeps its number from being given out again"
+        assert journal.append("a", "end", {}, about=young) == young + 1
+
+
+def test_the_file_gets_smaller(path: str) -> None:
+    with Journal(path) as journal:
+        for _ in range(50):
+            journal.append("a", "run", {"command": "x" * 20_000})
+    before = Path(path).stat().st_size
+    assert forget(path, time.time() + 1) == 49
+    assert Path(path).stat().st_size < before / 2
+
+
+def test_what_is_no_journal_is_told(tmp_path: Path) -> None:
+    for content in (b"", b"no database" * 100):
+        (tmp_path / "j").write_bytes(content)
+        for attempt in (lambda: deeds(str(tmp_path / "j")), lambda: forget(str(tmp_path / "j"), 0)):
+            with pytest.raises(PinfoldError, match=r"the journal .* cannot be"):
+                attempt()
