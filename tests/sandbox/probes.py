@@ -921,7 +921,7 @@ def a_dead_keeper_is_reaped_and_another_taken() -> None:
     assert third.keeping is again.keeping and third.run(bench.request("echo hi")).stdout == b"hi\n"
 
 
-PROBES = probes_of(globals(), "git", "processes_of", "alive", "close_benches", "probes_of", "run")
+PROBES = probes_of(globals(), "git", "processes_of", "alive")
 
 if __name__ == "__main__":
     run(globals())

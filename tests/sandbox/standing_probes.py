@@ -13,7 +13,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.session import LinuxSession
 from pinfold.session.survey import Surveyor
-from tests.sandbox.probing import OPEN, run
+from tests.sandbox.probing import OPEN, probes_of, run
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env", "keys"))
 LOOK = """
@@ -218,6 +218,19 @@ def a_warden_hears_of_each_thing_once() -> None:
     command.cancel()
     command.wait()
 
+
+PROBES = probes_of(
+    globals(),
+    "write",
+    "rename_over",
+    "move_away",
+    "remove",
+    "replace_directory",
+    "opened_with_secrets",
+    "restores_what_is_undone",
+    "children",
+    "name_of",
+)
 
 if __name__ == "__main__":
     run(globals())

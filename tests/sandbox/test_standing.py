@@ -5,16 +5,9 @@ import sys
 import pytest
 
 from tests.sandbox.people import USERS, run_at_home
+from tests.sandbox.standing_probes import PROBES
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this kind are Linux's")
-
-
-PROBES = (
-    "what_the_host_undoes_is_restored_while_a_command_runs",
-    "no_command_takes_away_what_tells_of_it",
-    "a_warden_that_cannot_be_told_is_told_again",
-    "a_warden_hears_of_each_thing_once",
-)
 
 
 @pytest.mark.parametrize("user", USERS)

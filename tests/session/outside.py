@@ -12,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from pinfold.audit.journal import Entry
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until
+from tests.sandbox.probing import probes_of
 from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
 from tests.session.runs import Says, journal
 
@@ -694,36 +695,22 @@ def is_ended(process: int) -> bool:
         return True
 
 
-PROBES = {
-    probe.__name__: probe
-    for probe in (
-        curl, plain_sockets, sockets_that_drop_the_answer, sockets_whose_flags_change_meanwhile,
-        sockets_that_linger, many_at_once, streams_come_in_large_pieces, node,
-        git, an_address_by_rule,
-        new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
-        names_that_are_refused_are_told,
-        asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
-        many_that_wait_leave_descriptors_to_others,
-        a_signal_ends_the_wait,
-        gate_death_closes, the_gate_ends_with_its_session,
-    )
-}  # fmt: skip
-
-
-def main_of(probes: Mapping[str, Callable[[Machine], None]], name: str) -> int:
-    """Runs one of these on a machine of its own; what to exit with."""
+def main_of(found: dict[str, Any], name: str) -> int:
+    """Runs a probe of a module on a machine of its own; what to exit with."""
     try:
         machine = Machine()
     except OSError as error:
         print(f"this user may not make namespaces: {error}")
         return 77
     try:
-        probes[name](machine)
+        found[name](machine)
     except SkipError as skip:
         print(skip)
         return 77
     return 0
 
 
+PROBES = probes_of(globals(), "opened", "fine", "python", "connections", "gate_of", "is_ended", "main_of")
+
 if __name__ == "__main__":
-    sys.exit(main_of(PROBES, sys.argv[1]))
+    sys.exit(main_of(globals(), sys.argv[1]))
