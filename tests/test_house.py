@@ -77,9 +77,22 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
 
 
+def test_what_is_imported_by_name_is_what_is_found_by_name() -> None:
+    """Type checkers read the imports, programs ask `__getattr__`, and `*` takes `__all__`."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    imported = {
+        (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module != "importlib"
+        for alias in node.names
+    }
+    assert imported == {(f"pinfold.{home}", name) for home, names in pinfold._HOMES.items() for name in names}
+    assert pinfold.__all__ == sorted(name for _, name in imported)
+
+
 def test_what_programs_use_is_documented() -> None:
     public = [getattr(pinfold, name) for name in pinfold.__all__]
-    public += [client.Question, client.Welcome, remote.Ended, remote.RemoteExecution, remote.RemoteSession]
+    public += [client.Welcome, remote.Ended, remote.Event]
     for kind in filter(inspect.isclass, public):
         assert kind.__doc__, kind
         for name, member in vars(kind).items():
