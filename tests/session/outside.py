@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,17 +131,20 @@ def sockets_that_drop_the_answer(_: Machine) -> None:
             assert result.stdout.split() == [str(errno.ECONNREFUSED)] * 50, (result.stdout, result.stderr)
 
 
-LONGEST = """
+LOST = """
     import time
-    longest = 0
+    lost = 0
     end = time.monotonic() + 4
     while time.monotonic() < end:
         start = time.monotonic()
         open("made", "w").close()
-        longest = max(longest, time.monotonic() - start)
-    print(longest)
+        took = time.monotonic() - start
+        lost += took if took > 0.2 else 0
+    print(lost)
 """
-"""How long others wait for a call that the warden answers."""
+"""For how long of four seconds others wait for calls that the warden answers. A busy machine takes a second
+of them at times; a warden that is kept loses all of them, and however long it is kept besides."""
+MOST_LOST = 2.0
 
 
 def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
@@ -170,8 +174,8 @@ def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
         for host, at in (("198.18.0.1", 3128), ("a.test", port)):
             for how in ("flags", "timeout"):
                 running = session.start(python(code, host, at, how), timeout=20)
-                longest = float(fine(session, python(LONGEST)))
-                assert longest < 1, (host, how, longest)
+                lost = float(fine(session, python(LOST)))
+                assert lost < MOST_LOST, (host, how, lost)
                 assert not running.wait().timed_out
 
 
@@ -202,8 +206,8 @@ def sockets_that_linger(_: Machine) -> None:
     with opened() as session:
         for how in ("bind", "connect"):
             running = session.start(python(code, how), timeout=20)
-            longest = float(fine(session, python(LONGEST)))
-            assert longest < 1, (how, longest)
+            lost = float(fine(session, python(LOST)))
+            assert lost < MOST_LOST, (how, lost)
             assert not running.wait().timed_out
 
 
@@ -471,6 +475,7 @@ CONNECT = """
     for _ in range(2):
         try:
             with socket.create_connection((host, int(port)), float(more[0]) if more else None) as sock:
+                open("connected", "w").close()
                 print(sock.recv(8).decode().strip())
         except OSError as error:
             print(type(error).__name__)
@@ -557,10 +562,15 @@ def a_question_holds_the_connection(_: Machine) -> None:
             with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
                 execution = session.start(python(CONNECT, "a.test", port, *patience))
                 assert person.asked.wait(30)
-                time.sleep(1)  # who does not block goes on by then
+                if patience:
+                    wait_until(lambda: os.path.exists("connected"))
+                else:
+                    time.sleep(1)
+                    assert not os.path.exists("connected")
                 person.go.set()
                 result = execution.wait()
                 assert result.stdout.split()[0] == said, (said, result.stdout, result.stderr)
+            Path("connected").unlink(missing_ok=True)
 
 
 def many_that_wait_leave_descriptors_to_others(_: Machine) -> None:
@@ -648,8 +658,9 @@ def gate_death_closes(_: Machine) -> None:
                 if isinstance(event, pinfold.Output):
                     said += event.data
                     if said.count(b"\n") == 1:
-                        os.kill(gate_of(session), signal.SIGKILL)
-                        time.sleep(0.2)
+                        gate = gate_of(session)
+                        os.kill(gate, signal.SIGKILL)
+                        wait_until(partial(is_ended, gate))
                         os.write(writing, b"go\n")
             os.close(writing)
             os.close(reading)
