@@ -21,6 +21,7 @@ from pinfold.session import fences, removal
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
 from tests.patience import wait_until
+from tests.processes import wardens_of
 from tests.sandbox.name_probes import RUN_AT_ONCE
 from tests.sandbox.probing import probes_of, run
 from tests.session.runs import journal
@@ -990,31 +991,14 @@ def a_warden_that_dies_closes() -> None:
     with opened(person) as session:
         run = session.start(f"echo > {OUT}/new; echo $?")
         wait_until(lambda: bool(person.asked))
-        wardens = subprocess.run(
-            ["pgrep", "-x", "pinfold-warden"], capture_output=True, text=True
-        ).stdout.split()
-        mine = [int(pid) for pid in wardens if _is_mine(int(pid))]
-        assert mine
-        for pid in mine:
-            os.kill(pid, signal.SIGKILL)
+        (warden,) = wardens_of(session.fences.fenced().keeping.pid)  # type: ignore[attr-defined]
+        os.kill(warden, signal.SIGKILL)
         result = run.wait()
         assert "Function not implemented" in result.stderr and result.stdout == "1\n", result
         assert any(each.operation == "warden" for each in result.violations)
         going.set()
         time.sleep(0.2)
     assert not os.path.exists(f"{OUT}/new")
-
-
-def _is_mine(pid: int) -> bool:
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:  # another session's, which has ended meanwhile
-            return False
-    return False
 
 
 # What is told.

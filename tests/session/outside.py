@@ -6,7 +6,6 @@ Run one by hand: `python -m tests.session.outside NAME`, in a directory of your 
 import errno
 import os
 import resource
-import signal
 import subprocess
 import sys
 import textwrap
@@ -14,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from pinfold.audit.journal import Entry
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until
+from tests.processes import is_alive, kill
 from tests.sandbox.probing import probes_of
 from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
 from tests.session.runs import Says, journal
@@ -658,9 +657,7 @@ def gate_death_closes(_: Machine) -> None:
                 if isinstance(event, pinfold.Output):
                     said += event.data
                     if said.count(b"\n") == 1:
-                        gate = gate_of(session)
-                        os.kill(gate, signal.SIGKILL)
-                        wait_until(partial(is_ended, gate))
+                        kill(gate_of(session))
                         os.write(writing, b"go\n")
             os.close(writing)
             os.close(reading)
@@ -696,14 +693,7 @@ def the_gate_ends_with_its_session(_: Machine) -> None:
         host.kill()
         host.wait()
         host.stdout.close()
-        wait_until(lambda: is_ended(gate))
-
-
-def is_ended(process: int) -> bool:
-    try:
-        return ") Z " in Path(f"/proc/{process}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # it may go between one look and the next
-        return True
+        wait_until(lambda: not is_alive(gate))
 
 
 def main_of(found: dict[str, Any], name: str) -> int:
@@ -721,7 +711,7 @@ def main_of(found: dict[str, Any], name: str) -> int:
     return 0
 
 
-PROBES = probes_of(globals(), "opened", "fine", "python", "connections", "gate_of", "is_ended", "main_of")
+PROBES = probes_of(globals(), "opened", "fine", "python", "connections", "gate_of", "main_of")
 
 if __name__ == "__main__":
     sys.exit(main_of(globals(), sys.argv[1]))
