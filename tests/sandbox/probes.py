@@ -577,7 +577,7 @@ def a_stopped_spawner_is_continued_or_given_up() -> None:
     assert result.timed_out and result.signal == signal.SIGKILL
     bench.run("(sleep 0.2; kill -STOP $PPID) & kill -STOP -1", timeout=0.3)
     assert bench.out("echo again") == "again\n"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def pens_of_a_session_do_not_look_into_each_other() -> None:
