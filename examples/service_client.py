@@ -6,10 +6,9 @@ Other languages do the same with lines of JSON: docs/service.md.
 import sys
 
 import pinfold
-from pinfold.service.client import Question
 
 
-def ask(question: Question) -> str:
+def ask(question: pinfold.Question) -> str:
     """A person's turn; here, whoever sits at the keyboard."""
     print(
         f"{question.capability}: {question.command}",

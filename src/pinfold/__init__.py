@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pinfold.model.policy import SandboxPolicy
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
     from pinfold.model.violation import Violation
-    from pinfold.service.client import Client
-    from pinfold.service.remote import ServiceError
+    from pinfold.service.client import Client, Question
+    from pinfold.service.remote import RemoteExecution, RemoteSession, ServiceError
     from pinfold.session.asynchronous import AsyncExecution, AsyncSession
     from pinfold.session.execution import Execution
     from pinfold.session.result import Result
@@ -50,9 +50,12 @@ __all__ = [
     "PermissionNeeded",
     "PinfoldError",
     "PolicyError",
+    "Question",
     "Reach",
     "ReadFile",
     "Reason",
+    "RemoteExecution",
+    "RemoteSession",
     "Reply",
     "Result",
     "RunCommand",
@@ -82,8 +85,8 @@ _HOMES = {
     "model.request": ("CallTool", "Connect", "ReadFile", "RunCommand", "UseBrowser", "WriteFile"),
     "model.violation": ("Violation",),
     "approval.chain": ("Approver",),
-    "service.client": ("Client",),
-    "service.remote": ("ServiceError",),
+    "service.client": ("Client", "Question"),
+    "service.remote": ("RemoteExecution", "RemoteSession", "ServiceError"),
     "session.session": ("Session",),
     "session.asynchronous": ("AsyncExecution", "AsyncSession"),
     "session.execution": ("Execution",),

@@ -328,10 +328,12 @@ def test_agent_cannot_approve_itself(screen: Screen) -> None:
     (screen.work / "hostile.py").write_text(HOSTILE)
     curl = CURL.replace("-m 20", "-m 100")  # it waits until everything was tried
     first = "python3 hostile.py; until test -e seen; do sleep 0.1; done"
-    screen.run("run", "-c", f"{first}; (sleep 1; python3 hostile.py; touch tried) & {curl}; wait")
+    again = "until test -e asked; do sleep 0.1; done; python3 hostile.py; touch tried"
+    screen.run("run", "-c", f"{first}; ({again}) & {curl}; wait")
     screen.wait_for("tried everything", 60)
     (screen.work / "seen").touch()
     screen.wait_for("let it connect? [", 60)
+    (screen.work / "asked").touch()
     stands = screen.wait_until(lambda _: (screen.work / "tried").exists(), 60)
     assert "let it connect? [" in stands and "not known" not in stands and stands.count("tried e") == 1
     screen.press("n")

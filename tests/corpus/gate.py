@@ -182,7 +182,10 @@ def NE_019(session: pinfold.Session) -> None:
     with banner("") as port:
         for host in ("127.0.0.1", "0.0.0.0", "[::]", "[::1]"):
             silent(session, f"{PLAIN}curl -sS -m3 http://{host}:{port}")
-    serve = f"{sys.executable} -m http.server --bind :: 8000 >/dev/null 2>&1 & sleep 1.5;"
+    serve = (
+        f"{sys.executable} -m http.server --bind :: 8000 >/dev/null 2>&1 &"
+        f" until {PLAIN}curl -s -m3 -o /dev/null http://127.0.0.1:8000; do sleep 0.1; done;"
+    )
     tries = "; ".join(f"{PLAIN}curl -sS -m3 -o /dev/null http://{host}:8000 && echo yes"
                       for host in ("127.0.0.1", "0.0.0.0", "[::]"))  # fmt: skip
     assert fine(session, f"{serve} {tries}; kill %1").split() == ["yes"] * 3

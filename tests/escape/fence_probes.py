@@ -6,11 +6,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tests.patience import wait_until
+from tests.sandbox.probing import probes_of, run
 
 import pinfold
 
@@ -325,14 +326,7 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         assert not os.stat(name).st_mode & 0o4000, name
 
 
-MEANS = ("put", "read", "opened", "python", "stays_hidden", "runs_nothing")
-PROBES = [
-    name
-    for name, found in list(globals().items())
-    if getattr(found, "__module__", "") == __name__ and name not in MEANS
-]
-
+PROBES = probes_of(globals(), "put", "read", "opened", "python", "stays_hidden", "runs_nothing")
 
 if __name__ == "__main__":
-    probe: Callable[[], None] = globals()[sys.argv[1]]
-    probe()
+    run(globals())

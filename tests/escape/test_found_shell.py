@@ -8,7 +8,7 @@ class.
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from time import monotonic
+from time import process_time
 
 import pytest
 from tests.corpus.policies import READ_ONLY
@@ -498,10 +498,10 @@ ODD: list[Row] = [
 def test_odd_lines_are_judged_in_bounded_time(
     line: str, settings: Mapping[str, object], workspace: Path
 ) -> None:
-    """A second on a quiet machine; the bound only tells linear from worse on a busy one."""
-    started = monotonic()
+    """A second of the processor at most; the bound tells linear from worse."""
+    started = process_time()
     check(line, workspace, settings)
-    assert monotonic() - started < 8
+    assert process_time() - started < 2
 
 
 def test_a_line_that_is_no_unicode_is_judged_though_there_are_hooks(workspace: Path) -> None:

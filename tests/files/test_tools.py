@@ -155,6 +155,14 @@ def test_magic_links_and_devices_are_refused(files: FileTools, work: Path, path:
         files.read(path)
 
 
+def test_links_without_an_end_are_refused_and_may_be_removed(files: FileTools, work: Path) -> None:
+    (work / "round").symlink_to("round")
+    with refusal("too_many_links"):
+        files.read("round")
+    files.delete("round")
+    assert not os.listdir(work)
+
+
 def test_what_is_no_file_is_refused_at_once(files: FileTools, work: Path) -> None:
     os.mkfifo(work / "fifo")
     with socket.socket(socket.AF_UNIX) as bound:

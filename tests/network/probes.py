@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from tests.network.away import GATE, PROXY_PORT
 from tests.network.world import LOOPBACK, World, make_certificates, server_context
+from tests.patience import wait_until
 
 HERE = Path.cwd()
 TOP = Path(__file__).parent.parent.parent
@@ -368,21 +368,22 @@ def ssh_server() -> Iterator[list[str]]:
         "LogLevel=ERROR",
     )
     try:
-        wait_listening(port)
+        wait_listening(process, port)
         yield ["-F", "none", "-p", str(port), *(f"-o{wish}" for wish in wishes)]
     finally:
         process.terminate()
         process.wait()
 
 
-def wait_listening(port: int) -> None:
-    for _attempt in range(300):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-    raise SkipError(f"the server for port {port} does not start")
+def wait_listening(server: "subprocess.Popen[bytes]", port: int) -> None:
+    def is_heard() -> bool:
+        if server.poll() is not None:
+            raise SkipError(f"{server.args!r} does not run here")
+        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 1):
+            return True
+        return False
+
+    wait_until(is_heard)
 
 
 async def ssh() -> None:
@@ -426,7 +427,7 @@ def postgres() -> Iterator[int]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_listening(port)
+        wait_listening(process, port)
         yield port
     finally:
         process.terminate()

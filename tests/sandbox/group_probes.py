@@ -16,6 +16,7 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.machine import ask_machine
 from pinfold.sandbox.linux.session import LinuxSession
 from tests.patience import wait_until
+from tests.sandbox.probing import probes_of, run
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
@@ -130,9 +131,7 @@ def a_pen_changes_no_group() -> None:
     session.keeping.end()
 
 
-PROBES = [
-    name for name, value in list(globals().items()) if callable(value) and name.startswith(("a_", "what_"))
-]
+PROBES = probes_of(globals())
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    run(globals())

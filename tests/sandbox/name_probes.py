@@ -6,7 +6,6 @@ the first one's calls point at, as fast as it can.
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +14,8 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Result
 from tests.patience import wait_until
-from tests.sandbox.probes import WORKSPACE, Bench, alive, processes_of
+from tests.processes import is_alive, kill, wardens_of
+from tests.sandbox.probes import WORKSPACE, Bench
 from tests.sandbox.probing import probes_of, run
 
 PYTHON = "/usr/bin/python3"
@@ -42,17 +42,6 @@ def python(bench: Bench, program: str, policy: SandboxPolicy = WORKSPACE, **more
     result = bench.run([PYTHON, "-c", PRELUDE + program], policy, **more)
     assert result.exit_code == 0, result
     return result
-
-
-def wardens(bench: Bench) -> list[int]:
-    def is_warden(pid: int) -> bool:
-        try:
-            with open(f"/proc/{pid}/comm") as file:
-                return file.read() == "pinfold-warden\n"
-        except (FileNotFoundError, ProcessLookupError):  # it has ended since it was found
-            return False
-
-    return [pid for pid in processes_of(bench.session.keeping.pid) if is_warden(pid)]
 
 
 # what is made is made as ever
@@ -274,7 +263,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
 assert os.sched_getaffinity(0) == before[0]
 """)  # fmt: skip
     assert not os.path.exists("too-many")
-    (warden,) = wardens(bench)
+    (warden,) = wardens_of(bench.session.keeping.pid)
     wait_until(lambda: os.sched_getaffinity(warden) == os.sched_getaffinity(0))
 
 
@@ -284,7 +273,7 @@ def the_warden_keeps_no_descriptors() -> None:
         sys.exit(77)
     bench = Bench()
     bench.out("true")
-    (warden,) = wardens(bench)
+    (warden,) = wardens_of(bench.session.keeping.pid)
     bench.out("touch a; mkdir b; ln -s x c; ln a d; mv d e; touch .vscode || true")
     before = len(os.listdir(f"/proc/{warden}/fd"))
     for _ in range(3):
@@ -581,7 +570,7 @@ print(made)
 def warden_death_closes() -> None:
     bench = Bench()
     bench.out("touch before")
-    (warden,) = wardens(bench)
+    (warden,) = wardens_of(bench.session.keeping.pid)
     command = bench.session.start(
         bench.request(
             [
@@ -604,9 +593,8 @@ print(open("before").read() == "")
     seen = b""
     for event in command.events():
         seen += getattr(event, "data", b"")
-        if b"on" in seen and alive(warden):
-            os.kill(warden, signal.SIGKILL)
-            wait_until(lambda: not alive(warden))
+        if b"on" in seen and is_alive(warden):
+            kill(warden)
             command.write(b"go\n")
     assert b"True" in seen, seen
     assert os.listdir() == ["before"]
@@ -619,15 +607,15 @@ print(open("before").read() == "")
 def wardens_end_with_their_pens() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
-    (warden,) = wardens(bench)
+    (warden,) = wardens_of(bench.session.keeping.pid)
     bench.session.look_again()
     # What was left running still makes names.
-    assert alive(warden)
+    assert is_alive(warden)
     bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')")
-    wait_until(lambda: not alive(warden))
-    (second,) = wardens(bench)
+    wait_until(lambda: not is_alive(warden))
+    (second,) = wardens_of(bench.session.keeping.pid)
     bench.session.close()
-    wait_until(lambda: not alive(second))
+    wait_until(lambda: not is_alive(second))
 
 
 def what_is_left_running_goes_on_making_names() -> None:
@@ -693,7 +681,7 @@ for number in range(3000):
     assert bench.run("mkdir .idea").violations
 
 
-PROBES = probes_of(globals(), "python", "wardens")
+PROBES = probes_of(globals(), "python")
 
 if __name__ == "__main__":
     run(globals())

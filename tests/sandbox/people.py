@@ -64,7 +64,7 @@ def run_at_home(user: str, probe: str, module: str) -> str:
         return run_as(user, probe, where, module)
 
 
-def run_as(user: str, probe: str, where: Path, module: str = "tests.sandbox.probes") -> str:
+def run_as(user: str, probe: str, where: Path, module: str) -> str:
     """What the probe wrote. Fails with that if it does not end well; exit 77 skips, for its last line."""
     if user == "root" and os.geteuid():
         pytest.skip("only root can test as root")

@@ -28,6 +28,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
+from tests.processes import is_alive, kill, processes_of, status_of
 from tests.sandbox.probing import LIVING, OPEN, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -524,7 +525,7 @@ def a_builder_that_waits_is_used_or_replaced_and_ends_with_its_session() -> None
     keeper = bench.session.keeping.pid
 
     def builders() -> list[int]:
-        return [pid for pid in processes_of(keeper) if _name(pid) == "pinfold-builder"]
+        return [pid for pid in processes_of(keeper) if status_of(pid).name == "pinfold-builder"]
 
     wait_until(lambda: len(builders()) == 1)
     (first,) = builders()
@@ -540,14 +541,6 @@ def a_builder_that_waits_is_used_or_replaced_and_ends_with_its_session() -> None
     assert not builders()
 
 
-def _name(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
 def killing_the_keeper_ends_everything() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
@@ -556,7 +549,7 @@ def killing_the_keeper_ends_everything() -> None:
     wait_until(lambda: len(processes_of(keeping.pid)) == 6)
     inside = processes_of(keeping.pid)
     os.kill(keeping.pid, signal.SIGKILL)
-    wait_until(lambda: not any(alive(pid) for pid in inside))
+    wait_until(lambda: not any(is_alive(pid) for pid in inside))
     try:
         bench.out("true")
     except ConfinementError:
@@ -573,10 +566,10 @@ def killing_the_host_ends_everything() -> None:
     os.close(into)
     with open(out) as told:
         pids = [int(word) for word in told.readline().split()]
-        assert len(pids) == 7 and all(alive(pid) for pid in pids)
+        assert len(pids) == 7 and all(is_alive(pid) for pid in pids)
         host.kill()
         host.wait()
-        wait_until(lambda: not any(alive(pid) for pid in pids))
+        wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def _host() -> None:
@@ -585,30 +578,6 @@ def _host() -> None:
     wait_until(lambda: len(processes_of(bench.session.keeping.pid)) == 7)
     print(*processes_of(bench.session.keeping.pid), flush=True)
     time.sleep(1000)
-
-
-def processes_of(keeper: int) -> list[int]:
-    """Everything below the keeper: the session's init, wardens, spawners, and what they started."""
-    found = [keeper]
-    for pid in found:
-        found += [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(int(name)) == pid]
-    return found
-
-
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except OSError:
-        return -1
-
-
-def alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def killing_all_one_can_leaves_the_session() -> None:
@@ -627,7 +596,7 @@ def a_stopped_spawner_is_continued_or_given_up() -> None:
     assert result.timed_out and result.signal == signal.SIGKILL
     bench.run("(sleep 0.2; kill -STOP $PPID) & kill -STOP -1", timeout=0.3)
     assert bench.out("echo again") == "again\n"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def pens_of_a_session_do_not_look_into_each_other() -> None:
@@ -910,8 +879,7 @@ def spawners_are_signalled_by_handle() -> None:
     pen = bench.session.pens[0][1]
     bystander = subprocess.Popen(["sleep", "1000"])
     # As if the number of a spawner that has ended had been given again.
-    os.kill(pen.pid, signal.SIGKILL)
-    wait_until(lambda: not alive(pen.pid))
+    kill(pen.pid)
     pen.pid = bystander.pid
     limit = resource.prlimit(bystander.pid, RLIMIT_RTTIME)
     assert bench.out("echo another") == "another\n"
@@ -940,7 +908,7 @@ def a_dead_keeper_is_reaped_and_another_taken() -> None:
     assert third.keeping is again.keeping and third.run(bench.request("echo hi")).stdout == b"hi\n"
 
 
-PROBES = probes_of(globals(), "git", "processes_of", "alive", "close_benches", "probes_of", "run")
+PROBES = probes_of(globals(), "git")
 
 if __name__ == "__main__":
     run(globals())

@@ -1,6 +1,7 @@
 """Modules of probes: which of their functions are probes, and how one is run in a child of the tests."""
 
 import sys
+from types import FunctionType
 from typing import Any, Protocol
 
 from pinfold.model.errors import ConfinementError
@@ -20,16 +21,14 @@ LIVING = "for p in /proc/[0-9]*; do grep -q '^State:.Z' $p/status || cat $p/comm
 
 
 def probes_of(found: dict[str, Any], *helpers: str) -> list[str]:
-    """The functions of a module that are no helpers."""
-    return [
+    """The functions of a module that are no helpers: none is left out but by its name."""
+    ours = [
         name
         for name, value in found.items()
-        if callable(value)
-        and getattr(value, "__module__", "") == found["__name__"]
-        and name.islower()
-        and name[0] != "_"
-        and name not in helpers
+        if isinstance(value, FunctionType) and value.__module__ == found["__name__"] and name[0] != "_"
     ]
+    assert set(helpers) <= set(ours), set(helpers) - set(ours)
+    return [name for name in ours if name not in helpers]
 
 
 def run(found: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import tempfile
 
 from pinfold.model.policy import SandboxPolicy
 from tests.patience import wait_until
+from tests.processes import wardens_of
 from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench
 from tests.sandbox.probing import OPEN, probes_of, run
 
@@ -20,19 +21,10 @@ def python(bench: Bench, program: str, *arguments: str, policy: SandboxPolicy = 
 
 
 def wardens() -> list[int]:
-    """The wardens of the keepers that we started."""
+    """Those of the keepers that we started."""
     benches = [each for each in OPEN if isinstance(each, Bench)]
     keepers = {bench.backend.keeping.pid for bench in benches if bench.backend.keeping}
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                head, _, tail = file.read().rpartition(")")
-        except OSError:
-            continue
-        if head.endswith("(pinfold-warden") and int(tail.split()[1]) in keepers:
-            found.append(int(name))
-    return found
+    return [warden for keeper in keepers for warden in wardens_of(keeper)]
 
 
 # what works

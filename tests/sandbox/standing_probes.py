@@ -13,7 +13,8 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.session import LinuxSession
 from pinfold.session.survey import Surveyor
-from tests.sandbox.probing import OPEN, run
+from tests.processes import wardens_of
+from tests.sandbox.probing import OPEN, probes_of, run
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env", "keys"))
 LOOK = """
@@ -149,7 +150,7 @@ def a_warden_that_cannot_be_told_is_told_again() -> None:
     )
     events = command.events()
     next(events)
-    (warden,) = (pid for pid in children(session.keeping.pid) if name_of(pid) == "pinfold-warden")
+    (warden,) = wardens_of(session.keeping.pid)
     write("first", "")
     write("last", "")
     session.hold(POLICY, Found((f"{work}/first",)))
@@ -184,16 +185,6 @@ def a_warden_that_cannot_be_told_is_told_again() -> None:
     assert text.count("Read-only file system") == 2, text
 
 
-def children(pid: int) -> list[int]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(word) for word in file.read().split()]
-
-
-def name_of(pid: int) -> str:
-    with open(f"/proc/{pid}/comm") as file:
-        return file.read().strip()
-
-
 def a_warden_hears_of_each_thing_once() -> None:
     backend = LinuxBackend()
     OPEN.append(backend)
@@ -218,6 +209,17 @@ def a_warden_hears_of_each_thing_once() -> None:
     command.cancel()
     command.wait()
 
+
+PROBES = probes_of(
+    globals(),
+    "write",
+    "rename_over",
+    "move_away",
+    "remove",
+    "replace_directory",
+    "opened_with_secrets",
+    "restores_what_is_undone",
+)
 
 if __name__ == "__main__":
     run(globals())

@@ -1,56 +1,76 @@
-"""The claims of SECURITY.md that pens keep, each by its name. The probes do the work."""
+"""The claims of SECURITY.md that pens keep, each by its name. The probes do the work, each of them once."""
 
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox import name_probes, probes
+from tests.sandbox.people import FOR_EACH_USER, run_at_home
 
-pytestmark = pytest.mark.parametrize("user", USERS)
-
-
-def run(user: str, *probes: str, module: str = "tests.sandbox.probes") -> None:
-    for probe in probes:
-        with house(user) as where:
-            run_as(user, probe, where, module)
-
-
-def test_no_fence_no_run(user: str) -> None:
-    run(user, "roots_that_cannot_be_stop_the_run", "a_pen_in_a_pen_is_refused_in_one_line")
-
-
-def test_hidden_stays_hidden(user: str) -> None:
-    run(
-        user,
+pytestmark = FOR_EACH_USER
+PENS = {
+    "no_fence_no_run": ("roots_that_cannot_be_stop_the_run", "a_pen_in_a_pen_is_refused_in_one_line"),
+    "hidden_stays_hidden": (
         "hidden_stays_hidden",
         "hidden_stays_hidden_when_its_parents_are_changed",
         "what_the_host_replaces_is_held_again",
-    )
-
-
-def test_nothing_left_behind(user: str) -> None:
-    run(user, "nothing_is_left_in_the_tree", "nothing_is_left_in_the_tree_after_a_kill")
-
-
-def test_nothing_outlives_the_session(user: str) -> None:
-    run(
-        user,
+    ),
+    "nothing_left_behind": ("nothing_is_left_in_the_tree", "nothing_is_left_in_the_tree_after_a_kill"),
+    "nothing_outlives_the_session": (
         "killing_the_host_ends_everything",
         "killing_the_keeper_ends_everything",
         "closing_ends_what_runs",
-    )
-
-
-def test_protected_stays_protected(user: str) -> None:
-    run(user, "protected_paths_are_read_only")
-    run(
-        user,
+    ),
+    "protected_stays_protected": ("protected_paths_are_read_only",),
+}
+NAMES = {
+    "protected_stays_protected": (
         "protected_names_are_not_made",
         "directories_do_not_become_protected",
         "races_make_no_protected_name",
         "races_by_links_and_directories_make_no_protected_name",
         "races_between_two_pens_make_no_protected_name",
-        module="tests.sandbox.name_probes",
-    )
+    ),
+    "warden_death_closes": ("warden_death_closes",),
+}
 
 
-def test_warden_death_closes(user: str) -> None:
-    run(user, "warden_death_closes", module="tests.sandbox.name_probes")
+def beyond(claims: dict[str, tuple[str, ...]], every: list[str]) -> list[str]:
+    """The probes of a module that no claim here has."""
+    claimed = {probe for each in claims.values() for probe in each}
+    assert claimed <= set(every), claimed - set(every)
+    return [probe for probe in every if probe not in claimed]
+
+
+def by_probes_of(claim: str) -> pytest.MarkDecorator:
+    found = [(probes.__name__, probe) for probe in PENS.get(claim, ())]
+    found += [(name_probes.__name__, probe) for probe in NAMES.get(claim, ())]
+    return pytest.mark.parametrize(("module", "probe"), found)
+
+
+@by_probes_of("no_fence_no_run")
+def test_no_fence_no_run(module: str, probe: str, user: str) -> None:
+    run_at_home(user, probe, module)
+
+
+@by_probes_of("hidden_stays_hidden")
+def test_hidden_stays_hidden(module: str, probe: str, user: str) -> None:
+    run_at_home(user, probe, module)
+
+
+@by_probes_of("nothing_left_behind")
+def test_nothing_left_behind(module: str, probe: str, user: str) -> None:
+    run_at_home(user, probe, module)
+
+
+@by_probes_of("nothing_outlives_the_session")
+def test_nothing_outlives_the_session(module: str, probe: str, user: str) -> None:
+    run_at_home(user, probe, module)
+
+
+@by_probes_of("protected_stays_protected")
+def test_protected_stays_protected(module: str, probe: str, user: str) -> None:
+    run_at_home(user, probe, module)
+
+
+@by_probes_of("warden_death_closes")
+def test_warden_death_closes(module: str, probe: str, user: str) -> None:
+    run_at_home(user, probe, module)

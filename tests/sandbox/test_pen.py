@@ -1,17 +1,14 @@
 """What holds inside a pen, as root and as an ordinary user. The probes say it; each runs in a child."""
 
-import sys
-
 import pytest
 
-from tests.sandbox.people import USERS, house, run_as
+from tests.sandbox.people import FOR_EACH_USER, run_at_home
 from tests.sandbox.probes import PROBES
+from tests.sandbox.test_claims import PENS, beyond
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pens of this kind are Linux's")
+pytestmark = FOR_EACH_USER
 
 
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("probe", beyond(PENS, PROBES))
 def test_pen(probe: str, user: str) -> None:
-    with house(user) as where:
-        run_as(user, probe, where)
+    run_at_home(user, probe, "tests.sandbox.probes")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pinfold
 from tests.network.probes import make_index, pages, pip_command, postgres, program, ssh_server
+from tests.sandbox.probing import probes_of
 from tests.session.abroad import ALLOWED, Machine
 from tests.session.outside import PLAIN, connections, fine, main_of, opened, python
 
@@ -177,10 +178,7 @@ def java(_: Machine) -> None:
         assert session.run(f"{by} Get.java http://evil.test:{plain}/").exit_code
 
 
-PROBES = {
-    probe.__name__: probe
-    for probe in (ssh, an_agent_that_is_granted, sockets_by_path, pip, psql, urllib, java)
-}
+PROBES = probes_of(globals(), "agent")
 
 if __name__ == "__main__":
-    sys.exit(main_of(PROBES, sys.argv[1]))
+    sys.exit(main_of(globals(), sys.argv[1]))

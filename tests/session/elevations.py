@@ -22,6 +22,7 @@ from pinfold.session import fences, removal
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
 from tests.patience import wait_until
+from tests.processes import wardens_of
 from tests.sandbox.name_probes import RUN_AT_ONCE
 from tests.sandbox.probing import probes_of, run
 from tests.session.runs import journal
@@ -485,6 +486,11 @@ def _usual(session: pinfold.Session) -> float:
 UNTIL = "until test -e {}; do sleep 0.02; done"
 
 
+def callers(session: pinfold.Session) -> int:
+    """How many calls wait."""
+    return len(session.fences.fenced().elevating.alive)  # type: ignore[attr-defined]
+
+
 def a_caller_that_died_gets_nothing() -> None:
     going = threading.Event()
     person = Person(ONCE, until(going))
@@ -508,7 +514,6 @@ def a_question_is_withdrawn_with_its_last_caller() -> None:
 
         def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
             self.asked.append(question)
-            write("asked")
             wait_until(lambda: len(self.asked) > 1 or bool(self.withdrawn))
             return self.answer
 
@@ -519,14 +524,17 @@ def a_question_is_withdrawn_with_its_last_caller() -> None:
     person = Patient(ONCE)
     with opened(person) as session:
         call = f"(echo > {OUT}/new) &"
-        two = f"exec 2>&-; {call} a=$!; {call} b=$!; {UNTIL.format('asked')}; sleep 1; kill -9 $a; sleep 1"
-        then = f"echo one; kill -9 $b; wait; {UNTIL.format('withdrawn')}; echo two; echo > {OUT}/new"
+        two = f"exec 2>&-; {call} a=$!; {call} b=$!; {UNTIL.format('both')}; kill -9 $a"
+        then = f"{UNTIL.format('one')}; kill -9 $b; wait; {UNTIL.format('withdrawn')}; echo > {OUT}/new"
         run = session.start(f"{two}; {then}", timeout=60)
-        seen = {}
-        for event in run.events():
-            for word in getattr(event, "data", b"").split():
-                seen[word] = len(person.withdrawn)
-        assert seen == {b"one": 0, b"two": 1}, seen
+        wait_until(lambda: callers(session) == 2)
+        write("both")
+        wait_until(lambda: callers(session) == 1)
+        time.sleep(0.5)
+        assert len(person.asked) == 1 and not person.withdrawn
+        write("one")
+        run.wait()
+        assert person.withdrawn == [f"{OUT}/new"]
         assert person.paths == [f"{OUT}/new"] * 2 and os.path.exists(f"{OUT}/new")
     answers = [entry.data["by"] for entry in journal() if entry.kind == "elevation"]
     assert answers == ["nobody waited for the answer any more", "a test"], answers
@@ -538,7 +546,10 @@ def a_record_is_of_whoever_made_the_call() -> None:
     person = Person(NO, until(going))
     write(f"{OUT}/kept")
     with opened(person) as session:
-        run = session.start(f"chmod 777 {OUT}/kept & sleep 0.5; echo killing; kill -9 $!; sleep 1")
+        asked = UNTIL.format("asked")
+        run = session.start(f"chmod 777 {OUT}/kept & {asked}; echo killing; kill -9 $!; sleep 1")
+        wait_until(lambda: person.asked)
+        write("asked")
         for event in run.events():
             if b"killing" in getattr(event, "data", b""):
                 going.set()
@@ -988,31 +999,14 @@ def a_warden_that_dies_closes() -> None:
     with opened(person) as session:
         run = session.start(f"echo > {OUT}/new; echo $?")
         wait_until(lambda: bool(person.asked))
-        wardens = subprocess.run(
-            ["pgrep", "-x", "pinfold-warden"], capture_output=True, text=True
-        ).stdout.split()
-        mine = [int(pid) for pid in wardens if _is_mine(int(pid))]
-        assert mine
-        for pid in mine:
-            os.kill(pid, signal.SIGKILL)
+        (warden,) = wardens_of(session.fences.fenced().keeping.pid)  # type: ignore[attr-defined]
+        os.kill(warden, signal.SIGKILL)
         result = run.wait()
         assert "Function not implemented" in result.stderr and result.stdout == "1\n", result
         assert any(each.operation == "warden" for each in result.violations)
         going.set()
         time.sleep(0.2)
     assert not os.path.exists(f"{OUT}/new")
-
-
-def _is_mine(pid: int) -> bool:
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:  # another session's, which has ended meanwhile
-            return False
-    return False
 
 
 # What is told.
@@ -1072,7 +1066,7 @@ def what_nobody_may_grant_is_told_all_the_same() -> None:
 
 
 CLAIM = run_again_once_and_fenced.__name__
-ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race", CLAIM)
+ELEVATIONS = probes_of(globals(), "opened", "until", "read", "write", "python", "race", "callers", CLAIM)
 
 if __name__ == "__main__":
     run(globals())

@@ -6,13 +6,12 @@ Run one by hand: `python -m tests.session.outside NAME`, in a directory of your 
 import errno
 import os
 import resource
-import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from pinfold.audit.journal import Entry
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until
+from tests.processes import is_alive, kill
+from tests.sandbox.probing import probes_of
 from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
 from tests.session.runs import Says, journal
 
@@ -129,17 +130,20 @@ def sockets_that_drop_the_answer(_: Machine) -> None:
             assert result.stdout.split() == [str(errno.ECONNREFUSED)] * 50, (result.stdout, result.stderr)
 
 
-LONGEST = """
+LOST = """
     import time
-    longest = 0
+    lost = 0
     end = time.monotonic() + 4
     while time.monotonic() < end:
         start = time.monotonic()
         open("made", "w").close()
-        longest = max(longest, time.monotonic() - start)
-    print(longest)
+        took = time.monotonic() - start
+        lost += took if took > 0.2 else 0
+    print(lost)
 """
-"""How long others wait for a call that the warden answers."""
+"""For how long of four seconds others wait for calls that the warden answers. A busy machine takes a second
+of them at times; a warden that is kept loses all of them, and however long it is kept besides."""
+MOST_LOST = 2.0
 
 
 def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
@@ -169,8 +173,8 @@ def sockets_whose_flags_change_meanwhile(_: Machine) -> None:
         for host, at in (("198.18.0.1", 3128), ("a.test", port)):
             for how in ("flags", "timeout"):
                 running = session.start(python(code, host, at, how), timeout=20)
-                longest = float(fine(session, python(LONGEST)))
-                assert longest < 1, (host, how, longest)
+                lost = float(fine(session, python(LOST)))
+                assert lost < MOST_LOST, (host, how, lost)
                 assert not running.wait().timed_out
 
 
@@ -201,8 +205,8 @@ def sockets_that_linger(_: Machine) -> None:
     with opened() as session:
         for how in ("bind", "connect"):
             running = session.start(python(code, how), timeout=20)
-            longest = float(fine(session, python(LONGEST)))
-            assert longest < 1, (how, longest)
+            lost = float(fine(session, python(LOST)))
+            assert lost < MOST_LOST, (how, lost)
             assert not running.wait().timed_out
 
 
@@ -470,6 +474,7 @@ CONNECT = """
     for _ in range(2):
         try:
             with socket.create_connection((host, int(port)), float(more[0]) if more else None) as sock:
+                open("connected", "w").close()
                 print(sock.recv(8).decode().strip())
         except OSError as error:
             print(type(error).__name__)
@@ -556,10 +561,15 @@ def a_question_holds_the_connection(_: Machine) -> None:
             with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
                 execution = session.start(python(CONNECT, "a.test", port, *patience))
                 assert person.asked.wait(30)
-                time.sleep(1)  # who does not block goes on by then
+                if patience:
+                    wait_until(lambda: os.path.exists("connected"))
+                else:
+                    time.sleep(1)
+                    assert not os.path.exists("connected")
                 person.go.set()
                 result = execution.wait()
                 assert result.stdout.split()[0] == said, (said, result.stdout, result.stderr)
+            Path("connected").unlink(missing_ok=True)
 
 
 def many_that_wait_leave_descriptors_to_others(_: Machine) -> None:
@@ -647,8 +657,7 @@ def gate_death_closes(_: Machine) -> None:
                 if isinstance(event, pinfold.Output):
                     said += event.data
                     if said.count(b"\n") == 1:
-                        os.kill(gate_of(session), signal.SIGKILL)
-                        time.sleep(0.2)
+                        kill(gate_of(session))
                         os.write(writing, b"go\n")
             os.close(writing)
             os.close(reading)
@@ -684,46 +693,25 @@ def the_gate_ends_with_its_session(_: Machine) -> None:
         host.kill()
         host.wait()
         host.stdout.close()
-        wait_until(lambda: is_ended(gate))
+        wait_until(lambda: not is_alive(gate))
 
 
-def is_ended(process: int) -> bool:
-    try:
-        return ") Z " in Path(f"/proc/{process}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # it may go between one look and the next
-        return True
-
-
-PROBES = {
-    probe.__name__: probe
-    for probe in (
-        curl, plain_sockets, sockets_that_drop_the_answer, sockets_whose_flags_change_meanwhile,
-        sockets_that_linger, many_at_once, streams_come_in_large_pieces, node,
-        git, an_address_by_rule,
-        new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
-        names_that_are_refused_are_told,
-        asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
-        many_that_wait_leave_descriptors_to_others,
-        a_signal_ends_the_wait,
-        gate_death_closes, the_gate_ends_with_its_session,
-    )
-}  # fmt: skip
-
-
-def main_of(probes: Mapping[str, Callable[[Machine], None]], name: str) -> int:
-    """Runs one of these on a machine of its own; what to exit with."""
+def main_of(found: dict[str, Any], name: str) -> int:
+    """Runs a probe of a module on a machine of its own; what to exit with."""
     try:
         machine = Machine()
     except OSError as error:
         print(f"this user may not make namespaces: {error}")
         return 77
     try:
-        probes[name](machine)
+        found[name](machine)
     except SkipError as skip:
         print(skip)
         return 77
     return 0
 
 
+PROBES = probes_of(globals(), "opened", "fine", "python", "connections", "gate_of", "main_of")
+
 if __name__ == "__main__":
-    sys.exit(main_of(PROBES, sys.argv[1]))
+    sys.exit(main_of(globals(), sys.argv[1]))

@@ -21,6 +21,7 @@ import pinfold
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import free_port, pages, program
 from tests.patience import wait_until
+from tests.sandbox.probing import probes_of
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, connections, fine, gate_of, main_of, python
 from tests.session.runs import Says, journal
@@ -438,19 +439,7 @@ def a_user_chooses_by_word(_: Machine) -> None:
             assert not session.run(pinfold.RunCommand("true", policy=wide)).ran
 
 
-PROBES = {
-    probe.__name__: probe
-    for probe in (
-        a_published_port_leads_in, a_published_web_server_serves, what_is_not_published_stays_inside,
-        a_port_that_is_taken_is_told_and_had_later, publishing_is_asked_for,
-        a_port_that_is_withdrawn_leads_nowhere,
-        the_gate_takes_published_ports_with_it, a_session_that_outlives_its_keeper_has_its_network_again,
-        a_port_that_was_not_granted_is_named,
-        a_granted_port_is_the_machines, a_granted_port_shadows_the_sessions_own, web_servers_of_this_machine,
-        by_the_companys_proxy, plain_http_by_a_proxy_without_tunnels,
-        the_administrator_closes_the_network, a_user_chooses_by_word,
-    )
-}  # fmt: skip
+PROBES = probes_of(globals(), "opened", "heard", "is_refused", "served", "company")
 
 if __name__ == "__main__":
-    sys.exit(main_of(PROBES, sys.argv[1]))
+    sys.exit(main_of(globals(), sys.argv[1]))

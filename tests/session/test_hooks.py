@@ -9,6 +9,7 @@ import pytest
 from pinfold.model.decision import Decision, Verdict
 from pinfold.session import Session
 from tests.patience import wait_until
+from tests.processes import is_alive
 
 BLOCKED = "Command execution was blocked by a hook"
 
@@ -84,14 +85,7 @@ def test_a_late_hook_is_a_no_and_nothing_of_it_stays(tmp_path: Path) -> None:
     decision = judged(tmp_path, "ls", f"sleep 600 & echo $! > {tmp_path}/pid; wait", timeout="3s")
     assert decision.verdict is Verdict.DENY and "did not answer within 3 s" in decision.reasons[0].message
     pid = int((tmp_path / "pid").read_text())
-    wait_until(lambda: not is_running(pid))
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    wait_until(lambda: not is_alive(pid))
 
 
 @pytest.mark.parametrize("is_given", [False, True])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pinfold
 from pinfold.session.page import page_directory, page_file
 from tests.approval.asking import Person
+from tests.network.probes import free_port
 from tests.sandbox.probing import probes_of, run
 from tests.web.world import Asking, Tab, page, question
 
@@ -59,8 +60,8 @@ def page_is_out_of_reach() -> None:
 
 def a_page_that_is_opened_later_is_out_of_reach_too() -> None:
     home = Path.home()
-    server = socket.create_server(("127.0.0.1", 0))
-    port = server.getsockname()[1]
+    port = free_port()
+    server = socket.create_server(("127.0.0.1", port))
     serving = threading.Thread(target=_serve, args=(server,), daemon=True)
     serving.start()
     settings = {"network": {"access": "rules", "allow": [f"localhost:{port}"]}}

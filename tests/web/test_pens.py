@@ -1,13 +1,11 @@
 """What holds of the page against what runs inside, as root and as an ordinary user. `pens` says it."""
 
-import sys
-
 import pytest
 
-from tests.sandbox.people import USERS, run_at_home
+from tests.sandbox.people import FOR_EACH_USER, run_at_home
 from tests.web.pens import PENS
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
+pytestmark = FOR_EACH_USER
 
 CLAIM = (
     "page_is_out_of_reach",
@@ -16,13 +14,11 @@ CLAIM = (
 )
 
 
-@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", CLAIM)
 def test_page_is_out_of_reach(name: str, user: str) -> None:
     run_at_home(user, name, "tests.web.pens")
 
 
-@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", [name for name in PENS if name not in CLAIM])
 def test_pen(name: str, user: str) -> None:
     run_at_home(user, name, "tests.web.pens")

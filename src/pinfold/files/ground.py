@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 from pinfold.kernel.files import STRICT, openat2, reopen
 from pinfold.model.errors import FileRefused
+from pinfold.model.links import way_of
 
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-MOST_LINKS = 40
-MAGIC = ("/proc", "/dev", "/sys")
+MAGIC = ("/proc/", "/dev/", "/sys/")
 SWAPPED = (errno.ELOOP, errno.EXDEV, errno.EAGAIN)
 
 
@@ -187,31 +187,14 @@ def follow(path: str, start: str, *, itself: bool = False) -> str:
     if path.split("/", 1)[0] == "~":
         # A shell's word for the home: taken as it stands, it would become a directory of that name.
         raise FileRefused("malformed_path", path, f"{path} begins with a shell's `~`", "send the whole path")
-    whole = os.path.join(start, path)
-    left = whole.split("/")[::-1]
-    led, links = "", 0
-    while left:
-        part = left.pop()
-        if part in ("", "."):
-            continue
-        if part == "..":
-            led = os.path.dirname(led).rstrip("/")
-            continue
-        led = f"{led}/{part}"
-        if f"{led}/".startswith(tuple(f"{magic}/" for magic in MAGIC)):
-            raise FileRefused("magic_path", path, f"{path} leads into {led}", "name the file itself")
-        if itself and not any(left):
-            break
-        try:
-            target = os.readlink(led)
-        except OSError:
-            continue  # no link, or not there
-        links += 1
-        if links > MOST_LINKS:
-            raise FileRefused("too_many_links", path, f"{path} is a chain of links without an end", "")
-        led = "" if target.startswith("/") else os.path.dirname(led).rstrip("/")
-        left += target.split("/")[::-1]
-    return led or "/"
+    for step in way_of(os.path.join(start, path)):
+        if f"{step.place}/".startswith(MAGIC):
+            raise FileRefused("magic_path", path, f"{path} leads into {step.place}", "name the file itself")
+        if itself and step.is_last:
+            return step.place
+    if step.is_link:
+        raise FileRefused("too_many_links", path, f"{path} is a chain of links without an end", "")
+    return step.place
 
 
 def _refusal(error: OSError, path: str) -> FileRefused:

@@ -52,10 +52,10 @@ _drop = ctypes.PyDLL(None, use_errno=True).prctl
 _drop.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
-def capget(pid: int = 0) -> Sets:
-    """The sets of a thread; 0 is ours."""
+def capget() -> Sets:
+    """The sets of this thread."""
     data = _Data()
-    system_call("capget", ctypes.byref(_Header(_VERSION_3, pid)), ctypes.byref(data))
+    system_call("capget", ctypes.byref(_Header(_VERSION_3, 0)), ctypes.byref(data))
     return Sets(*(data[index] | data[index + 3] << 32 for index in range(3)))
 
 
@@ -80,9 +80,9 @@ def clear_ambient() -> None:
     prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
 
 
-def set_securebits(bits: int = SECUREBITS_NO_ROOT) -> None:
+def set_securebits() -> None:
     """Ends what uid 0 means for capabilities. Needs CAP_SETPCAP."""
-    prctl("PR_SET_SECUREBITS", _PR_SET_SECUREBITS, bits)
+    prctl("PR_SET_SECUREBITS", _PR_SET_SECUREBITS, SECUREBITS_NO_ROOT)
 
 
 def drop_all(keep: int = 0) -> None:

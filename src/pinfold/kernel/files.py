@@ -68,9 +68,9 @@ def linkat(old_directory: int, old: Path, new_directory: int, new: Path, flags: 
     system_call("linkat", old_directory, path_bytes(old), new_directory, path_bytes(new), flags, path=new)
 
 
-def access_error(directory: int, path: Path, mode: int, flags: int = AT_EACCESS) -> int:
+def access_error(directory: int, path: Path, mode: int) -> int:
     """What keeps us from it, as the kernel says: EACCES, EPERM or EROFS; 0 if nothing does. Raises others."""
-    flags |= AT_EMPTY_PATH if not path else 0
+    flags = AT_EACCESS | (AT_EMPTY_PATH if not path else 0)
     try:
         system_call("faccessat2", directory, path_bytes(path), mode, flags)
     except OSError as error:
@@ -80,9 +80,9 @@ def access_error(directory: int, path: Path, mode: int, flags: int = AT_EACCESS)
     return 0
 
 
-def reopen(descriptor: int, flags: int, proc: str = "/proc/self") -> int:
+def reopen(descriptor: int, flags: int) -> int:
     """Opens the inode of a descriptor anew, by no name that anybody could swap."""
-    return os.open(f"{proc}/fd/{descriptor}", flags | os.O_CLOEXEC)
+    return os.open(f"/proc/self/fd/{descriptor}", flags | os.O_CLOEXEC)
 
 
 def birth(path: Path) -> tuple[int, int] | None:

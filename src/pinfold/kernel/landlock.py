@@ -46,11 +46,6 @@ CONNECT_SEND_UDP = 1 << 3
 SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0
 SCOPE_SIGNAL = 1 << 1
 
-LOG_SAME_EXEC_OFF = 1 << 0
-LOG_NEW_EXEC_ON = 1 << 1
-LOG_SUBDOMAINS_OFF = 1 << 2
-TSYNC = 1 << 3
-
 READ = EXECUTE | READ_FILE | READ_DIR
 MAKE = MAKE_CHAR | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_BLOCK | MAKE_SYM
 """The making of names; REFER, which moves them between directories, is apart since it came with ABI 2."""
@@ -68,7 +63,6 @@ class Abi(NamedTuple):
     files: int
     ports: int = 0
     scopes: int = 0
-    restrict_flags: int = 0
 
 
 _FILES_1 = READ | WRITE_FILE | REMOVE | MAKE
@@ -79,7 +73,6 @@ _FILES_9 = _FILES_5 | RESOLVE_UNIX
 _TCP = BIND_TCP | CONNECT_TCP
 _UDP = BIND_UDP | CONNECT_SEND_UDP
 _SCOPES = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL
-_LOGS = LOG_SAME_EXEC_OFF | LOG_NEW_EXEC_ON | LOG_SUBDOMAINS_OFF
 
 ABIS = (
     Abi(0),
@@ -89,10 +82,10 @@ ABIS = (
     Abi(_FILES_3, _TCP),  # 6.7: TCP
     Abi(_FILES_5, _TCP),  # 6.10: IOCTL_DEV
     Abi(_FILES_5, _TCP, _SCOPES),  # 6.12: scopes
-    Abi(_FILES_5, _TCP, _SCOPES, _LOGS),  # 6.15: audit
-    Abi(_FILES_5, _TCP, _SCOPES, _LOGS | TSYNC),  # 7.0: TSYNC
-    Abi(_FILES_9, _TCP, _SCOPES, _LOGS | TSYNC),  # 7.1: RESOLVE_UNIX
-    Abi(_FILES_9, _TCP | _UDP, _SCOPES, _LOGS | TSYNC),  # 7.2: UDP
+    Abi(_FILES_5, _TCP, _SCOPES),  # 6.15: flags of landlock_restrict_self for audit, no right
+    Abi(_FILES_5, _TCP, _SCOPES),  # 7.0: TSYNC, another such flag
+    Abi(_FILES_9, _TCP, _SCOPES),  # 7.1: RESOLVE_UNIX
+    Abi(_FILES_9, _TCP | _UDP, _SCOPES),  # 7.2: UDP
 )
 
 
@@ -142,9 +135,9 @@ def allow_path(ruleset: int, path: str | bytes, access: int) -> None:
         os.close(descriptor)
 
 
-def restrict_self(ruleset: int, flags: int = 0) -> None:
-    """Puts this thread, and what it starts from now on, under the ruleset for good.
+def restrict_self(ruleset: int) -> None:
+    """Puts this thread, and what it starts from now on, under the ruleset for good; no other thread.
 
-    Preconditions: no_new_privs, or CAP_SYS_ADMIN in our user namespace. Without TSYNC, one thread alone.
+    Preconditions: no_new_privs, or CAP_SYS_ADMIN in our user namespace.
     """
-    system_call("landlock_restrict_self", ruleset, flags)
+    system_call("landlock_restrict_self", ruleset, 0)

@@ -72,9 +72,9 @@ def mount(
     check("mount", result, target)
 
 
-def bind(source: Path, target: Path, *, recursive: bool = False) -> None:
+def bind(source: Path, target: Path) -> None:
     """Shows `source` at `target` too."""
-    mount(source, target, None, MS_BIND | (MS_REC if recursive else 0))
+    mount(source, target, None, MS_BIND)
 
 
 def umount(target: Path, flags: int = 0) -> None:
@@ -85,18 +85,10 @@ def pivot_root(new_root: Path, put_old: Path) -> None:
     system_call("pivot_root", path_bytes(new_root), path_bytes(put_old), path=new_root)
 
 
-def mount_setattr(
-    descriptor: int,
-    path: Path = b"",
-    flags: int = 0,
-    *,
-    turn_on: int = 0,
-    turn_off: int = 0,
-    propagation: int = 0,
-) -> None:
-    """Changes attributes of the mount at `path`, or of the descriptor's own if it is empty."""
+def mount_setattr(descriptor: int, path: Path = b"", flags: int = 0, *, turn_on: int) -> None:
+    """Turns attributes on of the mount at `path`, or of the descriptor's own if it is empty."""
     flags |= AT_EMPTY_PATH if not path else 0
-    attributes = _MountAttributes(turn_on, turn_off, propagation, 0)
+    attributes = _MountAttributes(turn_on, 0, 0, 0)
     size = ctypes.sizeof(attributes)
     system_call(
         "mount_setattr", descriptor, path_bytes(path), flags, ctypes.byref(attributes), size, path=path
@@ -109,9 +101,9 @@ def open_tree(directory: int, path: Path, flags: int = OPEN_TREE_CLONE | OPEN_TR
     return system_call("open_tree", directory, path_bytes(path), flags, path=path)
 
 
-def move_mount(tree: int, directory: int, path: Path = b"", flags: int = 0) -> None:
+def move_mount(tree: int, directory: int, path: Path = b"") -> None:
     """Puts the mount of descriptor `tree` at `path`, or over the descriptor `directory` itself."""
-    flags |= MOVE_MOUNT_F_EMPTY_PATH | (MOVE_MOUNT_T_EMPTY_PATH if not path else 0)
+    flags = MOVE_MOUNT_F_EMPTY_PATH | (MOVE_MOUNT_T_EMPTY_PATH if not path else 0)
     system_call("move_mount", tree, b"", directory, path_bytes(path), flags, path=path)
 
 

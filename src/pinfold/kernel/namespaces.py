@@ -61,11 +61,11 @@ def setns(descriptor: int, flags: int = 0) -> None:
     check("setns", libc.setns(ctypes.c_int(descriptor), ctypes.c_int(flags)))
 
 
-def write_id_maps(uid: int, gid: int, *, inside_uid: int, inside_gid: int, process: str = "self") -> None:
-    """Maps one user and one group into the user namespace `process` has just entered."""
-    _write(f"/proc/{process}/setgroups", "deny")
-    _write(f"/proc/{process}/uid_map", f"{inside_uid} {uid} 1")
-    _write(f"/proc/{process}/gid_map", f"{inside_gid} {gid} 1")
+def write_id_maps(uid: int, gid: int, *, inside_uid: int, inside_gid: int) -> None:
+    """Maps one user and one group into the user namespace that this process has just entered."""
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{inside_uid} {uid} 1")
+    _write("/proc/self/gid_map", f"{inside_gid} {gid} 1")
 
 
 def _write(path: str, text: str) -> None:

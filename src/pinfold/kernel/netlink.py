@@ -39,29 +39,29 @@ def set_up(interface: int = LOOPBACK) -> None:
     _request("RTM_NEWLINK", _RTM_NEWLINK, 0, struct.pack("=BxHiII", 0, 0, interface, _IFF_UP, _IFF_UP))
 
 
-def set_largest_piece(size: int, interface: int = LOOPBACK) -> None:
-    """Lets TCP hand over this much at once, in both families. Raises OSError on an older kernel."""
+def set_largest_piece(size: int) -> None:
+    """Lets TCP hand over this much at once on loopback, in both families. Older kernels raise OSError."""
     for kind in (_IFLA_GSO_IPV4_MAX_SIZE, _IFLA_GSO_MAX_SIZE):
-        body = struct.pack("=BxHiII", 0, 0, interface, 0, 0) + _attribute(kind, struct.pack("=I", size))
+        body = struct.pack("=BxHiII", 0, 0, LOOPBACK, 0, 0) + _attribute(kind, struct.pack("=I", size))
         _request("RTM_NEWLINK", _RTM_NEWLINK, 0, body)
 
 
-def add_address(address: str, interface: int = LOOPBACK) -> None:
-    """Gives an interface one more IPv4 address, of no network."""
+def add_address(address: str) -> None:
+    """Gives loopback one more IPv4 address, of no network."""
     packed = socket.inet_aton(address)
-    body = struct.pack("=BBBBi", socket.AF_INET, 32, 0, 0, interface)
+    body = struct.pack("=BBBBi", socket.AF_INET, 32, 0, 0, LOOPBACK)
     body += _attribute(_IFA_LOCAL, packed) + _attribute(_IFA_ADDRESS, packed)
     _request("RTM_NEWADDR", _RTM_NEWADDR, _NLM_F_CREATE | _NLM_F_EXCL, body)
 
 
-def add_local_route(network: str, prefix: int, interface: int = LOOPBACK) -> None:
+def add_local_route(network: str, prefix: int) -> None:
     """Makes every address of a network local to this namespace."""
     family = socket.AF_INET6 if ":" in network else socket.AF_INET
     route = struct.pack(
         "=BBBBBBBBI", family, prefix, 0, 0, _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST, _RTN_LOCAL, 0
     )
     route += _attribute(_RTA_DST, socket.inet_pton(family, network))
-    route += _attribute(_RTA_OIF, struct.pack("=i", interface))
+    route += _attribute(_RTA_OIF, struct.pack("=i", LOOPBACK))
     _request("RTM_NEWROUTE", _RTM_NEWROUTE, _NLM_F_CREATE | _NLM_F_EXCL, route)
 
 

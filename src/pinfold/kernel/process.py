@@ -57,8 +57,8 @@ def set_name(name: str) -> None:
     prctl("PR_SET_NAME", _PR_SET_NAME, name.encode()[:15])
 
 
-def pidfd_open(pid: int, flags: int = 0) -> int:
-    return system_call("pidfd_open", pid, flags)
+def pidfd_open(pid: int) -> int:
+    return system_call("pidfd_open", pid, 0)
 
 
 def pidfd_send_signal(pidfd: int, number: int) -> None:

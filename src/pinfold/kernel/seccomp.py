@@ -140,9 +140,9 @@ def receive(listener: int) -> Notification | None:
         return None
 
 
-def respond(listener: int, id_: int, *, value: int = 0, error: int = 0, flags: int = 0) -> bool:
+def respond(listener: int, id_: int, *, value: int = 0, error: int = 0) -> bool:
     """Answers a call: with a value, or with an errno. False if nobody waits for it any more."""
-    return _answered(listener, _SEND, _RESPONSE.pack(id_, 0 if error else value, -error, flags))
+    return _answered(listener, _SEND, _RESPONSE.pack(id_, 0 if error else value, -error, 0))
 
 
 def resume(listener: int, id_: int) -> bool:

@@ -54,6 +54,7 @@ TYPES = ("UNSPECIFIED", "INSECURE_NONE", "WORKSPACE_READWRITE", "WORKSPACE_READO
 
 
 def to_protobuf(policy: SandboxPolicy) -> bytes:
+    """The same policy gives the same bytes; raises PolicyError for one that the message cannot carry."""
     message = _message_class()()
     require_carried(policy)
     for name, _, kind, often in FIELDS:
@@ -72,6 +73,7 @@ def to_protobuf(policy: SandboxPolicy) -> bytes:
 
 
 def from_protobuf(data: bytes) -> SandboxPolicy:
+    """The policy; raises PolicyError where anything in it is not understood: that may be what narrows."""
     message = _message_class()()
     try:
         message.ParseFromString(data)

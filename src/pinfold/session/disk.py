@@ -10,12 +10,11 @@ from time import monotonic
 
 from msgspec import Struct
 
+from pinfold.model.links import way_of
 from pinfold.model.policy import IgnoreMapping
 from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
-MOST_LINKS = 40
-"""As many as the kernel follows (path_resolution(7))."""
 LONGEST_PATH = 4_096
 # Directories that hold thousands of others and nobody's own ignore files.
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
@@ -69,7 +68,7 @@ class Disk:
         if ".." not in path and self.real(path) == os.path.normpath(path):
             return is_own_process(path)  # there is no link on the way
         self.was_searched = True
-        return any(is_own_process(place) for place, _ in way_of(path))
+        return any(is_own_process(step.place) for step in way_of(path))
 
     def is_directory(self, path: str) -> bool:
         self.was_searched = True
@@ -96,30 +95,6 @@ class Disk:
 
         self.was_searched = True
         return git_helpers(directory)
-
-
-def way_of(path: str) -> Iterator[tuple[str, bool]]:
-    """Every place that the kernel comes through on its way along a path, and whether it is a link."""
-    left, led = path.split("/")[::-1], ""
-    links = 0
-    while left and links < MOST_LINKS:
-        part = left.pop()
-        if part in ("", "."):
-            continue
-        if part == "..":
-            led = os.path.dirname(led).rstrip("/")
-            continue
-        place = f"{led}/{part}"
-        try:
-            target = os.readlink(place)
-        except (OSError, ValueError):  # no link, or nothing
-            yield place, False
-            led = place
-            continue
-        yield place, True
-        links += 1
-        led = "" if target.startswith("/") else led
-        left += target.split("/")[::-1]
 
 
 def real_path(path: str) -> str:

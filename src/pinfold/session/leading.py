@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from pinfold.model.links import way_of
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
 from pinfold.policy.paths import is_covered
-from pinfold.session.disk import real_path, way_of
+from pinfold.session.disk import real_path
 
 
 def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -42,4 +43,4 @@ def _led(policy: SandboxPolicy) -> SandboxPolicy:
 
 def links_of(path: str) -> Iterator[str]:
     """Every link that a path leads over, each where it really lies."""
-    return (place for place, is_link in way_of(path) if is_link)
+    return (step.place for step in way_of(path) if step.is_link)

@@ -22,12 +22,7 @@ MOST = 200
 
 def read(found: Found, data: Mapping[str, object]) -> None:
     mode = data.get("sandbox_mode")
-    if mode == "read-only":
-        found.add("sandbox_mode read-only", Fit.SAME, "sandbox.policy", "read-only")
-    elif mode == "workspace-write":
-        found.needless("sandbox_mode workspace-write", "it is the default")
-    elif mode is not None:
-        found.none(f"sandbox_mode {mode}", "the fence is not taken away by an import")
+    common.policy(found, "sandbox_mode", mode, read_only="read-only", usual="workspace-write")
     if data.get("approval_policy") is not None:
         found.none("approval_policy", "when the agent asks is its own matter; when pinfold does, `mode` says")
     _workspace(found, table(data.get("sandbox_workspace_write")))

@@ -51,6 +51,16 @@ def pattern(found: Found, text: str, decision: str, written: str) -> None:
     found.add(text, Fit.NARROWER, "commands.ask", " ".join(head), why)
 
 
+def policy(found: Found, key: str, said: object, *, read_only: str, usual: str) -> None:
+    """How far the agent's own fence reaches, in its words."""
+    if said == read_only:
+        found.add(f"{key} {said}", Fit.SAME, "sandbox.policy", "read-only")
+    elif said == usual:
+        found.needless(f"{key} {said}", "it is the default")
+    elif said is not None:
+        found.none(f"{key} {said}", "the fence is not taken away by an import")
+
+
 def hidden(found: Found, text: str, path: str) -> None:
     _path(found, text, "filesystem.hide", path)
 

@@ -66,12 +66,7 @@ def _rule(found: Found, text: str, decision: str) -> None:
 
 def _sandbox(found: Found, data: Mapping[str, object]) -> None:
     kind = data.get("type")
-    if kind == "workspace_readonly":
-        found.add("type workspace_readonly", Fit.SAME, "sandbox.policy", "read-only")
-    elif kind == "workspace_readwrite":
-        found.needless("type workspace_readwrite", "it is the default")
-    elif kind is not None:
-        found.none(f"type {kind}", "the fence is not taken away by an import")
+    common.policy(found, "type", kind, read_only="workspace_readonly", usual="workspace_readwrite")
     for path in texts(data.get("additionalReadwritePaths")):
         common.writable(found, f"additionalReadwritePaths {path}", path)
     for name in ("additionalReadonlyPaths", "additionalReadPaths"):

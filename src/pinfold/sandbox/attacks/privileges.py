@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 import termios
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 
 from pinfold.kernel import mounts, namespaces
@@ -23,12 +23,12 @@ USER_MODE_ONLY = 1
 HANDLE_BYTES = 128
 
 
-def past(call: Callable[[], object], answers: Collection[int] = BEYOND) -> str:
+def past(call: Callable[[], object]) -> str:
     """Whether a call came past the check of rights: it works, or fails only by its arguments."""
     try:
         call()
     except OSError as error:
-        if error.errno is None or error.errno not in answers:
+        if error.errno is None or error.errno not in BEYOND:
             raise
     return "it was let in"
 

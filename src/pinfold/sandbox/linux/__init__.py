@@ -3,7 +3,7 @@
 Who is who, from the outside in:
 - the **host** (`backend`, `command`): the user's process, with threads; it never forks;
 - the **keeper** (`keeper`): started once, one thread, the standard library alone; it makes sessions and pens,
-  watches the host, and everything ends with it;
+  each by a helper that it forks (`building`), watches the host, and everything ends with it;
 - a session's **init** (`init`): pid 1 of its pid namespace; it holds the namespaces and the pieces that all
   pens of the session share, and ends the processes of one command on request;
 - a pen's **warden** (`warden`): the process that built its mounts, outside of the pid namespace; it makes

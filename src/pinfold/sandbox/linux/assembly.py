@@ -29,8 +29,7 @@ from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.mounts import Builder
 from pinfold.sandbox.linux.outlet import open_outlet
 from pinfold.sandbox.linux.rooms import BOUND, HOST
-
-Operations = tuple[tuple[object, ...], ...]
+from pinfold.sandbox.linux.warden import Operations
 
 
 def assemble(

@@ -6,14 +6,7 @@ the standard library alone, so it may fork; the host, which has threads, may not
 Facts that shape it:
 - PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the
   host is watched by a pidfd.
-- A session's init is made by a helper with CLONE_PARENT, so that it is our own child and dies with us.
-- We ignore SIGCHLD, and so do the helpers and init: the kernel reaps for us.
-- Only the kernel knows the pid that a process inside has outside: it adds it to the message
-  (SCM_CREDENTIALS).
-- To fork and to join a session's namespaces is a fifth of a pen's time, and depends on nothing of the pen. So
-  one process waits there for the next plan: outside of the pid namespace, where no command sees it.
-- A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
-  namespaces itself, before, and sends them.
+- We ignore SIGCHLD, and so do the helpers (`building`) and init: the kernel reaps for us.
 """
 
 import contextlib
@@ -23,38 +16,26 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pinfold.kernel import namespaces
 from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
-from pinfold.model.names import NameRule
-from pinfold.sandbox.linux import channel, hand, init, standing
-from pinfold.sandbox.linux.assembly import assemble, rehearse
-from pinfold.sandbox.linux.ending import end_with
+from pinfold.sandbox.linux import channel, hand
+from pinfold.sandbox.linux.building import (
+    PATIENCE,
+    PEN_PATIENCE,
+    Names,
+    begin,
+    finish,
+    found_session,
+    wait_for_plan,
+)
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.filters import compile_ahead, filters_of
 from pinfold.sandbox.linux.groups import KEEPER, Groups
-from pinfold.sandbox.linux.stopped import BUILDER, continue_stopped
+from pinfold.sandbox.linux.warden import Operations
 
-NEW = (
-    namespaces.CLONE_NEWUSER
-    | namespaces.CLONE_NEWNS
-    | namespaces.CLONE_NEWPID
-    | namespaces.CLONE_NEWNET
-    | namespaces.CLONE_NEWIPC
-    | namespaces.CLONE_NEWUTS
-    | namespaces.CLONE_NEWCGROUP
-)
-Operations = tuple[tuple[Any, ...], ...]
-Names = tuple[tuple[object, ...], ...]
 Reply = tuple[tuple[object, ...], tuple[int, ...]]
 """A message, and the descriptors that go with it."""
-PATIENCE = 30.0
-"""Seconds that helpers have for what they build, and what was killed to end."""
-PEN_PATIENCE = 4.0
-"""The same for a pen, which takes a hundredth of that, while commands of other pens may stop its spawner."""
-STEP = 0.25
 IDLE = 0.05
 """Seconds without a request after which the next pen's builder is started: not while a command begins."""
 
@@ -87,7 +68,7 @@ def main() -> None:
 def settle(control: socket.socket) -> int:
     """Leaves behind what the host gave us but the way to it; its pidfd."""
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    # posix_spawn passes on whatever the host has left inheritable.
+    # Whatever the host had left inheritable came along.
     close_all_but({0, 1, 2, control.fileno()})
     os.chdir("/")
     return os.pidfd_open(os.getppid())
@@ -191,7 +172,7 @@ class Keeper:
         self, session: int, operations: Operations, names: Names, leads_out: bool, lent: dict[int, str]
     ) -> Reply:
         """A pen's number, its spawner's pid; the ways to its spawner, to its warden, and to the gate."""
-        limits = [operation[1:] for operation in operations if operation[0] == "group"]
+        limits: list[tuple[Any, ...]] = [operation[1:] for operation in operations if operation[0] == "group"]
         operations = tuple(operation for operation in operations if operation[0] != "group")
         pairs = [channel.pair() for _ in range(2 if leads_out else 1)]
         plan = operations, filters_of(operations), names, lent
@@ -271,82 +252,3 @@ def wait_ended(process: int) -> None:
     poll = select.poll()
     poll.register(process, select.POLLIN)
     poll.poll(PATIENCE * 1000)
-
-
-def found_session(theirs: socket.socket) -> None:
-    """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
-    uid, gid = os.geteuid(), os.getegid()
-    namespaces.unshare(NEW)
-    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
-    if namespaces.fork(namespaces.CLONE_PARENT) == 0:
-        init.serve(theirs)
-
-
-def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:
-    """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes.
-
-    Whoever waits has time: it rehearses by a plan that is `known`.
-    """
-    set_name(BUILDER)
-    # Whatever else of the keeper's it held would keep others from seeing its end.
-    queue = standing.queue()
-    kept = {0, 1, 2, theirs.fileno(), queue, *held}
-    close_all_but(kept)
-    *namespaces_but_pids, pids = held
-    for descriptor in namespaces_but_pids:
-        namespaces.setns(descriptor)
-    namespaces.unshare(namespaces.CLONE_NEWNS)
-    if known:
-        operations, names = known
-        rehearse(operations, rules_of(names))
-        close_all_but(kept)
-    (operations, filters, names, lent), ways = channel.receive(theirs)
-    host, *gate = (socket.socket(fileno=way) for way in ways)
-    way_out = gate[0] if gate else None
-    assemble(theirs, host, pids, operations, filters, rules_of(names), way_out, lent, queue)
-
-
-def rules_of(names: tuple[tuple[Any, ...], ...]) -> list[NameRule]:
-    return [NameRule(*name) for name in names]
-
-
-def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
-    """A helper of ours that builds something: its pid, and our end of the way to it."""
-    ours, theirs = channel.pair()
-    channel.name_senders(ours, True)
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
-        end_with(lambda: build(theirs), theirs)
-    theirs.close()
-    return pid, ours
-
-
-def finish(ours: socket.socket, patience: float = PATIENCE) -> tuple[int, int, int, list[int]]:
-    """The process that a helper has left in other namespaces, once it is ready: its pid and pidfd, our end of
-    the way to it, what it sent. Nothing stays open of one that was killed meanwhile."""
-    try:
-        message, held, pid = first_word(ours, patience)
-    except channel.Closed:
-        raise Failed("the process that builds the pen ended without a word") from None
-    if message != ("ready",) or not pid:
-        raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
-    channel.name_senders(ours, False)
-    ours.settimeout(None)
-    try:
-        process = pidfd_open(pid)
-    except OSError:
-        for descriptor in held:
-            os.close(descriptor)
-        raise
-    return pid, process, ours.detach(), held
-
-
-def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], int]:
-    """What a helper says, and who says it. Whoever was stopped meanwhile is continued."""
-    ours.settimeout(STEP)
-    for _ in range(int(patience / STEP)):
-        with contextlib.suppress(TimeoutError):
-            return channel.receive_from(ours)
-        continue_stopped()
-    raise Failed(f"the process that builds it said nothing for {patience:g} seconds")

@@ -30,7 +30,7 @@ _STATE, _THREADS = 0, 17
 """Where these are in /proc/PID/stat, after the name."""
 
 
-def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES, proc: str = "/proc") -> int:
+def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES) -> int:
     """Ends every process that carries a tag; how many were left when patience ended (0, as a rule).
 
     `pid_max` is that file of this namespace, open for writing, and `most` what it says as a rule.
@@ -38,7 +38,7 @@ def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES, proc:
     deadline = time.monotonic() + PATIENCE
     rounds = 0
     try:
-        while holders := _holders(tag, proc):
+        while holders := _holders(tag):
             rounds += 1
             if rounds == 3 and pid_max is not None:
                 bound(pid_max, SMALLEST)
@@ -61,12 +61,12 @@ def bound(pid_max: int, values: tuple[bytes, ...]) -> None:
             return
 
 
-def _holders(tag: int, proc: str) -> list[int]:
+def _holders(tag: int) -> list[int]:
     own = os.getpid()
     return [
         pid
-        for name in os.listdir(proc)
-        if name.isdigit() and (pid := int(name)) != own and _carries(pid, tag) and _lives(pid, proc)
+        for name in os.listdir("/proc")
+        if name.isdigit() and (pid := int(name)) != own and _carries(pid, tag) and _lives(pid)
     ]
 
 
@@ -77,10 +77,10 @@ def _carries(pid: int, tag: int) -> bool:
         return False
 
 
-def _lives(pid: int, proc: str) -> bool:
+def _lives(pid: int) -> bool:
     """Whether it is more than a zombie, which waits for its parent and needs no killing."""
     try:
-        with open(f"{proc}/{pid}/stat", "rb") as file:
+        with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return False

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.keeper import finish
+from pinfold.sandbox.linux.building import finish
 
 
 def said_and_gone(ours: socket.socket, theirs: socket.socket) -> None:
