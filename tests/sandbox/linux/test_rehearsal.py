@@ -12,10 +12,10 @@ REHEARSED = """
 import gc, os, sys
 from pinfold.kernel.process import close_all_but
 from pinfold.policy.protected import name_rules
-from pinfold.sandbox.linux import assembly, standing
+from pinfold.sandbox.linux import assembly, charge, standing
 
 gc.disable()
-assembly.HOST, assembly.BOUND = "", os.getcwd()
+charge.HOST, charge.BOUND = "", os.getcwd()
 standing.EMPTY = standing.VOID = os.getcwd()
 operations = (("landlock", ((os.getcwd(), ("write", "make", "remove")),)), ("seccomp", "x", True, (), True))
 assembly.rehearse(operations, list(name_rules(())))

@@ -24,50 +24,36 @@ from contextlib import suppress
 from pinfold.kernel.namespaces import setns
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, spawner, warden
+from pinfold.sandbox.linux.charge import Charge, Operations
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.mounts import Builder
 from pinfold.sandbox.linux.outlet import open_outlet
-from pinfold.sandbox.linux.rooms import BOUND, HOST
-from pinfold.sandbox.linux.warden import Operations
 
 
-def assemble(
-    theirs: socket.socket,
-    host: socket.socket,
-    pids: int,
-    operations: Operations,
-    filters: Filters,
-    names: list[NameRule],
-    gate: socket.socket | None,
-    lent: dict[int, str],
-    queue: int,
-) -> None:
+def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge) -> None:
     """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
 
-    `gate` is the way out of it, if it has one; the first message on it brings what hears the session's
-    questions about names, from the first such pen. `lent` are ports of the machine's loopback that
-    it leads to; `queue` is what tells of what the host changes (`standing`).
+    The first message on the way out brings what hears the session's questions about names, from the first
+    such pen.
 
     Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
     """
-    if gate:
+    if charge.gate:
         resolver = open_outlet()
-        channel.send(gate, ("outlet",), (resolver.detach(),) if resolver else ())
-    proc = os.open(f"{HOST}/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    bound = os.open(BOUND, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        channel.send(charge.gate, ("outlet",), (resolver.detach(),) if resolver else ())
     ours, inside = channel.pair()
     is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
     builder = Builder()
-    rest = [operation for operation in operations if not builder.apply(operation)]
+    rest = [operation for operation in charge.operations if not builder.apply(operation)]
     is_left()
     theirs.close()
     inside.close()
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     channel.send(ours, rest, (root,))
     os.close(root)
-    if any(operation[0] == "seccomp" and operation[2] for operation in rest):
-        warden.serve(ours, host, proc, bound, operations, names, gate, lent, queue)
+    if charge.has_warden:
+        warden.serve(ours, charge)
 
 
 def rehearse(operations: Operations, names: list[NameRule]) -> None:
@@ -81,9 +67,7 @@ def rehearse(operations: Operations, names: list[NameRule]) -> None:
     """
     ours, theirs = channel.pair()
     with suppress(OSError), ours, theirs:
-        proc = os.open(f"{HOST}/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        bound = os.open(BOUND, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        warden.Warden(-1, ours, proc, bound, operations, names, None, {}, -1)
+        warden.Warden(-1, Charge(operations, names, ours, gate=None, lent={}, queue=-1))
 
 
 def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> Callable[[], None]:

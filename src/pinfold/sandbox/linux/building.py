@@ -25,10 +25,10 @@ from pinfold.kernel.process import close_all_but, pidfd_open, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
+from pinfold.sandbox.linux.charge import Charge, Operations
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.stopped import BUILDER, continue_stopped
-from pinfold.sandbox.linux.warden import Operations
 
 NEW = (
     namespaces.CLONE_NEWUSER
@@ -89,8 +89,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
         close_all_but(kept)
     (operations, filters, names, lent), ways = channel.receive(theirs)
     host, *gate = (socket.socket(fileno=way) for way in ways)
-    way_out = gate[0] if gate else None
-    assemble(theirs, host, pids, operations, filters, rules_of(names), way_out, lent, queue)
+    charge = Charge(operations, rules_of(names), host, gate[0] if gate else None, lent, queue)
+    assemble(theirs, pids, filters, charge)
 
 
 def rules_of(names: Names) -> list[NameRule]:

@@ -29,10 +29,10 @@ from pinfold.sandbox.linux.building import (
     found_session,
     wait_for_plan,
 )
+from pinfold.sandbox.linux.charge import Operations
 from pinfold.sandbox.linux.failure import Failed, words_of
 from pinfold.sandbox.linux.filters import compile_ahead, filters_of
 from pinfold.sandbox.linux.groups import KEEPER, Groups
-from pinfold.sandbox.linux.warden import Operations
 
 Reply = tuple[tuple[object, ...], tuple[int, ...]]
 """A message, and the descriptors that go with it."""

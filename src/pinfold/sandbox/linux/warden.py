@@ -25,7 +25,6 @@ import gc
 import os
 import select
 import socket
-from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 
@@ -33,15 +32,14 @@ from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.calls import number
 from pinfold.kernel.numbers import MACHINE, NUMBERS
 from pinfold.kernel.process import close_all_but, set_name
-from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, late, moment
 from pinfold.sandbox.linux.asking import LOOK, Asking
 from pinfold.sandbox.linux.caller import Caller, Handler
 from pinfold.sandbox.linux.carrying import Carrying
 from pinfold.sandbox.linux.changing import Changing
+from pinfold.sandbox.linux.charge import Charge
 from pinfold.sandbox.linux.ending import serve_alone
 from pinfold.sandbox.linux.failure import words_of
-from pinfold.sandbox.linux.filters import notes_reads
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
@@ -55,30 +53,14 @@ from pinfold.sandbox.linux.spots import Grounds
 from pinfold.sandbox.linux.standing import Standing
 from pinfold.sandbox.linux.turns import Turns
 
-Operations = tuple[tuple[object, ...], ...]
 
-
-def serve(
-    spawner: socket.socket,
-    host: socket.socket,
-    proc: int,
-    bound: int,
-    operations: Operations,
-    rules: list[NameRule],
-    gate: socket.socket | None,
-    lent: dict[int, str],
-    queue: int,
-) -> None:
+def serve(spawner: socket.socket, charge: Charge) -> None:
     """Becomes the warden of the pen around this process, and answers until all in it have ended.
 
     The spawner, which hands over the listener, is told when there is somebody to answer, or why not.
-    `gate` leads to it, if this pen's connections may leave; `lent` are ports of loopback that do; `queue` is
-    what tells of what the host changes.
     """
     try:
-        kept = {spawner.fileno(), host.fileno(), proc, bound, queue, *([gate.fileno()] if gate else ())}
-        pen = (host, proc, bound, operations, rules, gate, lent, queue)
-        warden = _prepare(spawner, kept, proc, lambda listener: Warden(listener, *pen))
+        warden = _prepare(spawner, charge)
         spawner.send(READY)
     except Exception as error:
         spawner.send(words_of(error).encode("utf-8", "backslashreplace"))
@@ -91,16 +73,16 @@ def serve(
         raise
 
 
-def _prepare(spawner: socket.socket, kept: set[int], proc: int, made: "Callable[[int], Warden]") -> "Warden":
+def _prepare(spawner: socket.socket, charge: Charge) -> "Warden":
     set_name("pinfold-warden")
     keeper = os.getppid()
-    close_all_but(kept)
+    close_all_but({spawner.fileno(), *charge.descriptors})
     make_room()
     drop_powers()
     serve_alone(keeper)
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
-    listener = os.dup(proc)
-    warden = made(listener)
+    listener = os.dup(charge.proc)
+    warden = Warden(listener, charge)
     _, (came,) = channel.receive_bytes(spawner, 1)
     os.dup2(came, listener, inheritable=False)
     os.close(came)
@@ -118,48 +100,35 @@ def drop_powers() -> None:
 
 
 class Warden:
-    def __init__(
-        self,
-        listener: int,
-        host: socket.socket,
-        proc: int,
-        bound: int,
-        operations: Operations,
-        rules: list[NameRule],
-        gate: socket.socket | None,
-        lent: dict[int, str],
-        queue: int,
-    ) -> None:
+    def __init__(self, listener: int, charge: Charge) -> None:
+        proc, bound, rules = charge.proc, charge.bound, charge.rules
         self.listener = listener
-        self.records = records = Records(host)
-        self.standing = standing = Standing(proc, operations, queue)
-        self.host = host
+        self.records = records = Records(charge.host)
+        self.standing = standing = Standing(proc, charge.operations, charge.queue)
+        self.host = charge.host
         self.proc = proc
         self.turns = Turns()
         self.next_look = 0.0
-        granted = landlock_rules(operations)
         moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
-        grounds = Grounds.of(operations)
+        grounds = Grounds.of(charge.operations)
         names = Names(proc, records, grounds, rules, moving)
         self.spots = names.spots
         opening = Opening(names, grounds, rules)
         names.judging.exemptions.append(Git(names.spots.own, proc, names.judging.record))
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
-        if asks(operations):
+        if charge.asks:
             self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
             self.asking.protect = standing.protect
-        notes = notes_reads(operations)
-        names.judging.looks = notes or self.asking is not None
+        names.judging.looks = charge.notes_reads or self.asking is not None
         if names.judging.looks:
             handlers |= Changing(names).handlers
-        if notes:
+        if charge.notes_reads:
             handlers |= Reading(names, opening, standing.hidden).handlers
-        changed = [path for path, access in granted if "remove" in access]
-        carrying = Carrying(gate, records, lent) if gate else None
-        own = granted_sockets(operations)
-        covered = tuple(str(each[1]) for each in operations if each[0] == "cover") if notes else ()
-        sockets = Sockets(listener, proc, bound, records, changed, rules, own, carrying, covered)
+        changed = [path for path, access in charge.granted if "remove" in access]
+        carrying = Carrying(charge.gate, records, charge.lent) if charge.gate else None
+        covered = charge.covered if charge.notes_reads else ()
+        sockets = Sockets(listener, proc, bound, records, changed, rules, charge.sockets, carrying, covered)
         self.handlers: dict[int, Handler] = by_number({**handlers, **sockets.handlers})
 
     def serve(self) -> None:
@@ -240,24 +209,3 @@ class Warden:
 def by_number(handlers: dict[str, Handler]) -> dict[int, Handler]:
     """By the numbers of this machine, which has not every call."""
     return {number(name): handler for name, handler in handlers.items() if name in NUMBERS[MACHINE]}
-
-
-def landlock_rules(operations: Operations) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What a plan grants below which path."""
-    for operation in operations:
-        if operation[0] == "landlock":
-            return operation[1]  # type: ignore[return-value]  # as sandbox.operations writes it
-    return ()
-
-
-def asks(operations: Operations) -> bool:
-    """Whether a person can be asked for what a plan denies."""
-    return any(operation[0] == "seccomp" and bool(operation[4]) for operation in operations)
-
-
-def granted_sockets(operations: Operations) -> tuple[str, ...]:
-    """The machine's sockets that a plan opens."""
-    for operation in operations:
-        if operation[0] == "seccomp":
-            return operation[3]  # type: ignore[return-value]  # as sandbox.operations writes it
-    return ()

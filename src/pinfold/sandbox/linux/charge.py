@@ -1,0 +1,77 @@
+"""What a warden is put in charge of: one pen, as its plan has it, and the ways that lead from it."""
+
+import os
+import socket
+
+from pinfold.model.names import NameRule
+from pinfold.sandbox.linux.filters import notes_reads
+from pinfold.sandbox.linux.rooms import BOUND, HOST
+
+Operations = tuple[tuple[object, ...], ...]
+"""A plan, as `sandbox.operations` writes it."""
+DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Charge:
+    def __init__(
+        self,
+        operations: Operations,
+        rules: list[NameRule],
+        host: socket.socket,
+        gate: socket.socket | None,
+        lent: dict[int, str],
+        queue: int,
+    ) -> None:
+        """Preconditions: the mounts are still the session's."""
+        self.operations = operations
+        self.rules = rules
+        self.host = host
+        self.gate = gate
+        """The way out, if the pen's connections may leave."""
+        self.lent = lent
+        """Ports of the machine's loopback that it leads to."""
+        self.queue = queue
+        """What tells of what the host changes (`standing`)."""
+        self.proc = os.open(f"{HOST}/proc", DIRECTORY)
+        """The host's /proc, where callers are known."""
+        self.bound = os.open(BOUND, DIRECTORY)
+        """Where the session's sockets are bound."""
+
+    @property
+    def descriptors(self) -> set[int]:
+        """What a warden of it needs."""
+        ways = (self.host, self.gate) if self.gate else (self.host,)
+        return {self.proc, self.bound, self.queue, *(way.fileno() for way in ways)}
+
+    @property
+    def granted(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What the plan grants below which path."""
+        for operation in self.operations:
+            if operation[0] == "landlock":
+                return operation[1]  # type: ignore[return-value]
+        return ()
+
+    @property
+    def has_warden(self) -> bool:
+        return any(operation[0] == "seccomp" and bool(operation[2]) for operation in self.operations)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person can be asked for what the plan denies."""
+        return any(operation[0] == "seccomp" and bool(operation[4]) for operation in self.operations)
+
+    @property
+    def notes_reads(self) -> bool:
+        return notes_reads(self.operations)
+
+    @property
+    def sockets(self) -> tuple[str, ...]:
+        """The machine's sockets that the plan opens."""
+        for operation in self.operations:
+            if operation[0] == "seccomp":
+                return operation[3]  # type: ignore[return-value]
+        return ()
+
+    @property
+    def covered(self) -> tuple[str, ...]:
+        return tuple(str(operation[1]) for operation in self.operations if operation[0] == "cover")
