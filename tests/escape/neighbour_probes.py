@@ -1,6 +1,7 @@
 """Commands against the user's other sessions and the machine's programs: each function runs in a child of the
 tests, as root and as an ordinary user, in a workspace of its own. Its name says what must hold."""
 
+import ctypes
 import os
 import resource
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from tests.sandbox.probing import probes_of, run
 from tests.session.runs import opened
 
 import pinfold
+from pinfold.kernel.numbers import MACHINE, NUMBERS
 
 BEGIN = """
 import array, ctypes, fcntl, os, resource, socket, sys, time
@@ -43,6 +45,20 @@ LEASES = """
         kept.append(os.open(path, os.O_RDONLY))
         fcntl.fcntl(kept[-1], fcntl.F_SETLEASE, fcntl.F_WRLCK)
 """
+LOCKED = """
+    libc = ctypes.CDLL(None, use_errno=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
+    while True:
+        segment = libc.shmget(0, 1 << 16, 0o1600)
+        if libc.shmctl(segment, 11, 0): raise OSError(ctypes.get_errno(), "SHM_LOCK")
+"""
+REQUESTS = """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for at_once in (60_000, 1_000, 1):
+        while not libc.syscall(ctypes.c_long(int(sys.argv[1])), at_once, ctypes.byref(ctypes.c_ulong())): pass
+"""
+SHM_LOCK = 11
 
 
 @contextmanager
@@ -87,6 +103,29 @@ def nobody_waits_for_a_lease() -> None:
         with opened() as other:
             assert other.run("true").exit_code == 0
         os.close(os.open(own, os.O_RDWR | os.O_NONBLOCK))
+
+
+def memory_that_is_locked_leaves_others_some() -> None:
+    # As it is on most machines; root may lock as much as there is.
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, 8 << 20))
+    libc = ctypes.CDLL(None, use_errno=True)
+    with taking(LOCKED):
+        segment = libc.shmget(0, 1 << 20, 0o1600)
+        try:
+            assert libc.shmctl(segment, SHM_LOCK, 0) == 0, os.strerror(ctypes.get_errno())
+        finally:
+            libc.shmctl(segment, 0, 0)
+
+
+def requests_of_the_machine_are_left_to_others() -> None:
+    """Each program of the machine that begins asynchronous input and output reserves some of 65,536."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    io_setup, io_destroy = (NUMBERS[MACHINE][call] for call in ("io_setup", "io_destroy"))
+    with taking(REQUESTS, str(io_setup)):
+        context = ctypes.c_ulong()
+        got = libc.syscall(ctypes.c_long(io_setup), 64, ctypes.byref(context))
+        assert got == 0, os.strerror(ctypes.get_errno())
+        libc.syscall(ctypes.c_long(io_destroy), context)
 
 
 PROBES = probes_of(globals(), "taking")
