@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
-from tests.session.runs import opened
+from tests.session.runs import Says, opened
 
 import pinfold
 from pinfold.kernel.numbers import MACHINE, NUMBERS
@@ -128,7 +128,26 @@ def requests_of_the_machine_are_left_to_others() -> None:
         libc.syscall(ctypes.c_long(io_destroy), context)
 
 
-PROBES = probes_of(globals(), "taking")
+def nothing_here_waits_by_what_a_command_can_take() -> None:
+    """A command can take every watch of epoll that the user has: tried here, that would stop others."""
+    settings = {"network": {"access": "rules", "allow": ["a.example"]}}
+    with opened(settings, approvers=[Says(pinfold.Answer.NO)]) as session:
+        assert session.run("(sleep 1000; echo late) & getent hosts b.example; echo ran").stdout == "ran\n"
+        gate = session.fences._outside._gatehouse.pid  # type: ignore[attr-defined]
+        for process in ("self", gate):
+            held = [link_of(f"/proc/{process}/fd/{name}") for name in os.listdir(f"/proc/{process}/fd")]
+            assert any("socket:" in link for link in held), held
+            assert not any("eventpoll" in link for link in held), held
+
+
+def link_of(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
+
+
+PROBES = probes_of(globals(), "taking", "link_of")
 
 if __name__ == "__main__":
     run(globals())
