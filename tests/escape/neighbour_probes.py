@@ -4,11 +4,12 @@ tests, as root and as an ordinary user, in a workspace of its own. Its name says
 import ctypes
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.patience import wait_until
-from tests.sandbox.probing import probes_of, run
+from tests.sandbox.probing import SKIPPED, probes_of, run
 from tests.session.runs import Says, opened
 
 import pinfold
@@ -138,6 +139,33 @@ def nothing_here_waits_by_what_a_command_can_take() -> None:
             held = [link_of(f"/proc/{process}/fd/{name}") for name in os.listdir(f"/proc/{process}/fd")]
             assert any("socket:" in link for link in held), held
             assert not any("eventpoll" in link for link in held), held
+
+
+NEIGHBOURS = """
+import errno, socket
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+    for scope in ("2001:db8::", "fe80::", "ff02::"):
+        for number in range(3_000):
+            try: sock.sendto(b"x", (f"{scope}{number:x}", 9, 0, 1))
+            except OSError as error: assert error.errno == errno.ENETUNREACH, error
+try: socket.create_connection(("2606:4700:4700::1111", 9))
+except OSError as error: print(error)
+"""
+
+
+def datagrams_make_no_neighbours() -> None:
+    """Each is half a kilobyte of the kernel's, which nobody pays for, in one table for all namespaces."""
+    told = "/proc/net/stat/ndisc_cache"
+    if not os.path.exists(told):
+        print("this machine has no IPv6")
+        sys.exit(SKIPPED)
+    with opened({"network": {"access": "rules", "allow": ["a.example"]}}) as session:
+        result = session.run(["/usr/bin/python3", "-I", "-c", NEIGHBOURS])
+        assert result.exit_code == 0, result
+        # TCP comes to the gate as ever.
+        assert [violation.path for violation in result.violations] == ["[2606:4700:4700::1111]:9"], result
+        with open(told) as file:
+            assert int(file.readlines()[1].split()[0], 16) < 1_000
 
 
 def link_of(path: str) -> str:

@@ -22,7 +22,7 @@ from pinfold.audit.journal import Entry
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until
-from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
+from tests.session.abroad import ADDRESS, ALLOWED, SIXTH, Machine, banner
 from tests.session.runs import Says, journal
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -331,6 +331,23 @@ def an_address_by_rule(_: Machine) -> None:
         assert result.violations[0].path == f"[2606:4700:4700::1111]:{port}", result.violations
 
 
+def an_address_of_ipv6_by_rule(_: Machine) -> None:
+    """Whether or not the connect waits, and by the name that the program used."""
+    if not os.path.exists("/proc/net/if_inet6"):
+        raise SkipError("this machine has no IPv6")
+    code = """
+        import socket, sys
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.settimeout(float(sys.argv[3]) or None)
+            sock.connect((sys.argv[1], int(sys.argv[2])))
+            assert sock.getpeername()[:2] == (sys.argv[1], int(sys.argv[2])), sock.getpeername()
+            print(sock.recv(8).decode().strip())
+    """
+    with banner("::") as port, opened(allow=(SIXTH,)) as session:
+        for patience in (0, 20):
+            assert fine(session, python(code, SIXTH, port, patience)) == "WELCOME\n"
+
+
 def new_rules_count_at_once(_: Machine) -> None:
     """A host that was reached is not any more, by the same program, once a file or the person says so."""
     code = """
@@ -460,6 +477,16 @@ def names_that_are_refused_are_told(machine: Machine) -> None:
                 both = session.run(f"{by} http://a.test:{web}/; sh -c '{by} http://secret.evil.test:{web}/'")
                 assert [each.path for each in both.violations] == ["secret.evil.test"]
     assert set(machine.looked_up) == {"a.test"}
+
+
+def nameservers_of_ipv6_are_heard(_: Machine) -> None:
+    """Of IPv6 addresses datagrams reach these alone; see `datagrams_make_no_neighbours`."""
+    Path("../home/resolv.conf").write_text("nameserver 2001:db8::53\n")  # which is this machine's
+    with opened() as session:
+        result = session.run(f"{PLAIN}{program('curl')} -sS -m 20 http://evil.test/")
+        assert [(told.operation, told.path) for told in result.violations] == [("connect", "evil.test")], (
+            result
+        )
 
 
 # Asking
@@ -699,9 +726,9 @@ PROBES = {
     for probe in (
         curl, plain_sockets, sockets_that_drop_the_answer, sockets_whose_flags_change_meanwhile,
         sockets_that_linger, many_at_once, streams_come_in_large_pieces, node,
-        git, an_address_by_rule,
+        git, an_address_by_rule, an_address_of_ipv6_by_rule,
         new_rules_count_at_once, an_answer_about_a_host_lasts_as_it_says, no_name_no_packet, without_network,
-        names_that_are_refused_are_told,
+        names_that_are_refused_are_told, nameservers_of_ipv6_are_heard,
         asked_and_answered, a_question_holds_the_connection, a_command_that_waits_can_be_ended,
         many_that_wait_leave_descriptors_to_others,
         a_signal_ends_the_wait,
