@@ -1,16 +1,19 @@
 """Commands against the user's other sessions and the machine's programs: each function runs in a child of the
 tests, as root and as an ordinary user, in a workspace of its own. Its name says what must hold."""
 
+import ctypes
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.patience import wait_until
-from tests.sandbox.probing import probes_of, run
-from tests.session.runs import opened
+from tests.sandbox.probing import SKIPPED, probes_of, run
+from tests.session.runs import Says, opened
 
 import pinfold
+from pinfold.kernel.numbers import MACHINE, NUMBERS
 
 BEGIN = """
 import array, ctypes, fcntl, os, resource, socket, sys, time
@@ -43,6 +46,20 @@ LEASES = """
         kept.append(os.open(path, os.O_RDONLY))
         fcntl.fcntl(kept[-1], fcntl.F_SETLEASE, fcntl.F_WRLCK)
 """
+LOCKED = """
+    libc = ctypes.CDLL(None, use_errno=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
+    while True:
+        segment = libc.shmget(0, 1 << 16, 0o1600)
+        if libc.shmctl(segment, 11, 0): raise OSError(ctypes.get_errno(), "SHM_LOCK")
+"""
+REQUESTS = """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for at_once in (60_000, 1_000, 1):
+        while not libc.syscall(ctypes.c_long(int(sys.argv[1])), at_once, ctypes.byref(ctypes.c_ulong())): pass
+"""
+SHM_LOCK = 11
 
 
 @contextmanager
@@ -89,7 +106,76 @@ def nobody_waits_for_a_lease() -> None:
         os.close(os.open(own, os.O_RDWR | os.O_NONBLOCK))
 
 
-PROBES = probes_of(globals(), "taking")
+def memory_that_is_locked_leaves_others_some() -> None:
+    # As it is on most machines; root may lock as much as there is.
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, 8 << 20))
+    libc = ctypes.CDLL(None, use_errno=True)
+    with taking(LOCKED):
+        segment = libc.shmget(0, 1 << 20, 0o1600)
+        try:
+            assert libc.shmctl(segment, SHM_LOCK, 0) == 0, os.strerror(ctypes.get_errno())
+        finally:
+            libc.shmctl(segment, 0, 0)
+
+
+def requests_of_the_machine_are_left_to_others() -> None:
+    """Each program of the machine that begins asynchronous input and output reserves some of 65,536."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    io_setup, io_destroy = (NUMBERS[MACHINE][call] for call in ("io_setup", "io_destroy"))
+    with taking(REQUESTS, str(io_setup)):
+        context = ctypes.c_ulong()
+        got = libc.syscall(ctypes.c_long(io_setup), 64, ctypes.byref(context))
+        assert got == 0, os.strerror(ctypes.get_errno())
+        libc.syscall(ctypes.c_long(io_destroy), context)
+
+
+def nothing_here_waits_by_what_a_command_can_take() -> None:
+    """A command can take every watch of epoll that the user has: tried here, that would stop others."""
+    settings = {"network": {"access": "rules", "allow": ["a.example"]}}
+    with opened(settings, approvers=[Says(pinfold.Answer.NO)]) as session:
+        assert session.run("(sleep 1000; echo late) & getent hosts b.example; echo ran").stdout == "ran\n"
+        gate = session.fences._outside._gatehouse.pid  # type: ignore[attr-defined]
+        for process in ("self", gate):
+            held = [link_of(f"/proc/{process}/fd/{name}") for name in os.listdir(f"/proc/{process}/fd")]
+            assert any("socket:" in link for link in held), held
+            assert not any("eventpoll" in link for link in held), held
+
+
+NEIGHBOURS = """
+import errno, socket
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+    for scope in ("2001:db8::", "fe80::", "ff02::"):
+        for number in range(3_000):
+            try: sock.sendto(b"x", (f"{scope}{number:x}", 9, 0, 1))
+            except OSError as error: assert error.errno == errno.ENETUNREACH, error
+try: socket.create_connection(("2606:4700:4700::1111", 9))
+except OSError as error: print(error)
+"""
+
+
+def datagrams_make_no_neighbours() -> None:
+    """Each is half a kilobyte of the kernel's, which nobody pays for, in one table for all namespaces."""
+    told = "/proc/net/stat/ndisc_cache"
+    if not os.path.exists(told):
+        print("this machine has no IPv6")
+        sys.exit(SKIPPED)
+    with opened({"network": {"access": "rules", "allow": ["a.example"]}}) as session:
+        result = session.run(["/usr/bin/python3", "-I", "-c", NEIGHBOURS])
+        assert result.exit_code == 0, result
+        # TCP comes to the gate as ever.
+        assert [violation.path for violation in result.violations] == ["[2606:4700:4700::1111]:9"], result
+        with open(told) as file:
+            assert int(file.readlines()[1].split()[0], 16) < 1_000
+
+
+def link_of(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
+
+
+PROBES = probes_of(globals(), "taking", "link_of")
 
 if __name__ == "__main__":
     run(globals())

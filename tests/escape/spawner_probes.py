@@ -118,6 +118,30 @@ def a_spawner_that_is_killed_leaves_no_open_pen() -> None:
         in_new_pens(session, "SIGKILL")
 
 
+SLOW = """
+import ctypes, os, signal
+for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+    with open(f"/proc/{pid}/comm") as file: name = file.read().strip()
+    if name != "pinfold-spawner": continue
+    os.setpriority(os.PRIO_PROCESS, pid, 19)
+    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+    print("slowed")
+"""
+TOLD = "import os; print(os.getpriority(0, 0), os.sched_getscheduler(0), len(os.sched_getaffinity(0)))"
+
+
+def nobody_slows_down_what_comes_later() -> None:
+    """Its spawner's niceness and processors are every command's."""
+    usual = (
+        f"{os.getpriority(os.PRIO_PROCESS, 0)} {os.sched_getscheduler(0)} {len(os.sched_getaffinity(0))}\n"
+    )
+    with opened() as session:
+        for _ in range(2):
+            assert "slowed" in session.run(["/usr/bin/python3", "-I", "-c", SLOW]).stdout
+            assert session.run(["/usr/bin/python3", "-I", "-c", TOLD]).stdout == usual
+
+
 PROBES = probes_of(globals(), "hunted", "in_new_pens")
 
 if __name__ == "__main__":

@@ -134,11 +134,17 @@ def test_one_request_for_each_connection_to_a_proxy(places: list[int], others: l
     assert layer.from_client(GET) == []
 
 
-def test_what_is_between_client_and_proxy_stays_there() -> None:
+@pytest.mark.parametrize(
+    "offered", (b"h2c", b"websocket, h2c", b"H2C,websocket", b"websocket\r\nUpgrade: h2c")
+)
+def test_what_is_between_client_and_proxy_stays_there(offered: bytes) -> None:
     layer = HttpLayer()
     head = GET[:-2] + b"Proxy-Authorization: Basic dGFnOng=\r\nProxy-Connection: keep-alive\r\n"
     layer.from_client(
-        head + b"Upgrade: h2c\r\nHTTP2-Settings: x\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n"
+        head
+        + b"Upgrade: "
+        + offered
+        + b"\r\nHTTP2-Settings: x\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n"
     )
     (sent,) = layer.opened()
     assert sent == ToServer(b"GET /x?y HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")

@@ -140,3 +140,14 @@ def test_whoever_walks_down_hears_the_same() -> None:
                     assert not told or (ask and ask.may_ignore(f"y/{name}/z"))
                 if not ignore.is_ignored(path, is_directory=True) and directory.count("/") < 3:
                     waiting.append(path)
+
+
+@pytest.mark.parametrize("pattern", ("x", "!x"))
+def test_an_ignore_file_in_each_of_many_directories_takes_no_time(pattern: str) -> None:
+    """Each compared with each would take minutes."""
+    files = {
+        f"/w/{number}": [(".pinfoldignore", pattern), (".cursorignore", pattern)] for number in range(8_000)
+    }
+    mapping = mapping_of(files)
+    assert united(mapping, mapping) == mapping
+    assert {key.rstrip("/") for key in mapping} == set(files)

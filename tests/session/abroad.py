@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pinfold.kernel import capabilities, mounts, namespaces, netlink
@@ -20,6 +20,8 @@ ALLOWED = ("a.test", "git.test", LOOPBACK)
 NAMESERVER = "127.0.0.53"
 NETWORK, ADDRESS = "203.0.113.0", "203.0.113.9"
 """A network that the machine has, and an address in it."""
+SIXTH = "2001:db8::9"
+"""An address that it has of IPv6."""
 MS_PRIVATE_RECURSIVE = 0x44000
 ETH_P_ALL = 3
 
@@ -33,6 +35,8 @@ class Machine:
             namespaces.write_id_maps(user, group, inside_uid=user, inside_gid=group)
         netlink.set_up()
         netlink.add_local_route(NETWORK, 24)
+        with suppress(OSError):
+            netlink.add_local_route(SIXTH, 128)
         mounts.mount("none", "/", "", MS_PRIVATE_RECURSIVE)
         self._bind("/etc/resolv.conf", f"nameserver {NAMESERVER}\noptions timeout:5 attempts:1\n")
         self._bind("/etc/hosts", "127.0.0.1 localhost\n")
@@ -92,7 +96,8 @@ class Machine:
 @contextmanager
 def banner(host: str = "127.0.0.1") -> Iterator[int]:
     """A server that speaks first, then says everything back: its protocol is its own."""
-    listener = socket.create_server((host, 0), backlog=4096)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, 0), family=family, backlog=4096)
 
     def talk(sock: socket.socket) -> None:
         with sock:

@@ -23,7 +23,7 @@ from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until
 from tests.processes import is_alive, kill
 from tests.sandbox.probing import probes_of
-from tests.session.abroad import ADDRESS, ALLOWED, Machine, banner
+from tests.session.abroad import ADDRESS, ALLOWED, SIXTH, Machine, banner
 from tests.session.runs import Says, journal
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -335,6 +335,23 @@ def an_address_by_rule(_: Machine) -> None:
         assert result.violations[0].path == f"[2606:4700:4700::1111]:{port}", result.violations
 
 
+def an_address_of_ipv6_by_rule(_: Machine) -> None:
+    """Whether or not the connect waits, and by the name that the program used."""
+    if not os.path.exists("/proc/net/if_inet6"):
+        raise SkipError("this machine has no IPv6")
+    code = """
+        import socket, sys
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.settimeout(float(sys.argv[3]) or None)
+            sock.connect((sys.argv[1], int(sys.argv[2])))
+            assert sock.getpeername()[:2] == (sys.argv[1], int(sys.argv[2])), sock.getpeername()
+            print(sock.recv(8).decode().strip())
+    """
+    with banner("::") as port, opened(allow=(SIXTH,)) as session:
+        for patience in (0, 20):
+            assert fine(session, python(code, SIXTH, port, patience)) == "WELCOME\n"
+
+
 def new_rules_count_at_once(_: Machine) -> None:
     """A host that was reached is not any more, by the same program, once a file or the person says so."""
     code = """
@@ -464,6 +481,16 @@ def names_that_are_refused_are_told(machine: Machine) -> None:
                 both = session.run(f"{by} http://a.test:{web}/; sh -c '{by} http://secret.evil.test:{web}/'")
                 assert [each.path for each in both.violations] == ["secret.evil.test"]
     assert set(machine.looked_up) == {"a.test"}
+
+
+def nameservers_of_ipv6_are_heard(_: Machine) -> None:
+    """Of IPv6 addresses datagrams reach these alone; see `datagrams_make_no_neighbours`."""
+    Path("../home/resolv.conf").write_text("nameserver 2001:db8::53\n")  # which is this machine's
+    with opened() as session:
+        result = session.run(f"{PLAIN}{program('curl')} -sS -m 20 http://evil.test/")
+        assert [(told.operation, told.path) for told in result.violations] == [("connect", "evil.test")], (
+            result
+        )
 
 
 # Asking

@@ -1,11 +1,13 @@
 """What a `.git` that is no directory opens, and what it does not."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from pinfold.policy.protected import name_rules
+from pinfold.session.git import find_repository
 from pinfold.session.gitdirs import Elsewhere, elsewhere
 
 RULES = name_rules(())
@@ -72,3 +74,22 @@ def test_a_worktree_that_was_copied_opens_nothing(main: Path) -> None:
     git(main, "worktree", "add", "-q", str(linked))
     subprocess.run(["cp", "-a", linked, copy], check=True)
     assert elsewhere(f"{copy}/.git", (str(copy),), RULES) == Elsewhere()
+
+
+@pytest.mark.parametrize("where", ("config", "worktrees/x/gitdir"))
+def test_nobody_waits_for_a_fifo_where_a_repository_leads(main: Path, where: str) -> None:
+    work, own = main.parent / "work", main / ".git" / "worktrees" / "x"
+    for directory in (work, own / "objects", own / "refs"):
+        directory.mkdir(parents=True)
+    (own / "HEAD").write_text("ref: refs/heads/x\n")
+    (own / "commondir").write_text("../..\n")
+    (main / ".git" / where).unlink(missing_ok=True)
+    os.mkfifo(main / ".git" / where)
+    (work / ".git").write_text(f"gitdir: {own if 'worktrees' in where else main / '.git'}\n")
+    assert elsewhere(f"{work}/.git", (str(work),), RULES) == Elsewhere()
+
+
+def test_a_git_file_may_say_anything(tmp_path: Path) -> None:
+    for text in ("gitdir: a\0b", "gitdir: " + "a/" * 9000, "gitdir: .git"):
+        (tmp_path / ".git").write_text(text)
+        assert find_repository(str(tmp_path)) is None

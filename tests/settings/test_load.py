@@ -13,8 +13,10 @@ from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
 from pinfold.settings import Sources, load
 from pinfold.settings.keys import TABLE
+from pinfold.settings.layers import read_layer
 from pinfold.settings.review import warnings
 from pinfold.settings.show import effective
+from pinfold.settings.toml import parse
 from pinfold.shell.shape import shape as shell_shape
 
 
@@ -443,3 +445,20 @@ def test_what_the_administrator_hides_is_not_left_behind_by_leaving_the_fence(tm
     assert not twice.sandbox.excluded_commands
     assert twice.origin("sandbox.allow_unsandboxed").layer == "managed"
     assert layered(tmp_path / "z", None, HIDES, None, None).sandbox.allow_unsandboxed
+
+
+DEEP = "a." * 200_000 + "b"
+
+
+@pytest.mark.parametrize("text", (f"{DEEP} = 1", f"[{DEEP}]", f"mode = {{ {DEEP} = 1 }}", f"{DEEP}.'c' = 1"))
+def test_a_key_of_too_many_parts_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    """All that lead to each of them would be a hundred gigabytes."""
+    with pytest.raises(PolicyError, match="nested too deeply"):
+        layered(tmp_path, user=text)
+
+
+def test_a_list_as_long_as_a_file_takes_no_time(tmp_path: Path) -> None:
+    """Each compared with each would take minutes."""
+    words = ", ".join(f'"x{number}"' for number in range(90_000))
+    layer = read_layer(parse("user", "", f"[commands]\ndeny = [{words}]"))
+    assert len(layer.lists["commands.deny"]) == 90_000

@@ -7,6 +7,7 @@ Facts about rtnetlink (netlink(7), rtnetlink(7)):
 - With NLM_F_ACK every request is answered by NLMSG_ERROR, whose errno is 0 when all went well.
 - A route of type `local` in table 255 makes every address of its prefix this machine's own; with a prefix of
   0 bits that is every address there is ("AnyIP").
+- A rule sends packets of one protocol to a table of their own (FRA_IP_PROTO, Linux 4.17).
 - RTM_GETROUTE for one address needs no capability; the answer's type says whether the address is the
   machine's own, however it came by it. Where there is no route, ENETUNREACH is the answer.
 - How much of a TCP stream goes through an interface in one piece is an attribute for each family
@@ -24,7 +25,8 @@ LOOPBACK = 1
 
 _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_EXCL, _NLM_F_CREATE = 1, 4, 0x200, 0x400
 _NLMSG_ERROR = 2
-_RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE, _RTM_GETROUTE = 16, 20, 24, 26
+_RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE, _RTM_GETROUTE, _RTM_NEWRULE = 16, 20, 24, 26, 32
+_FRA_PRIORITY, _FRA_IP_PROTO, _FR_ACT_TO_TABLE = 6, 22, 1
 _IFF_UP = 1
 _IFLA_GSO_MAX_SIZE, _IFLA_GSO_IPV4_MAX_SIZE = 41, 63
 _RTA_DST, _RTA_OIF = 1, 4
@@ -54,15 +56,23 @@ def add_address(address: str) -> None:
     _request("RTM_NEWADDR", _RTM_NEWADDR, _NLM_F_CREATE | _NLM_F_EXCL, body)
 
 
-def add_local_route(network: str, prefix: int) -> None:
-    """Makes every address of a network local to this namespace."""
+def add_local_route(network: str, prefix: int, table: int = _RT_TABLE_LOCAL) -> None:
+    """Makes every address of a network local to this namespace; in another table, to whom a rule says."""
     family = socket.AF_INET6 if ":" in network else socket.AF_INET
     route = struct.pack(
-        "=BBBBBBBBI", family, prefix, 0, 0, _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST, _RTN_LOCAL, 0
+        "=BBBBBBBBI", family, prefix, 0, 0, table, _RTPROT_BOOT, _RT_SCOPE_HOST, _RTN_LOCAL, 0
     )
     route += _attribute(_RTA_DST, socket.inet_pton(family, network))
     route += _attribute(_RTA_OIF, struct.pack("=i", LOOPBACK))
     _request("RTM_NEWROUTE", _RTM_NEWROUTE, _NLM_F_CREATE | _NLM_F_EXCL, route)
+
+
+def add_rule(family: int, protocol: int, table: int, priority: int) -> None:
+    """What is sent by a protocol looks for its way in this table, too."""
+    rule = struct.pack("=BBBBBBBBI", family, 0, 0, 0, table, 0, 0, _FR_ACT_TO_TABLE, 0)
+    rule += _attribute(_FRA_PRIORITY, struct.pack("=I", priority))
+    rule += _attribute(_FRA_IP_PROTO, struct.pack("=B", protocol))
+    _request("RTM_NEWRULE", _RTM_NEWRULE, _NLM_F_CREATE | _NLM_F_EXCL, rule)
 
 
 def is_own_address(address: str) -> bool:

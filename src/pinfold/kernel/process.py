@@ -22,6 +22,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_NO_NEW_PRIVS, _PR_GET_NO_NEW_PRIVS = 38, 39
+_IOPRIO_WHO_PROCESS = 1
 PIDFD_THREAD = os.O_EXCL
 LAST_DESCRIPTOR = 0xFFFFFFFF
 PAGE = 4096
@@ -114,3 +115,12 @@ def read_string(pid: int, address: int, limit: int = PAGE) -> bytes | None:
 def prlimit(pid: int, kind: int, limits: tuple[int, int] | None = None) -> tuple[int, int]:
     """The limits a process had; new ones if given."""
     return resource.prlimit(pid, kind) if limits is None else resource.prlimit(pid, kind, limits)
+
+
+def pace_of(pid: int) -> tuple[int, int, set[int], int]:
+    """What a process inherits of how fast it is: its niceness, its policy, its processors, and the disk's.
+
+    Anybody of its uid may change these, and without privileges nobody changes them back.
+    """
+    disk = system_call("ioprio_get", _IOPRIO_WHO_PROCESS, pid)
+    return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid), os.sched_getaffinity(pid), disk

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import sys
+from selectors import PollSelector
 
 
 async def serve(descriptor: int) -> None:
@@ -22,7 +23,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    asyncio.run(serve(int(arguments[0])))
+    # Not by epoll, of which a command may have taken all that the user has: see `sandbox.doorbells`.
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(PollSelector())) as runner:
+        runner.run(serve(int(arguments[0])))
     return 0
 
 

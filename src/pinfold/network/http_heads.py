@@ -110,7 +110,8 @@ def _require_agreement(request: h11.Request, wanted: Target, default: int, withi
 
 
 def _is_upgrade(request: h11.Request) -> bool:
-    upgrades = {value.strip().lower() for name, value in request.headers if name == b"upgrade"}
+    offers = (value.lower().split(b",") for name, value in request.headers if name == b"upgrade")
+    upgrades = {offer.strip() for several in offers for offer in several}
     return bool(upgrades) and not upgrades & _UNCHECKED
 
 

@@ -14,11 +14,12 @@ ignored if any layer ignores it. A directory's trailing slashes say which layer 
 reader that knows nothing of layers each key still names the right directory.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from posixpath import basename, dirname
 from typing import TYPE_CHECKING
 
 from pinfold.model.policy import IgnoreMapping
-from pinfold.policy.paths import contains, normalised
+from pinfold.policy.paths import normalised
 from pinfold.policy.wildmatch import expression, is_costly
 
 if TYPE_CHECKING:
@@ -90,19 +91,36 @@ def _joined(layers: Iterable[IgnoreMapping]) -> IgnoreMapping:
                 continue
             for directory, patterns in group:
                 plain.setdefault(directory, set()).update(patterns)
-    filled: list[IgnoreMapping] = [
-        {directory: tuple(sorted(plain[directory])) for directory in sorted(plain)}
-    ]
+    filled = [_Filled()]
+    for directory in sorted(plain):
+        filled[0].add(directory, tuple(sorted(plain[directory])))
     for group in sorted(groups):
-        place = next((layer for layer in filled if not _meets(layer, group)), None)
+        place = next((layer for layer in filled if not layer.meets(group[0][0])), None)
         if place is None:
-            filled.append(place := {})
-        place.update(group)
+            filled.append(place := _Filled())
+        for directory, patterns in group:
+            place.add(directory, patterns)
     return {
         directory + "/" * number: patterns
         for number, layer in enumerate(filled)
-        for directory, patterns in sorted(layer.items())
+        for directory, patterns in sorted(layer.patterns.items())
     }
+
+
+class _Filled:
+    """A layer as it is put together: thousands of directories may have an ignore file each."""
+
+    def __init__(self) -> None:
+        self.patterns: IgnoreMapping = {}
+        self._above: set[str] = set()
+
+    def add(self, directory: str, patterns: tuple[str, ...]) -> None:
+        self.patterns[directory] = patterns
+        self._above.update(_with_parents(directory))
+
+    def meets(self, top: str) -> bool:
+        """Whether one of its directories lies in `top`, or `top` in one of them."""
+        return top in self._above or any(place in self.patterns for place in _with_parents(top))
 
 
 def _groups(layer: IgnoreMapping) -> Iterable[tuple[tuple[str, tuple[str, ...]], ...]]:
@@ -110,14 +128,17 @@ def _groups(layer: IgnoreMapping) -> Iterable[tuple[tuple[str, tuple[str, ...]],
     groups: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     # By parts, so that all that is below a directory follows it at once.
     for directory in sorted((key for key in layer if layer[key]), key=lambda key: key.split("/")):
-        top = next((known for known in groups if contains(known, directory)), directory)
+        top = next((place for place in _with_parents(directory) if place in groups), directory)
         groups.setdefault(top, []).append((directory, tuple(layer[directory])))
     return (tuple(group) for group in groups.values())
 
 
-def _meets(layer: IgnoreMapping, group: tuple[tuple[str, tuple[str, ...]], ...]) -> bool:
-    top = group[0][0]
-    return any(contains(top, directory) or contains(directory, top) for directory in layer)
+def _with_parents(directory: str) -> Iterator[str]:
+    """A normalised path and what it lies in, as far as that can be told by the text."""
+    yield directory
+    while directory not in ("/", "") and basename(directory) != "..":
+        directory = dirname(directory)
+        yield directory
 
 
 class Ignore:

@@ -1,9 +1,10 @@
 """Reads and throws away what processes left behind by a command still write, so that no SIGPIPE ends them."""
 
 import os
-import select
 import sys
 import threading
+
+from pinfold.sandbox.doorbells import Doorbells
 
 CHUNK = 1 << 16
 
@@ -13,7 +14,7 @@ class Drain:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.poll = select.epoll()
+        self.poll = Doorbells()
         self.open: set[int] = set()
         self.running = False
         self.closed = False
@@ -30,7 +31,7 @@ class Drain:
                     os.close(descriptor)
                 else:
                     self.open.add(descriptor)
-                    self.poll.register(descriptor, select.EPOLLIN)
+                    self.poll.register(descriptor)
             if not self.running and not self.closed:
                 self.running = True
                 threading.Thread(target=self._run, name="pinfold-drain", daemon=True).start()

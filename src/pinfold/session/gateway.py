@@ -22,6 +22,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.policy.reach import leads_out, lent_ports
 from pinfold.sandbox.backend import Request
+from pinfold.sandbox.doorbells import Doorbells
 from pinfold.session.judge import Judge
 from pinfold.session.publishing import Publishing
 
@@ -63,7 +64,7 @@ class Gateway:
         """How often each command was refused what."""
         self._faces: dict[int, tuple[str, socket.socket]] = {}
         """What waits for the gate to be started, by descriptor."""
-        self._doorbells: select.epoll | None = None
+        self._doorbells: Doorbells | None = None
         self._gatehouse: Gatehouse | None = None
         self._line: Line | None = None
         self._is_over = self._is_closed = False
@@ -137,17 +138,19 @@ class Gateway:
             else:
                 self._faces[sock.fileno()] = face, sock
                 if self._doorbells is None:
-                    self._doorbells = select.epoll()
+                    self._doorbells = Doorbells()
                     self._stop = os.eventfd(0, os.EFD_CLOEXEC)
-                    self._doorbells.register(self._stop, select.EPOLLIN)
+                    self._doorbells.register(self._stop)
                     threading.Thread(target=self._watch, name="pinfold-doorbell", daemon=True).start()
-                self._doorbells.register(sock.fileno(), select.EPOLLIN)
+                self._doorbells.register(sock.fileno())
 
     def _withdraw(self, faces: Iterable[str]) -> None:
         with self._lock:
             for descriptor, (face, sock) in list(self._faces.items()):
                 if face in faces:
                     del self._faces[descriptor]
+                    if self._doorbells:
+                        self._doorbells.unregister(descriptor)
                     sock.close()
             if self._line and not self._is_over:
                 for face in faces:
@@ -160,7 +163,8 @@ class Gateway:
             events = doorbells.poll()
             with self._lock:
                 for descriptor, event in events:
-                    if event & select.EPOLLHUP and descriptor in self._faces:
+                    if event & select.POLLHUP and descriptor in self._faces:
+                        doorbells.unregister(descriptor)
                         self._faces.pop(descriptor)[1].close()  # the pen has ended
                 rung = any(descriptor in self._faces for descriptor, _ in events)
                 if rung and not self._is_over:

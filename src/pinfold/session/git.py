@@ -147,25 +147,28 @@ def _git_directory(entry: str) -> str:
     """Where a `.git` leads, empty if nowhere."""
     if os.path.isdir(entry):
         return entry
-    text = _text(entry).strip()
+    text = text_of(entry).strip()
     at = text.removeprefix("gitdir:").strip()
     return os.path.join(os.path.dirname(entry), at) if text.startswith("gitdir:") else ""
 
 
 def _is_valid(repository: Repository) -> bool:
     head = os.path.join(repository.directory, "HEAD")
-    names_something = os.path.islink(head) or _text(head).startswith("ref:") or len(_text(head).strip()) >= 40
+    names_something = (
+        os.path.islink(head) or text_of(head).startswith("ref:") or len(text_of(head).strip()) >= 40
+    )
     return names_something and all(
         os.path.isdir(os.path.join(repository.common, n)) for n in ("objects", "refs")
     )
 
 
 def _repository(top: str, directory: str) -> Repository:
-    common = _text(os.path.join(directory, "commondir")).strip()
+    common = text_of(os.path.join(directory, "commondir")).strip()
     return Repository(top, directory, os.path.normpath(os.path.join(directory, common)))
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
+    """What a file says, empty if that cannot be read: bounded, and never waiting for a fifo."""
     try:
         return read_text(path) or ""
     except PolicyError:

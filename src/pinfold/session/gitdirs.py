@@ -21,7 +21,7 @@ from msgspec import Struct
 from pinfold.model.git_config import parse_config
 from pinfold.model.names import GIT, NESTS, NameRule
 from pinfold.policy.paths import is_covered
-from pinfold.session.git import find_repository
+from pinfold.session.git import find_repository, text_of
 
 PREFIX = ".git/"
 SHARED = ("objects", "refs", "logs", "packed-refs", "packed-refs.lock", "packed-refs.new", "worktrees")
@@ -95,23 +95,15 @@ def _listed(directory: str) -> list[str]:
 
 
 def _is_worktree(git: str, directory: str, common: str) -> bool:
-    back = _line(f"{directory}/gitdir")
+    back = text_of(f"{directory}/gitdir").removesuffix("\n")
     leads_back = back != "" and os.path.realpath(os.path.join(directory, back)) == git
     return leads_back and os.path.dirname(directory) == f"{common}/worktrees"
 
 
 def _is_submodule(top: str, directory: str) -> bool:
     try:
-        with open(f"{directory}/config", "rb") as file:
-            told = [value for key, value in parse_config(file.read()) if key == "core.worktree"]
-    except (OSError, ValueError):
+        settings = list(parse_config(text_of(f"{directory}/config").encode()))
+    except ValueError:
         return False
+    told = [value for key, value in settings if key == "core.worktree"]
     return bool(told) and os.path.realpath(os.path.join(directory, told[-1])) == top
-
-
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(4096).removesuffix("\n")
-    except OSError:
-        return ""

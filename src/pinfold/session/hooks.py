@@ -110,11 +110,11 @@ def _failing(why: str) -> Callable[[float], bytes]:
 
 
 def _converse(process: "Popen[bytes]", question: bytes, deadline: float) -> bytes:
-    from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+    from selectors import EVENT_READ, EVENT_WRITE, PollSelector
 
     assert process.stdin and process.stdout and process.stderr  # noqa: S101 - all three are pipes
     said: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
-    with process, DefaultSelector() as selector:
+    with process, PollSelector() as selector:
         try:
             for pipe in said:
                 selector.register(pipe, EVENT_READ)  # type: ignore[arg-type]

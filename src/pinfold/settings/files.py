@@ -31,6 +31,8 @@ def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
         return None
     except OSError as error:
         raise _trouble(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:
+        raise _trouble(path, "has a NUL character in its name") from None
     try:
         return _decoded(path, _contents(path, descriptor, root, owned))
     finally:

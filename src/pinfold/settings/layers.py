@@ -6,7 +6,6 @@ An unknown key is an error: a misspelt `deny` that is silently dropped would be 
 
 import os.path
 from collections.abc import Mapping
-from operator import attrgetter
 
 from msgspec import Struct
 
@@ -46,9 +45,6 @@ class Entry(Struct, frozen=True):
         return self.document.layer
 
 
-_VALUE = attrgetter("value")
-
-
 class Example(Struct, frozen=True):
     """A line that the author of a `[[rule]]` says must, or must not, match."""
 
@@ -67,6 +63,8 @@ class Layer(Struct, frozen=True):
     """Present, though perhaps empty, for each list key the document sets."""
     examples: list[Example]
     notices: list[str]
+    seen: set[tuple[str, str]] = set()
+    """Each list key and the spelling of what was added to it: a list may be as long as a file."""
 
 
 def read_layer(document: Document) -> Layer:
@@ -119,8 +117,10 @@ def _entry(layer: Layer, key: Key, value: object, path: Path, reason: str = "") 
 
 
 def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
-    if entry.value in map(_VALUE, entries):
+    spelled = (key.name, repr(entry.value))
+    if spelled in layer.seen:
         layer.notices.append(f"{told(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`")
+    layer.seen.add(spelled)
     entries.append(entry)
 
 

@@ -12,6 +12,8 @@ from pinfold.settings.places import Path, Place, Places
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
+TOO_DEEP = r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}"""
+"""A dotted key of so many parts: `tomllib` keeps all that lead to each, which is their square in memory."""
 
 
 class PlacedError(PolicyError):
@@ -74,6 +76,8 @@ def parse(layer: str, file: str, text: str, root: str = "") -> Document:
     """The document in `text`, or a `PolicyError` that shows where it breaks."""
     import tomllib  # where there is a text: it costs start-up
 
+    if re.search(TOO_DEEP, text):
+        raise PolicyError("keys are nested too deeply", where=visible(file))
     try:
         return Document(layer, file, text, tomllib.loads(text), root)
     except tomllib.TOMLDecodeError as error:

@@ -12,7 +12,6 @@ or a thousand programs, take their time with, no command waits that has nothing 
 """
 
 import os
-import select
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
+from pinfold.sandbox.doorbells import Doorbells
 from pinfold.sandbox.linux.deeds import CHANGED, DO, LIKELY, Deed, parse_deed
 from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.keeping import Keeping
@@ -90,9 +90,9 @@ class Elevating:
         self.granted: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.threads = self.under_way = 0
         self.closed = False
-        self.poll = select.epoll()
+        self.poll = Doorbells()
         self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.poll.register(self.wake, select.EPOLLIN)
+        self.poll.register(self.wake)
         for name, work in (("hear", self._hear), ("grant", lambda: self._work(self.granted))):
             threading.Thread(target=work, name=f"pinfold-{name}", daemon=True).start()
 
@@ -109,8 +109,7 @@ class Elevating:
         refusals.withdrawn = lambda id_: self._withdraw((refusals, id_))
         with self.lock:
             self.wardens[warden] = refusals
-            with suppress(FileExistsError):  # the number of one that was closed just now
-                self.poll.register(warden, select.EPOLLIN)
+            self.poll.register(warden)
 
     def began(self, tag: int, request: Request) -> None:
         with self.lock:
@@ -166,8 +165,7 @@ class Elevating:
     def _forget(self, descriptor: int) -> None:
         with self.lock:
             refusals = self.wardens.pop(descriptor, None)
-            with suppress(OSError, ValueError):
-                self.poll.unregister(descriptor)
+            self.poll.unregister(descriptor)
         for key in list(self.alive):
             if key[0] is refusals:
                 self._withdraw(key)

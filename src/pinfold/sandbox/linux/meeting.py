@@ -4,6 +4,7 @@ Facts that shape it:
 - Every address is local to the session's network (`outlet`), so a listener can be bound to it. It is there
   for the few microseconds of one connect; who else comes by then is turned away. A port below 1024 asks for
   CAP_NET_BIND_SERVICE, which is a thread's own.
+- IPv6 binds to addresses of an interface only, unless it is told otherwise (IPV6_FREEBIND, Linux 4.15).
 - A program with a listener of its own on that port, for all addresses, has it taken: then ours has another
   port, and getpeername tells that. The other way round, while such connections last only a program that
   says SO_REUSEADDR, as servers do, can bind their port.
@@ -27,6 +28,7 @@ from pinfold.sandbox.linux.addresses import AF_INET6, Peer, with_port
 
 BACKLOG = 128
 _TIMEVAL = struct.Struct("@ll")
+_IPV6_FREEBIND = 78
 
 
 class Meeting:
@@ -43,6 +45,8 @@ class Meeting:
         kind = socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
         self._listener = socket.socket(family, kind)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            self._listener.setsockopt(socket.IPPROTO_IPV6, _IPV6_FREEBIND, 1)
         try:
             self._listen(peer.host, peer.port)
         except OSError as error:

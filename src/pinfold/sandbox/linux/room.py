@@ -3,7 +3,8 @@
 Facts (getrlimit(2), unix(7), net/unix, kernel/ucount.c):
 - Descriptors that were sent and that nobody has taken yet are counted, in whichever namespace. While there
   are more than the soft RLIMIT_NOFILE of who sends, that one can send none (ETOOMANYREFS).
-- Signals that wait, and timers, are counted too; each program is held to its own RLIMIT_SIGPENDING.
+- Signals that wait, and timers, are counted too, and shared memory that is locked; each program is held to
+  its own RLIMIT_SIGPENDING and RLIMIT_MEMLOCK.
 
 So programs that may have as many as everybody else could keep every session of the user from starting
 anything. Each message may be more than was free, by 253 descriptors, so what is kept is not just one.
@@ -45,7 +46,8 @@ def raised() -> Iterator[None]:
 def leave_room() -> None:
     """This process, and whatever it starts, has less than others of the user for good."""
     _lower(resource.RLIMIT_NOFILE, MOST)
-    _lower(resource.RLIMIT_SIGPENDING, resource.RLIM_INFINITY)
+    for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
+        _lower(kind, resource.RLIM_INFINITY)
 
 
 def _lower(kind: int, most: int) -> None:

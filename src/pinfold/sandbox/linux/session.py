@@ -110,7 +110,7 @@ class LinuxSession:
             self.keeping.require_own()
             for known, pen in self.pens:
                 if known is policy or known == policy:
-                    if is_held(pen.held) and not pen.refusals.ended:
+                    if is_held(pen.held) and not pen.refusals.ended and pen.keeps_pace(self.keeping.pid):
                         pen.began()
                         return pen
                     self.pens.remove((known, pen))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pinfold.kernel.process import prlimit
+from pinfold.kernel.process import pace_of, prlimit
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Stream
 from pinfold.sandbox.backend import Request, Running, arguments_of
@@ -102,6 +102,13 @@ class Pen:
         """A command may have stopped the spawner, which has to report its end."""
         with suppress(ProcessLookupError):
             self.signal(signal.SIGCONT)
+
+    def keeps_pace(self, keeper: int) -> bool:
+        """Whether commands begin as fast as the keeper's children: one may have slowed down their spawner."""
+        try:
+            return pace_of(self.pid) == pace_of(keeper)
+        except OSError:
+            return True  # one of them has ended, which is found out where it is told
 
     def close(self) -> None:
         self.control.close()

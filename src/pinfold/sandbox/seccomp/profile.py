@@ -84,6 +84,10 @@ MOUNTING = (
 # A way around this filter: its requests are made by the kernel, and no filter sees them.
 IO_URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 
+# The machine has 65,536 requests (fs.aio-max-nr) for all users, and one command could reserve every one.
+# Databases that want some do without where a kernel has none.
+MACHINE_WIDE = ("io_setup",)
+
 # Programs in the kernel, and its counters; a fault handler in user space holds the kernel still mid-copy.
 KERNEL_PROGRAMS = ("bpf", "perf_event_open", "userfaultfd")
 
@@ -178,7 +182,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     yield Rule(HIDES_CLONE_FLAGS, errno(ENOSYS))
     for closed in (NAMESPACE_CALLS, MOUNTING, KERNEL_PROGRAMS, BY_HANDLE, MACHINE):
         yield Rule(closed, errno(EPERM))
-    for missing in (IO_URING, KEYRINGS, OBSOLETE):
+    for missing in (IO_URING, MACHINE_WIDE, KEYRINGS, OBSOLETE):
         yield Rule(missing, errno(ENOSYS))
     yield Rule(("ioctl",), errno(EPERM), (_is(1, *TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS),))
     yield Rule(("fcntl",), errno(EINVAL), (_is(1, *LEASES),))
