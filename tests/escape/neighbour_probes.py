@@ -4,6 +4,7 @@ tests, as root and as an ordinary user, in a workspace of its own. Its name says
 import ctypes
 import os
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,12 @@ REQUESTS = """
     libc = ctypes.CDLL(None, use_errno=True)
     for at_once in (60_000, 1_000, 1):
         while not libc.syscall(ctypes.c_long(int(sys.argv[1])), at_once, ctypes.byref(ctypes.c_ulong())): pass
+"""
+PROCESSES = """
+    while True:
+        if not os.fork():
+            time.sleep(1000)
+            os._exit(0)
 """
 SHM_LOCK = 11
 
@@ -116,6 +123,15 @@ def memory_that_is_locked_leaves_others_some() -> None:
             assert libc.shmctl(segment, SHM_LOCK, 0) == 0, os.strerror(ctypes.get_errno())
         finally:
             libc.shmctl(segment, 0, 0)
+
+
+def processes_of_all_sessions_leave_the_host_some() -> None:
+    """One session may have 512: two have more than this user. Of root's the kernel bounds none."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (900, 900))
+    with taking(PROCESSES):
+        os.unlink("all")
+        with taking(PROCESSES):
+            assert subprocess.run(["true"]).returncode == 0
 
 
 def requests_of_the_machine_are_left_to_others() -> None:

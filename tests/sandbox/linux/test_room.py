@@ -1,19 +1,23 @@
 """What a pen's programs have less of than those who hold the fence."""
 
 import resource
+from collections.abc import Callable
 
 import pytest
 
-from pinfold.sandbox.linux.room import MOST, leave_room, make_room, raised
+from pinfold.sandbox.linux.room import MOST, leave_room, leave_room_to_host, make_room, raised
 from tests.kernel.child import in_child
 
+PEN = [(kind, leave_room) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_SIGPENDING)]
+SESSIONS = [(kind, leave_room_to_host) for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_SIGPENDING)]
 
-@pytest.mark.parametrize("kind", [resource.RLIMIT_NOFILE, resource.RLIMIT_SIGPENDING])
+
+@pytest.mark.parametrize(("kind", "leave"), [*PEN, *SESSIONS])
 @pytest.mark.parametrize("soft", [400, 1000])
-def test_a_quarter_is_left_for_others(kind: int, soft: int) -> None:
+def test_a_quarter_is_left_for_others(kind: int, leave: Callable[[], None], soft: int) -> None:
     def action() -> tuple[int, int]:
         resource.setrlimit(kind, (soft, 1000))
-        leave_room()
+        leave()
         return resource.getrlimit(kind)
 
     assert in_child(action) == (min(soft, 750), 750)

@@ -28,6 +28,7 @@ from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.charge import Charge, Operations
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed
+from pinfold.sandbox.linux.room import leave_room_to_host
 from pinfold.sandbox.linux.stopped import BUILDER, continue_stopped
 
 NEW = (
@@ -63,6 +64,7 @@ class Made(NamedTuple):
 def found_session(theirs: socket.socket) -> None:
     """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
     uid, gid = os.geteuid(), os.getegid()
+    leave_room_to_host()
     namespaces.unshare(NEW)
     namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
     if namespaces.fork(namespaces.CLONE_PARENT) == 0:

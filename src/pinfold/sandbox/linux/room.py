@@ -4,7 +4,9 @@ Facts (getrlimit(2), unix(7), net/unix, kernel/ucount.c):
 - Descriptors that were sent and that nobody has taken yet are counted, in whichever namespace. While there
   are more than the soft RLIMIT_NOFILE of who sends, that one can send none (ETOOMANYREFS).
 - Signals that wait, and timers, are counted too, and shared memory that is locked; each program is held to
-  its own RLIMIT_SIGPENDING and RLIMIT_MEMLOCK.
+  its own RLIMIT_SIGPENDING and RLIMIT_MEMLOCK. So are processes, but for root's.
+- A user namespace has the limits of who made it: its programs get nothing more of these once all programs of
+  the user together have as much.
 
 So programs that may have as many as everybody else could keep every session of the user from starting
 anything. Each message may be more than was free, by 253 descriptors, so what is kept is not just one.
@@ -47,6 +49,12 @@ def leave_room() -> None:
     """This process, and whatever it starts, has less than others of the user for good."""
     _lower(resource.RLIMIT_NOFILE, MOST)
     for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
+        _lower(kind, resource.RLIM_INFINITY)
+
+
+def leave_room_to_host() -> None:
+    """The programs of all user namespaces that are made so have less, together, than the user has."""
+    for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
         _lower(kind, resource.RLIM_INFINITY)
 
 
