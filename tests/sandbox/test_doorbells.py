@@ -45,3 +45,12 @@ def test_who_waits_hears_of_what_is_added() -> None:
     bells.close()
     os.close(late)
     os.close(into)
+
+
+def test_who_closes_twice_closes_nobody_elses() -> None:
+    bells = Doorbells()
+    bells.close()
+    others = os.eventfd(0)
+    bells.close()
+    os.eventfd_write(others, 1)
+    os.close(others)

@@ -48,5 +48,8 @@ class Doorbells:
         return [ring for ring in rung if ring[0] not in gone and ring[0] != self._changed]
 
     def close(self) -> None:
-        """Preconditions: nobody waits any more."""
-        os.close(self._changed)
+        """Once is enough; more is no harm. Preconditions: nobody waits any more."""
+        with self._lock:
+            changed, self._changed = self._changed, -1
+        if changed >= 0:
+            os.close(changed)

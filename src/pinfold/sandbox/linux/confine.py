@@ -10,9 +10,9 @@ Facts that shape it:
 What this means for us: Landlock does not handle what it would grant everywhere or what mounts hold as well.
 Reading is granted from the root on, and that is the machine's own inode. Truncation asks for a mount that may
 be written, and the pen has such only where a rule grants writing. The making and taking of names, and opens
-that write, are handled: there mounts are not all that holds. Scopes are not set, nor ports handled: commands of
-one session may signal each other, whatever their pens, and neither signals, abstract sockets nor TCP lead out
-of its namespaces.
+that write, are handled: there mounts are not all that holds. Scopes are not set, nor ports handled: commands
+of one session may signal each other, whatever their pens, and neither signals, abstract sockets nor TCP lead
+out of its namespaces.
 """
 
 import os
