@@ -59,9 +59,12 @@ def leave_room_to_host() -> None:
 
 
 def _lower(kind: int, most: int) -> None:
-    now, hard = resource.getrlimit(kind)
-    known = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
-    if known:
-        share = min(known) // 4 * 3
-        soft = share if now == resource.RLIM_INFINITY else min(now, share)
-        resource.setrlimit(kind, (soft, share))
+    try:
+        now, hard = resource.getrlimit(kind)
+        known = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
+        if known:
+            share = min(known) // 4 * 3
+            soft = share if now == resource.RLIM_INFINITY else min(now, share)
+            resource.setrlimit(kind, (soft, share))
+    except OSError as error:
+        raise OSError(error.errno, f"setrlimit: {error.strerror}") from None
