@@ -17,7 +17,9 @@ LENDING = f"the ssh agent is out of reach; to lend it: add `${AGENT}` to `networ
 OUTSIDE = (("submodule", "add"), ("worktree", "remove"))
 """What git cannot do to a project inside of the fence, whoever says yes: README.md has it."""
 OF_MODE = ("chmod", "install")
-SETUID = re.compile(r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*[uga]*[+=][rwxXt]*s.*)")
+SETUID = re.compile(
+    r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*([go]*[ua][ugoa]*)?[+=][rwxXt]*s.*)"
+)
 AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid): do it outside"
 
 
