@@ -5,7 +5,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from time import localtime, strftime, time
 from typing import TYPE_CHECKING
 
-from pinfold.cli.common import print_json, print_table, short
+from pinfold.cli.common import filled, print_json, print_table, short
 from pinfold.cli.draw import is_coloured
 from pinfold.model.visible import visible
 
@@ -25,7 +25,9 @@ COLOURS = {
 def configure(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="list|forget")
     listing = verbs.add_parser("list", help="what was done and refused, the newest last", allow_abbrev=False)
-    listing.add_argument("--session", metavar="ID", help="of one session alone, as `pinfold status` names it")
+    listing.add_argument(
+        "--session", metavar="ID", type=filled, help="of one session alone, as `pinfold status` names it"
+    )
     listing.add_argument(
         "--last", metavar="N", type=_count, default=LAST, help=f"how many of them; 0 for all; else {LAST}"
     )
