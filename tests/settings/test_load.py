@@ -457,6 +457,11 @@ def test_a_key_of_too_many_parts_is_refused_at_once(tmp_path: Path, text: str) -
         layered(tmp_path, user=text)
 
 
+def test_a_name_of_many_parts_is_no_key(tmp_path: Path) -> None:
+    name = "0." * 32 + "ip6.arpa"
+    assert layered(tmp_path, user=f'network.allow = ["{name}"]').network.allow == (name,)
+
+
 def test_a_list_as_long_as_a_file_takes_no_time(tmp_path: Path) -> None:
     """Each compared with each would take minutes."""
     words = ", ".join(f'"x{number}"' for number in range(90_000))

@@ -12,8 +12,9 @@ from pinfold.settings.places import Path, Place, Places
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
-TOO_DEEP = r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}"""
-"""A dotted key of so many parts: `tomllib` keeps all that lead to each, which is their square in memory."""
+TOO_DEEP = r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}"""
+"""A dotted key of so many parts: `tomllib` keeps all that lead to each, which is their square in memory.
+A host's name, in a string, has fewer: one of ip6.arpa has 34."""
 
 
 class PlacedError(PolicyError):
