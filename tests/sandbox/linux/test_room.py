@@ -8,8 +8,9 @@ import pytest
 from pinfold.sandbox.linux.room import MOST, leave_room, leave_room_to_host, make_room, raised
 from tests.kernel.child import in_child
 
-PEN = [(kind, leave_room) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_SIGPENDING)]
-SESSIONS = [(kind, leave_room_to_host) for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_SIGPENDING)]
+COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK)
+PEN = [(kind, leave_room) for kind in (resource.RLIMIT_NOFILE, *COUNTED)]
+SESSIONS = [(kind, leave_room_to_host) for kind in (resource.RLIMIT_NPROC, *COUNTED)]
 
 
 @pytest.mark.parametrize(("kind", "leave"), [*PEN, *SESSIONS])
