@@ -3,12 +3,12 @@
 import os
 import sys
 
+from pinfold.cli import STDERR
 from pinfold.model.text import Span
 from pinfold.model.visible import visible
 
 WIDEST = 100
 INDENT = "  "
-STDERR = 2
 
 
 def widest() -> int:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pinfold.approval.terminal import AS_USUAL, QUIET, SET_RIGHT, TTY, TerminalApprover
+from pinfold.cli import STDERR
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
-from pinfold.cli.draw import STDERR, folded
+from pinfold.cli.draw import folded
 from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 AT_ONCE = 128
 """Commands that may run at the same time; more wait for their turn."""
 TURNS = 5
+"""Of the loop: after as many it has closed an iterator that nobody has any more."""
 HELD = 64
 """Pieces of output that may wait to be taken."""
 

@@ -9,7 +9,6 @@ Facts (kernel/seccomp.c, kernel/sched; measured on Linux 6.18):
 - To be kept costs two more turns on the processor: 2 us each, or for as long as others please who wait for it
   too. Where they do no processor is idle, and to be kept brings nothing.
 - What a thread may run on is one mask, whoever set it: one that was never set is told as all there are.
-
 - Who waits for a while to find that nobody came takes that processor from the program that it waited for.
 
 What this means for us: a caller is kept where we are before it gets the descriptor, and set free before it
