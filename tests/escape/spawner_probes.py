@@ -125,7 +125,8 @@ for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
     with open(f"/proc/{pid}/comm") as file: name = file.read().strip()
     if name == "pinfold-spawner": subprocess.run([*sys.argv[1:], str(pid)], check=True); print("slowed")
 """
-WAYS = ("renice -n 19 -p", "chrt --idle -p 0", "taskset -cp 0", "ionice -c 3 -p")
+FIRST = min(os.sched_getaffinity(0))
+WAYS = ("renice -n 19 -p", "chrt --idle -p 0", f"taskset -cp {FIRST}", "ionice -c 3 -p")
 TOLD = "nice; chrt -p $$ | grep policy | cut -d: -f2; nproc; ionice"
 
 
