@@ -161,7 +161,7 @@ TABLE: tuple[Key, ...] = (
     Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore."),
 
     _word("network.access", "none rules ask all", "ask", "Which hosts commands reach: none; those of `allow`; those and whatever a person grants; all but `deny`."),
-    _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`. Loopback, private and other special addresses pass only where an entry is about them. `localhost:5432` lends commands that port of this machine's loopback, in the place of their own."),
+    _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`; an IPv6 address then as `[2001:db8::1]:443`. Loopback, private and other special addresses pass only where an entry is about them. `localhost:5432` lends commands that port of this machine's loopback, in the place of their own."),
     _list("network.deny", Kind.HOSTS, _RESTRICT, "Hosts that never pass, written as in `allow`; `*` is every host."),
     _list("network.unix_sockets", Kind.PATHS, _GRANT, "Sockets of this machine that commands may connect to, such as `$SSH_AUTH_SOCK`, which is then left in their environment. Datagram sockets stay closed."),
     _list("network.publish", Kind.PORTS, _GRANT, "Ports in the fence that this machine reaches on its loopback, under the same number."),
