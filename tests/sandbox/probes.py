@@ -26,6 +26,8 @@ from pinfold.sandbox.backend import Found, Request, Result, Running
 from pinfold.sandbox.linux import channel, start
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
+from pinfold.sandbox.linux.deeds import Deed, End
+from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
 from tests.processes import is_alive, kill, processes_of, status_of
@@ -34,6 +36,7 @@ from tests.sandbox.probing import LIVING, OPEN, probes_of, run
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 RULES = name_rules(())
+CREATE = os.O_WRONLY | os.O_CREAT
 
 
 class Bench:
@@ -875,6 +878,27 @@ def who_is_interrupted_leaves_no_environment_to_others() -> None:
     with pytest.raises(Interrupted):
         bench.run("true", variables={"SECRET": "of one"})
     assert bench.out("echo ${SECRET-none}") == "none\n"
+
+
+def who_is_interrupted_leaves_no_deed_to_others() -> None:
+    bench = Bench()
+    here = os.stat(".")
+    one, two = (
+        Deed("open", (End(bench.work, (here.st_dev, here.st_ino), name, None),), (CREATE, 0o600, 0o022), b"")
+        for name in (b"one", b"two")
+    )
+    hand = Hand(bench.session.keeping)
+    error, made = hand.do("do", one)
+    assert not error and made is not None
+    os.close(made)
+    os.unlink("one")
+    _interrupt_next(channel, "send")
+    with pytest.raises(Interrupted):
+        hand.do("do", one)
+    error, made = hand.do("do", two)
+    assert not error and made is not None
+    assert os.readlink(f"/proc/self/fd/{channel.taken(made)}") == f"{bench.work}/two"
+    hand.close()
 
 
 def who_is_interrupted_leaves_no_command_running() -> None:
