@@ -22,10 +22,12 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
-from pinfold.sandbox.backend import Found, Request, Result
-from pinfold.sandbox.linux import start
+from pinfold.sandbox.backend import Found, Request, Result, Running
+from pinfold.sandbox.linux import channel, start
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
+from pinfold.sandbox.linux.deeds import Deed, End
+from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
 from tests.processes import is_alive, kill, processes_of, status_of
@@ -34,6 +36,7 @@ from tests.sandbox.probing import LIVING, OPEN, probes_of, run
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
 RULES = name_rules(())
+CREATE = os.O_WRONLY | os.O_CREAT
 
 
 class Bench:
@@ -823,6 +826,114 @@ def an_odd_question_does_not_end_the_keeper() -> None:
     for odd in (*unknown, ("pen", bench.session.number, (1,), ())):
         assert keeping._exchange(odd)[0][0] == "failed"  # type: ignore[index]
     assert bench.out("echo hi") == "hi\n"
+
+
+class Interrupted(BaseException):
+    """As by Ctrl-C."""
+
+
+def _interrupt_next(owner: Any, name: str) -> None:
+    """The next call is done, and whoever made it does not hear what came of it."""
+    real = getattr(owner, name)
+
+    def interrupted(*arguments: Any) -> None:
+        setattr(owner, name, real)
+        real(*arguments)
+        raise Interrupted
+
+    setattr(owner, name, interrupted)
+
+
+def what_cannot_be_held_is_not_started() -> None:
+    """A spawner has two descriptors of each command."""
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    bench = Bench()
+    bench.out("true")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    begun: list[Running] = []
+    with pytest.raises(ConfinementError, match="no more processes"):
+        while len(begun) < 64:
+            begun.append(bench.session.start(bench.request(f"echo > {len(begun)}; sleep 1000")))
+    assert len(begun) >= 16
+    wait_until(lambda: len(os.listdir()) == len(begun))
+    begun[0].cancel()
+    assert begun[0].wait().cancelled and bench.out("echo again") == "again\n"
+
+
+def who_is_interrupted_leaves_no_pen_to_others() -> None:
+    """What the keeper was asked by one policy is no answer to the question of another."""
+    bench = Bench()
+    _interrupt_next(channel, "send")
+    with pytest.raises(Interrupted):
+        bench.run("true", WORKSPACE)
+    bench.fails("echo > made", "Read-only file system", READ_ONLY)
+    bench.out("echo > made", WORKSPACE)
+
+
+def who_is_interrupted_leaves_no_environment_to_others() -> None:
+    bench = Bench()
+    bench.out("true")
+    _interrupt_next(channel, "send")
+    with pytest.raises(Interrupted):
+        bench.run("true", variables={"SECRET": "of one"})
+    assert bench.out("echo ${SECRET-none}") == "none\n"
+
+
+def who_is_interrupted_leaves_no_deed_to_others() -> None:
+    bench = Bench()
+    here = os.stat(".")
+    one, two = (
+        Deed("open", (End(bench.work, (here.st_dev, here.st_ino), name, None),), (CREATE, 0o600, 0o022), b"")
+        for name in (b"one", b"two")
+    )
+    hand = Hand(bench.session.keeping)
+    error, made = hand.do("do", one)
+    assert not error and made is not None
+    os.close(made)
+    os.unlink("one")
+    _interrupt_next(channel, "send")
+    with pytest.raises(Interrupted):
+        hand.do("do", one)
+    error, made = hand.do("do", two)
+    assert not error and made is not None
+    assert os.readlink(f"/proc/self/fd/{channel.taken(made)}") == f"{bench.work}/two"
+    hand.close()
+
+
+def who_is_interrupted_leaves_no_command_running() -> None:
+    bench = Bench()
+    bench.out("true")
+    _interrupt_next(start, "answers")
+    with pytest.raises(Interrupted):
+        bench.run("sleep 1000")
+    assert bench.out("cat /proc/[0-9]*/comm").split().count("sleep") == 0
+    bench.session.close_idle(1e-9)
+    assert not bench.session.pens
+
+
+def who_is_interrupted_leaves_no_end_to_others() -> None:
+    """That one command was ended is not said of the next."""
+    bench = Bench()
+    bench.out("true")
+    init = bench.session.pid_one
+    real, control = channel.receive_bytes, init.control
+
+    def interrupted(way: socket.socket, size: int) -> tuple[bytes, list[int]]:
+        if way is control:
+            channel.receive_bytes = real
+            raise Interrupted
+        return real(way, size)
+
+    channel.receive_bytes = interrupted  # type: ignore[assignment]
+    with pytest.raises(Interrupted):
+        bench.session.kill(12345)
+    init.reach().close()
+    for _ in range(5):
+        running = bench.session.start(bench.request("sleep 1000"))
+        running.cancel()
+        assert running.wait().exit_code != 0
+    assert not init._exchange(1, 0)[1]
 
 
 def a_terminal_that_does_not_come_ends_the_command() -> None:

@@ -37,6 +37,10 @@ class Hand:
             except (channel.Closed, OSError, ConfinementError):
                 self._end()
                 raise ConfinementError(GONE) from None
+            except BaseException:
+                # Interrupted, as by Ctrl-C: what was granted to one caller must not be the next one's answer.
+                self._end()
+                raise
         return error, descriptors[0] if descriptors else None
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ def serve(control: socket.socket) -> None:
         elif pid_max is not None:
             most = wanted
             bound(pid_max, (str(most).encode(),))
-        control.send(LEFT.pack(left))
+        control.send(LEFT.pack(tag, wanted, left))
 
 
 def send_socket(control: socket.socket) -> None:
@@ -60,4 +60,4 @@ def send_socket(control: socket.socket) -> None:
     except OSError:
         fresh = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     with fresh:
-        channel.send_bytes(control, LEFT.pack(0), (fresh.fileno(),))
+        channel.send_bytes(control, LEFT.pack(0, 0, 0), (fresh.fileno(),))

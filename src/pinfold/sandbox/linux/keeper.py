@@ -50,8 +50,8 @@ def main() -> None:
         try:
             host = settle(control)
         except OSError as error:
-            channel.receive(control)
-            channel.send(control, ("failed", words_of(error)))
+            (number, _), _ = channel.receive(control)
+            channel.send(control, (number, ("failed", words_of(error))))
             sys.exit(1)
         # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
         gc.freeze()
@@ -137,12 +137,12 @@ class Keeper:
             self.builder = Builder(session, pidfd_open(pid), way)
 
     def answer(self) -> None:
-        request, _ = channel.receive(self.control)
+        (number, request), _ = channel.receive(self.control)
         try:
             reply, descriptors = self.do(request)
         except Exception as error:  # noqa: BLE001  (a fault in one answer must not end every session)
             reply, descriptors = ("failed", words_of(error)), ()
-        channel.send(self.control, reply, descriptors)
+        channel.send(self.control, (number, reply), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
 

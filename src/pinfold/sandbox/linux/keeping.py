@@ -1,4 +1,8 @@
-"""The keeper process, as the host holds it: asked for sessions and pens, one question at a time."""
+"""The keeper process, as the host holds it: asked for sessions and pens, one question at a time.
+
+Who waits for an answer may be interrupted (Ctrl-C), and the answer comes all the same. So each bears its
+question's number: the next one who asks must not get a pen that was made by another's policy.
+"""
 
 import _socket
 import os
@@ -26,6 +30,7 @@ class Keeping:
     def __init__(self, begun: tuple[int, int, int] | None = None) -> None:
         self.lock = allocate_lock()
         self.owner = os.getpid()
+        self.asked = 0
         if not sys.executable:
             raise ConfinementError("this Python does not know its own program, so no keeper can be started")
         try:
@@ -61,9 +66,16 @@ class Keeping:
     def _exchange(self, request: object) -> tuple[object, list[int]]:
         self.require_own()
         with self.lock:
+            self.asked += 1
             try:
-                channel.send(self.control, request)
-                return channel.receive(self.control)
+                channel.send(self.control, (self.asked, request))
+                while True:
+                    (number, answer), descriptors = channel.receive(self.control)
+                    if number == self.asked:
+                        return answer, descriptors
+                    # Whoever asked has gone: what was made ends as soon as nobody holds the way to it.
+                    for descriptor in descriptors:
+                        os.close(descriptor)
             except (channel.Closed, OSError):
                 raise ConfinementError("the keeper is gone; nothing was run") from None
 

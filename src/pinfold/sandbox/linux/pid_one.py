@@ -1,7 +1,9 @@
 """The host's side of a session's pid 1 (`init`): what it is asked for."""
 
 import _socket
+import os
 import threading
+from errno import EMFILE
 from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError
@@ -40,23 +42,34 @@ class PidOne:
     def _ask(self, tag: int, most: int = 0) -> int:
         """How many processes are left."""
         try:
-            self.control.send(REQUEST.pack(tag, most))
-            data, _ = channel.receive_bytes(self.control, LEFT.size)
+            return self._exchange(tag, most)[0]
         except (OSError, channel.Closed):
             return 0  # it is gone, and with it every process of the session
-        left: int = LEFT.unpack(data)[0]
-        return left
+
+    def _exchange(self, tag: int, most: int) -> tuple[int, list[int]]:
+        """How many are left, and descriptors. Who waited before us may have been interrupted, and left us its
+        answer, which is not to be taken for ours.
+        """
+        self.control.send(REQUEST.pack(tag, most))
+        while True:
+            data, descriptors = channel.receive_bytes(self.control, LEFT.size)
+            *asked, left = LEFT.unpack(data)
+            if asked == [tag, most]:
+                return left, descriptors
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     def reach(self) -> "socket":
         """A stream socket of this session's network, where it stays. Raises OSError once there is none."""
         from socket import socket
 
         with self._lock:
-            self.control.send(REQUEST.pack(0, 0))
             try:
-                _, descriptors = channel.receive_bytes(self.control, LEFT.size)
+                _, descriptors = self._exchange(0, 0)
             except channel.Closed:
                 raise ConnectionRefusedError("the session has ended") from None
+        if not descriptors:
+            raise OSError(EMFILE, "no room for a socket of the session")
         return socket(fileno=descriptors[0])
 
     def close(self) -> None:

@@ -12,8 +12,8 @@ STARTED, FAILED, NO_DIRECTORY, EXITED, SIGNALLED = range(5)
 REQUEST = struct.Struct("=QI")
 """To init: the tag of the command that is to end, or 0 and the highest process number from now on. Both 0: a
 stream socket of the session's own network is wanted."""
-LEFT = struct.Struct("=i")
-"""From init: how many are left; with the socket, if that was asked for."""
+LEFT = struct.Struct("=QIi")
+"""From init: what it was asked, and how many are left; with the socket, if that was asked for."""
 MOST_PROCESSES = 8192
 """How many processes and threads a session can have at most."""
 RESERVED_PIDS = 300

@@ -16,6 +16,7 @@ Facts that shape it:
 import errno
 import fcntl
 import os
+import resource
 import select
 import signal
 import socket
@@ -34,6 +35,8 @@ from pinfold.sandbox.linux.stopped import SPAWNER
 
 READY = b"ready"
 """What the warden says once it answers."""
+ROOM = 16
+"""Descriptors for a request, a terminal, and what we have besides; each command takes two more."""
 RESET = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _TIOCGPTN, _TIOCSPTLCK = 0x80045430, 0x40045431
 
@@ -84,6 +87,9 @@ class Spawner:
         """Of the last command: most have the same, and its names and values are most of a request."""
         self.children: dict[int, tuple[int, int]] = {}
         """pidfd -> pid, and where to report its end."""
+        self.most = max(1, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - ROOM) // 2)
+        """How many: of a request for which there is no room descriptors get lost, and a command that was
+        started but cannot be held is nobody's."""
         self.poll = select.poll()
         self.poll.register(control, select.POLLIN)
 
@@ -101,6 +107,9 @@ class Spawner:
             self.environment = environment
         failed = NO_DIRECTORY
         try:
+            if len(self.children) >= self.most:
+                failed = FAILED
+                raise OSError(errno.EAGAIN, "too many commands")
             os.chdir(cwd)
             failed = FAILED
             pid = spawn(arguments, self.environment, terminal, descriptors, self.null)

@@ -221,6 +221,8 @@ class Start:
                 self._tag(tag)
                 told = None if environment == self.pen.last_environment else environment
                 message = (arguments, self.request.cwd, told, self.request.terminal)
+                # Whoever is interrupted (Ctrl-C) does not know whether it was told.
+                self.pen.last_environment = None
                 channel.send(self.pen.control, message, tuple(self.theirs))
                 self.pen.last_environment = environment
             except (ProcessLookupError, channel.Closed):
@@ -228,10 +230,15 @@ class Start:
             except (OSError, ValueError) as error:
                 raise ConfinementError(f"the pen cannot be reached: {error}; nothing was run") from None
             self._close(self.theirs)
-            answer = os.read(status, STATUS.size) if answers(self.pen, status) else b""
-            with suppress(ProcessLookupError):
-                self.pen.signal(0)  # is it still there? A limit is set by number
-                self._tag(tag - 1)
+            try:
+                answer = os.read(status, STATUS.size) if answers(self.pen, status) else b""
+            except BaseException:
+                # Interrupted, as by Ctrl-C: nobody will have this command, so it is not left running.
+                answers(self.pen, status)
+                self._untag(tag)
+                self.kill(tag)
+                raise
+            self._untag(tag)
         if len(answer) != STATUS.size:
             # The request was taken: a command that kills its spawner at once is not to be run a second time.
             self.kill(tag)
@@ -242,6 +249,11 @@ class Start:
 
     def _tag(self, tag: int) -> None:
         prlimit(self.pen.pid, RLIMIT_RTTIME, (tag, tag))
+
+    def _untag(self, tag: int) -> None:
+        with suppress(ProcessLookupError):
+            self.pen.signal(0)  # is it still there? A limit is set by number
+            self._tag(tag - 1)
 
     def _not_started(self, kind: int, value: int) -> Running:
         why = os.strerror(value)
