@@ -151,14 +151,17 @@ RLIMIT_RTTIME = 15
 # rest turns old bugs back on, such as READ_IMPLIES_EXEC.
 PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0x40000, 0x40008, 0xFFFFFFFF)
 
-# The warden is asked: about opens that write, truncate or create ...
-WRITING = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_TMPFILE_ALONE
+# The warden is asked: about opens that may make a file ...
+MAKING = O_CREAT | O_TMPFILE_ALONE
 # ... about calls that make a name, which Landlock withholds in writable roots ...
 NAMING = (
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "link", "linkat", "symlink", "symlinkat"),
     *("rename", "renameat", "renameat2", "bind"),
 )
-# ... where a person can be asked, or all is noted, about other changes by path ...
+# ... where a person can be asked, or all is noted, about opens that write what is there: git has one in every
+# run, of /dev/null, and a turn of the warden's would be a hundredth of `git status` ...
+WRITING = MAKING | O_WRONLY | O_RDWR | O_TRUNC
+# ... about other changes by path ...
 CHANGING = ("unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmodat", "fchmodat2")
 # ... about changes that are only noted: they are rare, and a person is asked about the command afterwards ...
 NOTED = ("setxattr", "lsetxattr", "removexattr", "lremovexattr", "chown", "lchown", "fchownat")
@@ -192,7 +195,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     yield from _sockets(unix)
     yield from _limits()
     if warden is not Warden.ABSENT:
-        yield from _notified()
+        yield from _notified(WRITING if warden is Warden.ASKING else MAKING)
     notes = warden is not Warden.ABSENT and reads is Reads.NOTED
     if warden is Warden.ASKING or notes:
         yield Rule((*CHANGING, *NOTED), RET_USER_NOTIF)
@@ -230,10 +233,11 @@ def _limits() -> Iterator[Rule]:
         yield Rule(("prlimit64",), errno(EPERM), (_is_not(0, 0), given))
 
 
-def _notified() -> Iterator[Rule]:
+def _notified(opens: int) -> Iterator[Rule]:
+    """What the warden is asked about wherever there is one, with opens that have some of these flags."""
     yield Rule(HIDES_OPEN_FLAGS, errno(ENOSYS))
     for call, flags in OPENING:
-        yield Rule((call,), RET_USER_NOTIF, (_has_some(flags, WRITING),))
+        yield Rule((call,), RET_USER_NOTIF, (_has_some(flags, opens),))
     yield Rule(NAMING, RET_USER_NOTIF)
     yield Rule((*MASKING, *CONNECTING), RET_USER_NOTIF)
 
