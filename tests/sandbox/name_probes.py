@@ -581,7 +581,7 @@ def warden_death_closes() -> None:
 print("on", flush=True)
 sys.stdin.readline()
 for make in (lambda: open("after", "w"), lambda: os.mkdir("after"), lambda: os.rename("before", "after"),
-             lambda: os.symlink("x", "after"), lambda: os.open("before", os.O_WRONLY),
+             lambda: os.symlink("x", "after"), lambda: os.open("before", os.O_WRONLY | os.O_TRUNC),
              lambda: os.mkdir(".vscode")):
     refused(make, errno.ENOSYS, errno.EACCES)
 print(open("before").read() == "")
@@ -636,7 +636,7 @@ def violations_are_told() -> None:
     bench = Bench()
     result = bench.run(
         f"echo > .bashrc; mkdir .vscode; echo > {home}/x; mkdir {home}; touch fine; echo > .pinfold;"
-        f"dd if=/dev/null of={home}/old conv=notrunc,nocreat"
+        f"cp /dev/null {home}/old"
     )
     found = {(each.operation, each.path): each for each in result.violations}
     assert set(found) == {

@@ -203,7 +203,7 @@ p = m.Process(target=print); p.start(); p.join(); assert p.exitcode == 0'
 
 
 NOTIFIED: list[tuple[str, Act]] = [
-    ("openat", lambda: os.open("/proc/none", os.O_WRONLY)),
+    ("openat", lambda: os.open("/proc/none", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)),
     ("openat", lambda: os.open("/proc/none", os.O_CREAT)),
     ("mkdir", lambda: os.mkdir("/proc/none")),
     ("mkdirat", lambda: os.mkdir("none", dir_fd=0)),

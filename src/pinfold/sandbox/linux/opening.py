@@ -3,8 +3,8 @@
 Facts that shape it:
 - An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
   mean the caller (/dev/stdout). The boundary judges it again.
-- Opens of what exists come here only where a person can be asked, or all is noted. Most of them are nobody's
-  concern: by their text alone most of these are known.
+- Opens that write into what exists come here only where a person can be asked, or all is noted. Most are
+  nobody's concern, and by their text alone most of these are known.
 - Most files are made in places that are known. A walk that follows no link (openat2) ends where the text of
   its path says, or fails: then the making is the look, and takes a third of the time.
 
@@ -60,18 +60,21 @@ class Opening:
         flags, mode = flags & ALL_FLAGS, mode & MODE
         if flags & UNNAMED == O_TMPFILE:
             return self._open_unnamed(caller, base, address, flags, mode)
-        makes = flags & os.O_CREAT and not flags & NEVER_CREATES
-        if not makes and not self.judging.looks:
-            return caller.resume()
         path = caller.text(address)
         if not path or path.endswith(b"/"):
             return caller.resume()
-        beyond = path[0] == SLASH and not path.startswith(self.inside)
-        if beyond and path.startswith(DEVICES):
-            return caller.resume()
+        makes = flags & os.O_CREAT and not flags & NEVER_CREATES
+        if path[0] == SLASH and not path.startswith(self.inside):
+            if path.startswith(DEVICES):
+                return caller.resume()
+            if not makes:
+                # What exists is refused by the kernel alone. It is noted where the text says enough.
+                return self._open_existing(caller, base, path, flags)
         if not makes:
-            plain = not beyond and (self._is_unmarked(path) or self.names.is_plain(caller, base, path))
-            return caller.resume() if plain else self._open_existing(caller, base, path, flags)
+            plain = not self.judging.looks or self._is_unmarked(path)
+            if plain or self.names.is_plain(caller, base, path):
+                return caller.resume()
+            return self._open_existing(caller, base, path, flags)
         whole = self.spots.whole(caller, base, path)
         if self.spots.is_unruled(whole):
             if not flags & NAMES_IT_ALONE and os.access(whole, os.F_OK):
@@ -101,10 +104,9 @@ class Opening:
         return caller.refuse(errno.ELOOP)
 
     def _open_existing(self, caller: Caller, base: int, path: bytes, flags: int) -> None:
-        """No name is made, so the kernel alone judges. Preconditions: it is looked at, since a person may be
-        asked first, or all is noted."""
+        """No name is made, so the kernel alone judges: unless a person may be asked first."""
         spot = self.spots.find(caller, base, path)
-        if spot and not flags & NAMES_IT_ALONE:
+        if spot and self.judging.looks and not flags & NAMES_IT_ALONE:
             spot = self.names.followed(spot)
         if spot is None or spot.status() is None:
             return caller.resume()
