@@ -117,10 +117,11 @@ def prlimit(pid: int, kind: int, limits: tuple[int, int] | None = None) -> tuple
     return resource.prlimit(pid, kind) if limits is None else resource.prlimit(pid, kind, limits)
 
 
-def pace_of(pid: int) -> tuple[int, int, set[int], int]:
-    """What a process inherits of how fast it is: its niceness, its policy, its processors, and the disk's.
+Pace = tuple[int, int, set[int], int]
+"""What a process inherits of how fast it is: its niceness, its policy, its processors, and the disk's."""
 
-    Anybody of its uid may change these, and without privileges nobody changes them back.
-    """
+
+def pace_of(pid: int) -> Pace:
+    """Anybody of its uid may change these, and without privileges nobody changes them back."""
     disk = system_call("ioprio_get", _IOPRIO_WHO_PROCESS, pid)
     return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid), os.sched_getaffinity(pid), disk

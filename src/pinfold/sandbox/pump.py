@@ -76,10 +76,14 @@ class Pump:
         try:
             while self.streams or not self.exited:
                 ready = self.poll.poll(self._patience())
+                ended = False
                 # Output first: whatever the command wrote was there before its end was told.
                 for descriptor, events in ready:
-                    yield from self._moved(descriptor, events)
-                if self.exited is None and any(descriptor == self.end for descriptor, _ in ready):
+                    if descriptor == self.end:
+                        ended = True
+                    elif output := self._moved(descriptor, events):
+                        yield output
+                if ended and self.exited is None:
                     self._ended()
                 elif not ready:
                     self.nudge()
@@ -107,7 +111,7 @@ class Pump:
             self.taken = True
 
     def _gather(self, cap: int | None) -> tuple[dict[Stream, bytearray], bool]:
-        kept: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
+        kept = {Stream.STDOUT: bytearray(), Stream.STDERR: bytearray()}
         truncated = False
         for event in self.events():
             if isinstance(event, Output):
@@ -133,7 +137,7 @@ class Pump:
             end.cancelled,
         )
 
-    def _moved(self, descriptor: int, events: int) -> Iterator[Event]:
+    def _moved(self, descriptor: int, events: int) -> Output | None:
         if self.feed and self.feed.owns(descriptor):
             if not self.feed.move(descriptor, events):
                 self.feed = None
@@ -141,16 +145,16 @@ class Pump:
             try:
                 data = os.read(descriptor, CHUNK)
             except BlockingIOError:
-                return
+                return None
             except OSError as error:
                 if error.errno != errno.EIO:
                     raise
                 self._hang_up(descriptor)
-                return
+                return None
             if data:
-                yield Output(self.streams[descriptor], data)
-            else:
-                self._forget(descriptor)
+                return Output(self.streams[descriptor], data)
+            self._forget(descriptor)
+        return None
 
     def _hang_up(self, descriptor: int) -> None:
         """Nobody has the terminal open any more. To close it now would send SIGHUP to a command that closes

@@ -76,10 +76,7 @@ class Judge:
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""
-        wanted = as_request(request)
-        if isinstance(wanted, RunCommand):
-            wanted = replace(wanted, command=line_of(wanted))
-        return self.decided(wanted)
+        return self.decided(as_request(request))
 
     def close(self) -> None:
         """End what the session keeps running."""
@@ -88,6 +85,7 @@ class Judge:
             self._parser = None
 
     def decided(self, request: Request) -> Decision:
+        """The same. Preconditions: a command's line is the one that will be run (`requests.as_request`)."""
         request = with_places(request)
         settings, policy = self.law.now()
         trouble = self.fence_trouble

@@ -29,22 +29,24 @@ class Given(NamedTuple):
 
 
 def as_request(request: Request | str | Sequence[str]) -> Request:
-    """A shell line or an argument vector as a request; a request as itself."""
+    """A shell line or an argument vector as a request; a request as itself, with the line that is judged."""
     if isinstance(request, str):
         return RunCommand(request)
+    if isinstance(request, RunCommand):
+        return request if request.argv is None else replace(request, command=line_of(request))
     if isinstance(request, Request):
         return request
     if isinstance(request, list | tuple):
         for word in request:
             if not isinstance(word, str):
                 raise TypeError(f"the words of a command are texts, not {type(word).__name__}")
-        return RunCommand(" ".join(map(quoted, request)), argv=tuple(request))
+        return RunCommand(" ".join([quoted(word) for word in request]), argv=tuple(request))
     raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
 
 
 def line_of(request: RunCommand) -> str:
     """The line that is judged: what will be run, whatever a person is shown of it."""
-    return request.command if request.argv is None else " ".join(map(quoted, request.argv))
+    return request.command if request.argv is None else " ".join([quoted(word) for word in request.argv])
 
 
 def as_command(
@@ -57,9 +59,10 @@ def as_command(
         raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < float("inf")):
         raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
+    if cwd is None and timeout is None:
+        return wanted
     return replace(
         wanted,
-        command=line_of(wanted),
         cwd=wanted.cwd if cwd is None else os.fspath(cwd),
         timeout=wanted.timeout if timeout is None else timeout,
     )

@@ -16,7 +16,7 @@ from pinfold.session.execution import End, Execution
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
-from pinfold.session.requests import Given, line_of
+from pinfold.session.requests import Given
 from pinfold.session.result import is_allowed
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Starting:
         running = pens.start(start)
         if debug:
             after = debug.after(after, pens.plan(start.policy))
-        settings, line = self._judge().law.last_settings, line_of(command)
+        settings = self._judge().law.last_settings
         return Execution(
             decision,
             settlement,
@@ -99,7 +99,7 @@ class Starting:
                 found,
                 settings,
                 self._judge().roots,
-                line,
+                command.command,
                 decision,
                 self._judge().home,
                 self._judge().law.own_paths,
@@ -118,9 +118,10 @@ class Starting:
 
     def _of_the_pen(self, policy: SandboxPolicy) -> SandboxPolicy:
         """What a pen is built by: the time a command may take is not part of it."""
-        usual = self._judge().law.last_policy.limits
-        limits = replace(policy.limits, timeout=usual.timeout, output=usual.output)
-        return policy if limits == policy.limits else replace(policy, limits=limits)
+        usual, limits = self._judge().law.last_policy.limits, policy.limits
+        if limits.timeout == usual.timeout and limits.output == usual.output:
+            return policy
+        return replace(policy, limits=replace(limits, timeout=usual.timeout, output=usual.output))
 
     def _debugging(self, policy: SandboxPolicy, start: Start) -> "Debugging | None":
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""

@@ -62,14 +62,17 @@ class Live:
     def current(self) -> Settings:
         marks = self._look()
         if marks != self._marks:
-            told = self.troubles
-            self._settings = self._renewed()
-            # The marks are older than what was read: a change during the reading is seen next time.
-            self._marks = marks
-            for trouble in self._troubles:
-                if self._report is not None and str(trouble) not in told:
-                    self._report(trouble)
+            self._renew(marks)
         return self._settings
+
+    def _renew(self, marks: _Marks) -> None:
+        told = self.troubles
+        self._settings = self._renewed()
+        # The marks are older than what was read: a change during the reading is seen next time.
+        self._marks = marks
+        for trouble in self._troubles:
+            if self._report is not None and str(trouble) not in told:
+                self._report(trouble)
 
     def _renewed(self) -> Settings:
         self._troubles = []
@@ -92,8 +95,13 @@ class Live:
         return layer
 
     def _look(self) -> _Marks:
+        marks = {path: mark(path) for path in self._watched}
+        if marks.get(self._sources.managed_dir) is not None:
+            marks.update((path, mark(path)) for path in self._managed())
+        return tuple(marks.items())
+
+    def _managed(self) -> tuple[str, ...]:
         try:
-            paths = dict.fromkeys((*managed_files(self._sources), *self._watched))
+            return managed_files(self._sources)
         except PolicyError:  # the managed directory cannot be listed: `_renewed` will say so
-            paths = dict.fromkeys(self.files)
-        return tuple((path, mark(path)) for path in paths)
+            return self.files

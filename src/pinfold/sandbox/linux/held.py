@@ -24,10 +24,11 @@ from pinfold.kernel.files import birth
 MOST = 500
 
 
-class Identity(Struct, frozen=True):
+class Identity(Struct):
     number: tuple[int, int]
     """Device and inode."""
     changed: int
+    """When it was last found to be the same: a directory changes with each name in it."""
     born: tuple[int, int] | None
 
 
@@ -58,6 +59,10 @@ def _is_same(path: str, then: Identity | None) -> bool:
         status = os.lstat(path)
         if then is None or then.number != (status.st_dev, status.st_ino):
             return False
-        return then.changed == status.st_ctime_ns or (then.born is not None and then.born == birth(path))
+        if then.changed != status.st_ctime_ns:
+            if then.born is None or then.born != birth(path):
+                return False
+            then.changed = status.st_ctime_ns
+        return True
     except OSError:
         return then is None

@@ -26,6 +26,8 @@ class Refusals:
     def __init__(self, warden: _socket.socket) -> None:
         self.warden = warden
         self.warden.setblocking(False)
+        self.news = select.poll()
+        self.news.register(warden, select.POLLIN)
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
         self.asked: Callable[..., None] | None = None
@@ -46,7 +48,8 @@ class Refusals:
 
     def _read(self) -> None:
         try:
-            while True:
+            # Most commands are refused nothing: to ask costs half of a read that finds nothing.
+            while self.news.poll(0):
                 self._keep(*channel.receive(self.warden)[0])
         except channel.Closed:
             self.ended = self.ended or "it said nothing"

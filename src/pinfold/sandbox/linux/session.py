@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pinfold.kernel.process import pace_of
 from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -110,7 +111,7 @@ class LinuxSession:
             self.keeping.require_own()
             for known, pen in self.pens:
                 if known is policy or known == policy:
-                    if is_held(pen.held) and not pen.refusals.ended and pen.keeps_pace(self.keeping.pid):
+                    if is_held(pen.held) and not pen.refusals.ended and pen.keeps_pace():
                         pen.began()
                         return pen
                     self.pens.remove((known, pen))
@@ -147,7 +148,7 @@ class LinuxSession:
             ("pen", self.number, operations, names, leads_out, lent)
         )
         try:
-            handle = os.pidfd_open(pid)
+            pace, handle = pace_of(self.keeping.pid), os.pidfd_open(pid)
         except OSError as error:
             self.keeping.close(number)
             for way in (control, warden, *gate):
@@ -175,6 +176,7 @@ class LinuxSession:
             plan,
             enforcement,
             environment,
+            pace,
             held,
             (place.path for place in places.protected),
             (place.path for place in places.hidden),

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pinfold.kernel.process import pace_of, prlimit
+from pinfold.kernel.process import Pace, pace_of, prlimit
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Stream
 from pinfold.sandbox.backend import Request, Running, arguments_of
@@ -53,6 +53,7 @@ class Pen:
         plan: Plan,
         enforcement: Enforcement,
         environment: dict[str, str],
+        pace: Pace,
         held: Held,
         protected: Iterable[str],
         hidden: Iterable[str],
@@ -71,6 +72,8 @@ class Pen:
         """What a command gets that brings none of its own."""
         self.last_environment: dict[str, str] | None = None
         """What the last one got, which the spawner has in mind."""
+        self.pace = pace
+        """The keeper's, when it was made: no command can slow that down."""
         self.held = held
         """What is compared before each command; not all of it where that is too much."""
         self.protected = set(protected)
@@ -103,12 +106,12 @@ class Pen:
         with suppress(ProcessLookupError):
             self.signal(signal.SIGCONT)
 
-    def keeps_pace(self, keeper: int) -> bool:
+    def keeps_pace(self) -> bool:
         """Whether commands begin as fast as the keeper's children: one may have slowed down their spawner."""
         try:
-            return pace_of(self.pid) == pace_of(keeper)
+            return pace_of(self.pid) == self.pace
         except OSError:
-            return True  # one of them has ended, which is found out where it is told
+            return True  # it has ended, which is found out where it is told
 
     def close(self) -> None:
         self.control.close()
