@@ -427,6 +427,13 @@ RESTRICTED: list[Row] = [
         "configuration that is shell text",
     ),
     ("RSYNC_CONNECT_PROG='git push' rsync a b::", "a variable that is shell text"),
+    # One word that an uncharted program may give to a shell.
+    ("yt-dlp --exec 'git push' x", "a text"),
+    ("fzf --preview 'git push'", "a text"),
+    ("fzf --bind 'start:execute(git push)'", "a text inside another"),
+    ("xterm -e 'cd x && /usr/bin/git push'", "a text of two commands"),
+    ("delta --pager='git push'", "a text that is attached"),
+    ("watchexec 'rm -rf x'", "a text that is all of it"),
     # GNU programs as Homebrew names them.
     ("grm -rf x", "rm"),
     ("genv rm -rf x", "env"),
@@ -503,6 +510,7 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('python -c "\n# note \\\nprint(1)\n"', "a quoted # is no comment"),
     ("gh pr create --body \"$(cat <<'E'\n- # a \\\nE\n)\"", "a # in a here-document is no comment"),
     ("source ~/.nvm/nvm.sh && nvm use 18", "as well known as `source venv/bin/activate`"),
+    ("sometool --message 'fix: git push did nothing'", "a text that is no command"),
     ("ssh -o StrictHostKeyChecking=no -o ProxyCommand='nc %h %p' x true", "another program"),
     ("strace -o out true", "a file"),
     ("ed a <<< '1d'", "a plain edit"),
