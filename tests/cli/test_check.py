@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.cli import VERBS
+from pinfold.model.visible import first_invisible
 
 PINFOLD = str(Path(sys.executable).with_name("pinfold"))
 
@@ -160,6 +161,16 @@ def test_hostile_lines_get_an_answer(tmp_path: Path, line: str) -> None:
         assert b"Traceback" not in answer.stderr
         assert b"\x1b" not in answer.stdout
         assert "\u202e" not in answer.stdout.decode()
+
+
+def test_nothing_invisible_reaches_a_terminal_in_json_or_complaints(tmp_path: Path) -> None:
+    hostile = "echo '\x7f\x9b31m\u202e\u200b\U000e0041\u2028' 'é 漢'"
+    answer = run(tmp_path, "check", "--json", hostile).stdout.decode()
+    assert first_invisible(answer.replace("\n", "")) == "" and "é 漢" in answer
+    assert json.loads(answer)["commands"][0]["argv"][1] == hostile.split("'")[1]
+    nowhere = str(tmp_path / "\x1b]0;x\x07\u202e" / "socket")
+    complaint = run(tmp_path, "serve", "--socket", nowhere).stderr.decode()
+    assert first_invisible(complaint.replace("\n", "")) == "" and r"\x1b]0;x\x07\u202e" in complaint
 
 
 def test_bytes_that_are_not_text(tmp_path: Path) -> None:

@@ -536,6 +536,47 @@ def a_cancelled_task_cancels_its_command() -> None:
     asyncio.run(work())
 
 
+def a_cancelled_task_cancels_what_it_had_only_begun() -> None:
+    session = pinfold.AsyncSession([os.getcwd()], settings={})
+
+    async def leave_while_it_starts() -> None:
+        task = asyncio.create_task(session.run("sleep 546; touch made"))
+        await asyncio.sleep(0)  # it waits for a thread that builds the pen
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def is_gone() -> bool:
+        return (await session.run("pgrep -f 'sleep 54[6]'")).exit_code == 1
+
+    asyncio.run(leave_while_it_starts())  # and with it ends the loop
+    wait_until(lambda: [entry.kind for entry in journal()].count("end") == 1)
+    assert asyncio.run(is_gone())
+    asyncio.run(session.close())
+
+
+def a_command_is_cancelled_though_the_hosts_threads_are_busy() -> None:
+    free = threading.Event()
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        busy = [loop.run_in_executor(None, free.wait, 60) for _ in range(64)]
+        async with pinfold.AsyncSession([os.getcwd()], settings={}) as session:
+            task = asyncio.create_task(session.run("echo > begun; sleep 547"))
+            while not os.path.exists("begun"):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            done, _ = await asyncio.wait((task,), timeout=20)
+            assert task in done and not free.is_set()
+            execution = await session.start("sleep 547")
+            await execution.cancel()
+            assert (await execution.wait()).cancelled
+        free.set()
+        await asyncio.gather(*busy)
+
+    asyncio.run(asyncio.wait_for(work(), 50))
+
+
 def asyncio_hosts_take_events() -> None:
     async def work() -> None:
         async with pinfold.AsyncSession([os.getcwd()], settings={}) as session:

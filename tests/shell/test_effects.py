@@ -107,6 +107,8 @@ def test_files(line: str, reads: str, writes: str, deletes: str) -> None:
             "git tag -l",
         ),
         *("git remote -v", "git config --get user.name", "git blame x", "git rev-parse HEAD", "git ls-files"),
+        # a colon after a slash is of this machine
+        *("tar tf x.tgz", "tar tf ./a:b", "tar -xf /x/a:b"),
         # after `--` nothing is an option
         "sort -- -o",
     ],
@@ -131,6 +133,9 @@ def test_no_hazard(line: str) -> None:
         ("rg x f --pre=./c", "--pre"),
         ("tar cf x f --checkpoint-act=exec=y", "--checkpoint-action"),
         ("tar cfF x ./y f", "-F"),
+        ("tar tf host:x", "-f"),
+        ("tar --create --file=me@host:x .", "-f"),
+        ("cpio -o -F host:x", "-F"),
         ("split --filter=x f", "--filter"),
         ("man -P x ls", "-P"),
         ("git grep -O./c a", "-O"),

@@ -171,8 +171,9 @@ def _flush() -> None:
 def _complain(message: str) -> None:
     try:
         from pinfold.cli.draw import tell
+        from pinfold.model.visible import visible
 
-        tell(message)
+        tell(visible(message))  # it may name files
     except OSError:
         return
 

@@ -10,7 +10,7 @@ from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of
 from pinfold.model.text import Origin
-from pinfold.model.visible import visible
+from pinfold.model.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from pinfold.model.settings import Settings
@@ -101,7 +101,7 @@ def print_json(value: object) -> None:
 
     if sys.stdout is None:
         raise OSError(None, "standard output is closed")
-    sys.stdout.write(json.format(json.encode(value), indent=2).decode() + "\n")
+    sys.stdout.write(visible_json(json.format(json.encode(value), indent=2).decode()) + "\n")
 
 
 def print_error(error: PolicyError, *, as_json: bool = False) -> int:

@@ -31,6 +31,21 @@ def visible(text: str) -> str:
     return "".join(_spelled(c) if is_invisible(c) else c for c in text)
 
 
+def visible_json(text: str) -> str:
+    """The same JSON, each invisible character in it but the end of a line written as JSON spells it.
+
+    Preconditions: it is JSON, where such characters stand in strings alone.
+    """
+    if text.isascii() and "\x7f" not in text:  # of the others in ASCII, JSON has none
+        return text
+    return "".join(_as_json(c) if c != "\n" and is_invisible(c) else c for c in text)
+
+
+def _as_json(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 def _spelled(character: str) -> str:
     if character in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]

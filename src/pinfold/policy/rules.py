@@ -8,9 +8,11 @@ The two kinds of rule are read in opposite ways, so that a doubt always falls to
   program given by a path is the named one only in the system's own directories.
 """
 
+import re
+from collections.abc import Iterator
 from enum import Enum
 
-from pinfold.model.script import Command, Hazard, Shape, Trait, Word
+from pinfold.model.script import Command, Hazard, Shape, Text, Trait, Word
 from pinfold.model.settings import Rule
 
 SYSTEM_DIRECTORIES = frozenset(
@@ -37,18 +39,45 @@ def restrictive_match(shape: Shape, command: Command) -> Match:
 
 
 def _may_wrap(shape: Shape, command: Command) -> bool:
-    """A program nothing is known of may start what it is given: `sometool git push`."""
+    """A program nothing is known of may start what it is given: `x git push`, and `x 'git push'`."""
     if Trait.UNCHARTED not in command.traits:
         return False
     given = _literals(command)
+    has_flags = set(shape.flags) <= _spelled_flags(given)  # asked once, where the words are many
+    if has_flags and any(_may_start(shape, command.words, given, at) for at in range(1, len(given))):
+        return True
+    # The program may be such a text itself: wrappers differ in what they make of a single word.
     return any(
-        word is not None
-        and word.rpartition("/")[2] == shape.program
-        and set(shape.flags) <= _spelled_flags(given[at + 1 :])
-        and _operands_among(shape.operands, command.words[at + 1 :]) is not Match.NO
-        for at, word in enumerate(given)
-        if at
+        _may_start(shape, words, tuple(word.source for word in words), 0)
+        for word in command.words
+        for words in _commands_in(word)
     )
+
+
+def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, ...], at: int) -> bool:
+    """Whether the words from there on, `given` being their values, are what the rule speaks of."""
+    first = given[at]
+    return (
+        first is not None
+        and first.rpartition("/")[2] == shape.program
+        and _operands_among(shape.operands, words[at + 1 :]) is not Match.NO
+        and set(shape.flags) <= _spelled_flags(given[at + 1 :])
+    )
+
+
+# What may stand before a command in a text for a shell, or around such a text in one for something else.
+# This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
+BEFORE_A_COMMAND = re.compile(r"""[;&|(){}`'"\n=!]+""")
+
+
+def _commands_in(word: Word) -> Iterator[tuple[Word, ...]]:
+    """The words of each command that a shell might read in this one word."""
+    text = word.literal
+    if text is None or not (" " in text or "\t" in text):
+        return
+    for piece in BEFORE_A_COMMAND.split(text):
+        if words := piece.split():
+            yield tuple(Word(each, word.span, (Text(each),)) for each in words)
 
 
 def _spelled_flags(words: tuple[str | None, ...]) -> set[str]:

@@ -1,13 +1,20 @@
 """The session for asyncio hosts: the same stages, each run on threads, so that the loop never waits.
 
 A cancelled task cancels its command. Output is handed over in pieces and no faster than it is taken.
+
+Facts about asyncio that shape it:
+- A loop that ends cancels every task it has, but no thread's future: what must not be given up is no task.
+- Work that waits for a thread is dropped when its future is cancelled; work that a thread has begun goes on.
+- `asyncio.to_thread` has some ten threads for the whole process, and the host may keep them all busy.
+
+What this means for us: whatever ends something has threads of its own (`Endings`), and nobody can cancel it.
 """
 
 import asyncio
 import os
 import queue
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event as Flag
@@ -29,10 +36,29 @@ if TYPE_CHECKING:
 
 AT_ONCE = 128
 """Commands that may run at the same time; more wait for their turn."""
+ENDING_AT_ONCE = 16
+"""Commands that are being ended at the same time: each takes moments."""
 TURNS = 5
 """Of the loop: after as many it has closed an iterator that nobody has any more."""
 HELD = 64
 """Pieces of output that may wait to be taken."""
+
+
+class Endings:
+    """Threads on which commands and the session end, and nothing else. They are never shut down: a command
+    may be ended, again, after its session."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(ENDING_AT_ONCE, "pinfold-ending")
+
+    async def do(self, end: Callable[[], None]) -> None:
+        """It is done, whether or not who waits for it is cancelled."""
+        await asyncio.shield(asyncio.wrap_future(self._threads.submit(end)))
+
+    def end_started(self, starting: "Future[Execution]") -> None:
+        """Nobody waits for it any more: it is ended, and awaited."""
+        if not starting.cancelled() and starting.exception() is None:
+            self._threads.submit(_end, starting.result())
 
 
 class AsyncSession:
@@ -68,6 +94,7 @@ class AsyncSession:
             notes_reads=notes_reads,
         )
         self._threads = ThreadPoolExecutor(AT_ONCE, "pinfold-command")
+        self._endings = Endings()
 
     @property
     def id(self) -> str:
@@ -147,23 +174,19 @@ class AsyncSession:
         return await self._started(lambda _: self.session.retry(needed, answer))
 
     async def _started(self, start: Callable[[Callable[[], bool]], Execution]) -> "AsyncExecution":
+        self._require_open()
         left = Flag()
-        starting = asyncio.ensure_future(self._on_thread(start, left.is_set))
+        starting = self._threads.submit(start, left.is_set)
         try:
-            return AsyncExecution(await asyncio.shield(starting), self._threads)
+            return AsyncExecution(await asyncio.wrap_future(starting), self._threads, self._endings)
         except asyncio.CancelledError:
             left.set()
-            starting.add_done_callback(self._end_started)
+            starting.add_done_callback(self._endings.end_started)
             raise
-
-    def _end_started(self, starting: "asyncio.Future[Execution]") -> None:
-        """Nobody waits for it any more: it is ended, and awaited, on a thread."""
-        if not starting.cancelled() and starting.exception() is None:
-            self._threads.submit(_end, starting.result())
 
     async def close(self) -> None:
         """As `Session.close`."""
-        await asyncio.to_thread(self.session.close)
+        await self._endings.do(self.session.close)
         self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
@@ -173,10 +196,13 @@ class AsyncSession:
         await self.close()
 
     async def _on_thread(self, function: Any, *args: Any, **given: Any) -> Any:
-        if self.session.is_closed:
-            raise ConfinementError(CLOSED)
+        self._require_open()
         work = partial(function, *args, **given)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _require_open(self) -> None:
+        if self.session.is_closed:
+            raise ConfinementError(CLOSED)
 
 
 def _handed(taken: "queue.Queue[object]", event: object, is_gone: Callable[[], bool]) -> bool:
@@ -196,9 +222,10 @@ def _end(execution: Execution) -> None:
 class AsyncExecution:
     """A command under way, or refused."""
 
-    def __init__(self, execution: Execution, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, execution: Execution, threads: ThreadPoolExecutor, endings: Endings) -> None:
         self.execution = execution
         self._threads = threads
+        self._endings = endings
         self._pumping: asyncio.Future[None] | None = None
         self._is_left = False
         """Whether who took its events has gone."""
@@ -275,7 +302,7 @@ class AsyncExecution:
 
     async def cancel(self) -> None:
         """Ends the command and everything it started, daemons included."""
-        await asyncio.to_thread(self.execution.cancel)
+        await self._endings.do(self.execution.cancel)
 
     def write(self, data: bytes) -> int:
         """Types on its terminal; how many of the bytes it took for now."""
