@@ -119,6 +119,14 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
     assert b"touch made" in written
 
 
+def test_what_leaves_the_fence_has_the_terminal_too(person: Person) -> None:
+    line = "stty size; read word < /dev/tty; echo got:$word"
+    code, written = person.on_terminal(
+        "--dangerously-disable-sandbox", "-c", line, typed=[(b"run it?", b"y"), (b"33 80", b"hello\r")]
+    )
+    assert code == 0 and b"got:hello" in written, written
+
+
 @pytest.mark.parametrize(
     ("answer", "said"), [(b"n\n", b"said no"), (b"y\n", b"name nowhere.invalid is not known")]
 )

@@ -1,6 +1,6 @@
 """`pinfold run`: decides, asks if need be, and runs the command inside the fence.
 
-On a terminal the command gets one of its own, in the pen; otherwise its streams are carried as they come.
+On a terminal the command gets one of its own; otherwise its streams are carried as they come.
 """
 
 import os
