@@ -82,6 +82,11 @@ def scrub(
         # The home is read-only, and these would complain of it each time.
         kept.setdefault("XDG_CACHE_HOME", f"{temporary}/cache")
         kept.setdefault("npm_config_cache", f"{temporary}/cache/npm")
+    # They look for newer versions of themselves once a week, by what their cache remembers. In a private one
+    # that is always due, and a person would be asked about a host that the command itself does not need.
+    kept.setdefault("npm_config_update_notifier", "false")
+    kept.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    kept.setdefault("NO_UPDATE_NOTIFIER", "1")
     kept.setdefault("LESSHISTFILE", "-")
     kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
     # Nobody gives files away in a pen. Root's tar would try to, and fail.
