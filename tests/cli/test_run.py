@@ -234,6 +234,16 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         running.wait()
 
 
+def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = person.run("--publish", str(port), "-c", "echo > made")
+    assert done.returncode == 0 and (person.work / "made").exists()
+    assert done.stderr.decode() == (
+        f"pinfold: port {port} is not published: 127.0.0.1:{port}: Address already in use\n"
+    )
+
+
 def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None:
     """The variable is taken from the environment, so nothing of what the program misses is seen."""
     hint = (

@@ -151,6 +151,7 @@ def as_program(
     from pinfold.cli.patience import patience
 
     on_terminal = streams.is_terminal(0) and streams.is_terminal(1) and streams.is_in_front()
+    known = session.notices
     with patience(session.roots, person.turn):
         execution = (
             session.start(command, terminal=streams.size())
@@ -160,6 +161,10 @@ def as_program(
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
+    # Of this start alone, such as a port that is taken; of the settings' own `pinfold status` tells.
+    for notice in session.notices:
+        if notice not in known:
+            tell(visible(notice))
     if on_terminal:
         # The command is what Ctrl-C is for, as it is when no question stands.
         person.interrupt = lambda: _press(execution, INTERRUPT)
