@@ -234,6 +234,13 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
         running.wait()
 
 
+@pytest.mark.parametrize("port", ["0", "65536", "http", "3000:80", "1" * 5000])
+def test_what_is_no_port_is_told_so(person: Person, port: str) -> None:
+    done = person.run("--publish", port, "--", "true")
+    assert done.returncode == 2
+    assert f"argument --publish: `{port}` is not a port: a number from 1 to 65535" in done.stderr.decode()
+
+
 def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
 from pinfold.cli.asking import Asking
-from pinfold.cli.common import add_common, print_json
+from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
@@ -56,7 +56,7 @@ def add_run(parser: ArgumentParser, verb: str) -> None:
     parser.add_argument(
         "--publish",
         metavar="PORT",
-        type=int,
+        type=port,
         action="append",
         help="a port inside that your loopback reaches",
     )
