@@ -142,6 +142,11 @@ def test_a_person_is_asked_about_a_host_while_the_command_waits(
     assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
 
 
+def test_a_shell_that_ends_has_no_history_to_complain_of(person: Person) -> None:
+    code, written = person.on_terminal("--", "bash", "--norc", typed=[(b"bash-", b"exit 3\r")])
+    assert code == 3 and b"refused" not in written, written
+
+
 def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
     person.settings("[filesystem]\nask = false\n")
     _, written = person.on_terminal("-c", "{ echo x > .mcp.json; } 2> complaint", typed=[])

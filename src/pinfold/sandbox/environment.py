@@ -57,6 +57,15 @@ PROXIES = {
     "NODE_USE_ENV_PROXY": "1",
 }
 """Where programs that know proxies find the gate. Others reach it by connecting to whom they want."""
+HISTORIES = {
+    "LESSHISTFILE": "-",
+    "HISTFILE": "",
+    "NODE_REPL_HISTORY": "",
+    "PSQL_HISTORY": "/dev/null",
+    "SQLITE_HISTORY": "/dev/null",
+    "MYSQL_HISTFILE": "/dev/null",
+}
+"""How programs are told to keep nothing of what was typed. They would in files that are hidden."""
 TAKEN = (*SECRETS, *LOADERS, *AGENTS, "*_proxy")
 
 
@@ -87,7 +96,7 @@ def scrub(
     kept.setdefault("npm_config_update_notifier", "false")
     kept.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     kept.setdefault("NO_UPDATE_NOTIFIER", "1")
-    kept.setdefault("LESSHISTFILE", "-")
+    kept = HISTORIES | kept
     kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
     # Nobody gives files away in a pen. Root's tar would try to, and fail.
     kept.setdefault("TAR_OPTIONS", "--no-same-owner")
