@@ -185,7 +185,7 @@ def as_program(
     elif end.exit_code:
         from pinfold.cli.hints import hint
 
-        if said := hint(execution.decision, os.environ):
+        if said := hint(execution.decision, os.environ, session.cwd, session.roots):
             tell(said)
     return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
 
