@@ -27,10 +27,20 @@ from pinfold.cli.hints import AS_OWNER, hint
         ("git worktree remove wt", "`git worktree remove` does not work"),
         ("git submodule update", ""),
         ("ssh x", ""),
+        # A read of something hidden is no refusal that is seen.
+        (
+            "cat ~/.ssh/there-or-not",
+            "`~/.ssh/there-or-not` is hidden from commands: `pinfold",
+        ),
+        ("cd x && cat a/keys.pem", "`a/keys.pem` is hidden from commands"),
+        ("cat notes.pem.txt -", ""),
+        ("head -keys.pem", ""),
     ],
 )
 def test_hint(line: str, told: str) -> None:
-    decision = Session(["."], settings={}).check(line)
-    said = hint(decision, {})
+    settings = {"filesystem": {"hide": ["keys.pem"]}}
+    session = Session(["."], settings=settings)
+    said = hint(session.check(line), {}, session.cwd, session.roots)
     assert said.startswith(told) and bool(said) is bool(told)
-    assert not hint(Session(["."], settings={"sandbox": {"enabled": False}}).check(line), {})
+    unfenced = Session(["."], settings={**settings, "sandbox": {"enabled": False}})
+    assert not hint(unfenced.check(line), {}, unfenced.cwd, unfenced.roots)

@@ -119,6 +119,14 @@ def test_a_person_at_the_terminal_is_asked(person: Person, answer: bytes, made: 
     assert b"touch made" in written
 
 
+def test_what_leaves_the_fence_has_the_terminal_too(person: Person) -> None:
+    line = "stty size; read word < /dev/tty; echo got:$word"
+    code, written = person.on_terminal(
+        "--dangerously-disable-sandbox", "-c", line, typed=[(b"run it?", b"y"), (b"33 80", b"hello\r")]
+    )
+    assert code == 0 and b"got:hello" in written, written
+
+
 @pytest.mark.parametrize(
     ("answer", "said"), [(b"n\n", b"said no"), (b"y\n", b"name nowhere.invalid is not known")]
 )
@@ -132,6 +140,11 @@ def test_a_person_is_asked_about_a_host_while_the_command_waits(
         typed=[(b"let it connect?", answer), (said, b"hello\r")],
     )  # fmt: skip
     assert code == 0 and b"connect to nowhere.invalid:80" in written and b"got:hello" in written, written
+
+
+def test_a_shell_that_ends_has_no_history_to_complain_of(person: Person) -> None:
+    code, written = person.on_terminal("--", "bash", "--norc", typed=[(b"bash-", b"exit 3\r")])
+    assert code == 3 and b"refused" not in written, written
 
 
 def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
@@ -224,6 +237,23 @@ def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
     finally:
         running.terminate()
         running.wait()
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "http", "3000:80", "1" * 5000])
+def test_what_is_no_port_is_told_so(person: Person, port: str) -> None:
+    done = person.run("--publish", port, "--", "true")
+    assert done.returncode == 2
+    assert f"argument --publish: `{port}` is not a port: a number from 1 to 65535" in done.stderr.decode()
+
+
+def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = person.run("--publish", str(port), "-c", "echo > made")
+    assert done.returncode == 0 and (person.work / "made").exists()
+    assert done.stderr.decode() == (
+        f"pinfold: port {port} is not published: 127.0.0.1:{port}: Address already in use\n"
+    )
 
 
 def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None:

@@ -39,6 +39,13 @@ def test_show(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in out
 
 
+def test_show_writes_durations_as_a_person_would(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "s.toml").write_text('[approvals]\nwait = "90s"\n')
+    assert main(["settings", "show", "--settings", f"{home}/s.toml"]) == 0
+    shown = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+    assert (shown["approvals.keep"], shown["approvals.wait"], shown["hooks.timeout"]) == ("30d", "90s", "10s")
+
+
 def test_show_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "s.toml").write_text('[filesystem]\nwrite = [\n"/a",\n"/b"]\n')
     assert main(["settings", "show", "--json", "--settings", f"{home}/s.toml"]) == 0

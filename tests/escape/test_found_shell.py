@@ -240,6 +240,8 @@ def test_a_repository_makes_git_run_something(setup: str, line: str, workspace: 
 
 
 RUINOUS: list[Row] = [
+    ("git clean -n --no-dry-run -fdx", "takes the dry run back"),
+    ("git clean -n --no-dry -fdx", "the same, abbreviated"),
     # A test of find's that everything passes narrows nothing.
     ("find ~ -name '*' -delete", "every name"),
     ("find . -iname '*' -delete", "every name"),
@@ -496,6 +498,9 @@ EVERYDAY: list[Row] = [
     ('rm -rf "${OUT:?}/build"', "`:?` says that it is never empty"),
     ("find /tmp -name 'foo*' -delete", "narrowed, so never all of /tmp"),
     ("git clean -fdX", "takes only what git ignores"),
+    ("git clean -n", "takes nothing"),
+    ("git clean -ndx", "takes nothing"),
+    ("git clean --dry-run -fd", "takes nothing"),
     ("mv * lib/", "moves inside of the workspace; nothing is lost"),
 ]
 

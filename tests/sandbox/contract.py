@@ -28,6 +28,7 @@ def keeps_the_contract(name: str) -> None:
         events,
         repeats,
         limits,
+        terminals,
         nobody_waits,
         concurrency,
     ):
@@ -144,6 +145,33 @@ def limits(session: Session) -> None:
     long = session.run(request("head -c 1000000 /dev/zero", output=10))
     assert long.truncated and len(long.stdout) == 10 and long.exit_code == 0
     assert not session.run(request("echo 123456789", output=10)).truncated
+
+
+def terminals(session: Session) -> None:
+    """Its size, its keys and its Ctrl-C are those of any terminal."""
+    before = len(os.listdir("/proc/self/fd"))
+    line = "stty size; read word < /dev/tty; stty size; echo got $word; sleep 1000"
+    command = session.start(request(line, terminal=(30, 100)))
+    seen = b""
+    keys = [(b"30 100", b"word\n"), (b"got word", b"\x03")]
+    for event in command.events():
+        if isinstance(event, Output):
+            seen += event.data
+            if keys and keys[0][0] in seen:
+                command.resize(40, 120)
+                command.write(keys.pop(0)[1])
+    assert b"40 120\r\n" in seen and command.wait().signal == 2, (seen, command.wait())
+    missing = session.run(request(("no-such-program",), terminal=(30, 100)))
+    assert missing.exit_code == 127 and missing.stderr.endswith(b"\r\n")
+    for ended in (command, session.start(request("true"))):
+        try:
+            ended.write(b"x")
+        except ConfinementError as error:
+            assert "no terminal" in str(error)
+        else:
+            raise AssertionError("somebody typed where nobody reads")
+        ended.wait()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def nobody_waits(session: Session) -> None:

@@ -23,6 +23,7 @@ from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Request, Result, Running
+from pinfold.sandbox.environment import HISTORIES
 from pinfold.sandbox.linux import channel, start
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
@@ -430,7 +431,10 @@ def the_environment_is_scrubbed() -> None:
         "TMPDIR": "/tmp",
         "XDG_CACHE_HOME": "/tmp/cache",
         "npm_config_cache": "/tmp/cache/npm",
-        "LESSHISTFILE": "-",
+        "npm_config_update_notifier": "false",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "NO_UPDATE_NOTIFIER": "1",
+        **HISTORIES,
         "GIT_OPTIONAL_LOCKS": "0",
         "TAR_OPTIONS": "--no-same-owner",
         "PINFOLD_PEN": "1",

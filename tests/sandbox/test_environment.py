@@ -3,7 +3,7 @@
 import pytest
 
 from pinfold.model.policy import EnvironmentRules
-from pinfold.sandbox.environment import is_kept, scrub
+from pinfold.sandbox.environment import HISTORIES, is_kept, scrub
 
 NONE = EnvironmentRules()
 
@@ -48,7 +48,10 @@ def test_a_pen_says_that_it_is_one() -> None:
         "IS_SANDBOX": "1",
         "XDG_CACHE_HOME": "/tmp/cache",
         "npm_config_cache": "/tmp/cache/npm",
-        "LESSHISTFILE": "-",
+        "npm_config_update_notifier": "false",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "NO_UPDATE_NOTIFIER": "1",
+        **HISTORIES,
         "GIT_OPTIONAL_LOCKS": "0",
         "TAR_OPTIONS": "--no-same-owner",
     }

@@ -373,11 +373,21 @@ def test_suggestions(tmp_path: Path) -> None:
         ("allow = []", "did you mean `commands.allow`?"),
         ("mode = 'yolo'", "one of ask_every_time, use_allowlist, run_everything"),
         ("[limits]\ntimeout = 'x'", 'write "10m", "90s" or "1h30m", or "" for no limit'),
+        ("[approvals]\nkeep = 'x'", 'write "10m", "90s" or "1h30m", or "" for no limit'),
+        ("[approvals]\nwait = ''", 'write "10m", "90s" or "1h30m"'),
     ]
     for text, suggestion in table:
         with pytest.raises(PolicyError) as caught:
             layered(tmp_path, user=text)
         assert caught.value.help == suggestion
+
+
+def test_answers_may_be_kept_for_good(tmp_path: Path) -> None:
+    keep = "[approvals]\nkeep = {}"
+    assert layered(tmp_path / "a", user=keep.format("''")).approvals.keep is None
+    for narrower in ("managed", "project"):
+        layers = {"user": keep.format("''"), narrower: keep.format("'1d'")}
+        assert layered(tmp_path / narrower, **layers).approvals.keep == 86400
 
 
 def test_a_broken_layer_is_never_an_empty_one(tmp_path: Path) -> None:

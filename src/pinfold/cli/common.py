@@ -37,6 +37,22 @@ def filled(text: str) -> str:
     return text
 
 
+def seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):  # false for nan too
+        raise ArgumentTypeError(f"`{text}` is not a number of seconds above 0")
+    return found
+
+
+def port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text[:6]) < 1 << 16:
+        raise ArgumentTypeError(f"`{text}` is not a port: a number from 1 to 65535")
+    return int(text)
+
+
 def here() -> str:
     try:
         return os.getcwd()

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from pinfold.model.decision import Decision
+from pinfold.model.visible import visible
+from pinfold.policy.hidden import hidden_by
 
 AGENT = "SSH_AUTH_SOCK"
 OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
@@ -23,7 +25,7 @@ SETUID = re.compile(
 AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid): do it outside"
 
 
-def hint(decision: Decision, environ: Mapping[str, str]) -> str:
+def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[str, ...]) -> str:
     """What to tell of a command that failed inside of the fence; empty if nothing comes to mind."""
     if not decision.sandboxed:
         return ""
@@ -35,7 +37,17 @@ def hint(decision: Decision, environ: Mapping[str, str]) -> str:
             return f"`git {' '.join(words)}` does not work in a project inside of the fence: do it outside"
         if name in OF_MODE and _sets_uid(argv[1:]):
             return AS_OWNER
+        if word := next((each for each in argv[1:] if _is_hidden(each, decision, cwd, roots)), ""):
+            return f"`{visible(word)}` is hidden from commands: `pinfold explain --path` tells by what"
     return ""
+
+
+def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:
+    """Whether it names something hidden, from where the line begins; whether that is there is not told."""
+    if not word or word.startswith("-") or "\0" in word:
+        return False
+    path = os.path.realpath(os.path.join(cwd, os.path.expanduser(word)))
+    return hidden_by(path, decision.policy, roots) is not None
 
 
 def _is_withheld(decision: Decision, agent: str) -> bool:

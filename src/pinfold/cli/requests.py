@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from pinfold.cli.common import add_common, filled, here
+from pinfold.cli.common import add_common, filled, here, seconds
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import POLICY_WORDS, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
@@ -49,7 +49,7 @@ def add_call(parser: ArgumentParser) -> None:
     """What a call says of itself."""
     parser.add_argument("--sandbox-policy", metavar="JSON", help="a policy the call itself asks for")
     parser.add_argument("--description", default="", help="what the agent says the command is for")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds the command may take")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds the command may take")
     parser.add_argument(
         "--dangerously-disable-sandbox", action="store_true", help="the call asks to run without the fence"
     )
@@ -84,9 +84,11 @@ def request_of(args: Namespace) -> Request:
     """The one request that the arguments name."""
     given = [name for name in ("line", "path", "host", "mcp", "browser") if getattr(args, name)]
     if len(given) != 1:
-        raise PolicyError("give one of: a shell line, --path, --host, --mcp, --browser", help="see --help")
+        raise PolicyError(
+            "give one of: a shell line, --path, --host, --mcp, --browser", help="see `pinfold check --help`"
+        )
     if (args.write or args.delete) and not args.path:
-        raise PolicyError("--write and --delete go with --path", help="see --help")
+        raise PolicyError("--write and --delete go with --path", help="see `pinfold check --help`")
     if args.path:
         return WriteFile(args.path, args.delete) if args.write or args.delete else ReadFile(args.path)
     if args.host:
@@ -104,8 +106,6 @@ def _command(args: Namespace) -> RunCommand:
 
 def request_from(args: Namespace, line: str, argv: tuple[str, ...] | None) -> RunCommand:
     """A command with what the call says of itself."""
-    if args.timeout is not None and not 0 < args.timeout < float("inf"):
-        raise PolicyError("--timeout is a number of seconds above 0")
     return RunCommand(
         line,
         argv=argv,

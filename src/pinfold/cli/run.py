@@ -1,6 +1,6 @@
 """`pinfold run`: decides, asks if need be, and runs the command inside the fence.
 
-On a terminal the command gets one of its own, in the pen; otherwise its streams are carried as they come.
+On a terminal the command gets one of its own; otherwise its streams are carried as they come.
 """
 
 import os
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import INTERRUPTED
 from pinfold.cli.asking import Asking
-from pinfold.cli.common import add_common, print_json
+from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
@@ -56,7 +56,7 @@ def add_run(parser: ArgumentParser, verb: str) -> None:
     parser.add_argument(
         "--publish",
         metavar="PORT",
-        type=int,
+        type=port,
         action="append",
         help="a port inside that your loopback reaches",
     )
@@ -151,6 +151,7 @@ def as_program(
     from pinfold.cli.patience import patience
 
     on_terminal = streams.is_terminal(0) and streams.is_terminal(1) and streams.is_in_front()
+    known = session.notices
     with patience(session.roots, person.turn):
         execution = (
             session.start(command, terminal=streams.size())
@@ -160,6 +161,10 @@ def as_program(
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
+    # Of this start alone, such as a port that is taken; of the settings' own `pinfold status` tells.
+    for notice in session.notices:
+        if notice not in known:
+            tell(visible(notice))
     if on_terminal:
         # The command is what Ctrl-C is for, as it is when no question stands.
         person.interrupt = lambda: _press(execution, INTERRUPT)
@@ -180,7 +185,7 @@ def as_program(
     elif end.exit_code:
         from pinfold.cli.hints import hint
 
-        if said := hint(execution.decision, os.environ):
+        if said := hint(execution.decision, os.environ, session.cwd, session.roots):
             tell(said)
     return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
 

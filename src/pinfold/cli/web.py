@@ -7,8 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
-from pinfold.cli.common import print_json
-from pinfold.model.errors import PolicyError
+from pinfold.cli.common import port, print_json
 
 if TYPE_CHECKING:
     from pinfold.web.place import Page
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--port", type=int, default=0, metavar="N", help="a port of loopback; else a free one"
+        "--port", type=port, default=0, metavar="N", help="a port of loopback; else a free one"
     )
     parser.add_argument("--open", action="store_true", help="show it in your browser")
     parser.add_argument("--json", action="store_true", help="answer as JSON")
@@ -26,8 +25,6 @@ def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
     from pinfold.web.place import Page
 
-    if not 0 <= args.port < 65536:
-        raise PolicyError(f"--port {args.port} is no port", help="use 1 to 65535")
     # Whoever ends it while it begins is heard once all of it can be taken away again.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     signal.signal(signal.SIGTERM, _leave)

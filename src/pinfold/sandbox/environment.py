@@ -57,6 +57,15 @@ PROXIES = {
     "NODE_USE_ENV_PROXY": "1",
 }
 """Where programs that know proxies find the gate. Others reach it by connecting to whom they want."""
+HISTORIES = {
+    "LESSHISTFILE": "-",
+    "HISTFILE": "",
+    "NODE_REPL_HISTORY": "",
+    "PSQL_HISTORY": "/dev/null",
+    "SQLITE_HISTORY": "/dev/null",
+    "MYSQL_HISTFILE": "/dev/null",
+}
+"""How programs are told to keep nothing of what was typed. They would in files that are hidden."""
 TAKEN = (*SECRETS, *LOADERS, *AGENTS, "*_proxy")
 
 
@@ -82,7 +91,12 @@ def scrub(
         # The home is read-only, and these would complain of it each time.
         kept.setdefault("XDG_CACHE_HOME", f"{temporary}/cache")
         kept.setdefault("npm_config_cache", f"{temporary}/cache/npm")
-    kept.setdefault("LESSHISTFILE", "-")
+    # They look for newer versions of themselves once a week, by what their cache remembers. In a private one
+    # that is always due, and a person would be asked about a host that the command itself does not need.
+    kept.setdefault("npm_config_update_notifier", "false")
+    kept.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    kept.setdefault("NO_UPDATE_NOTIFIER", "1")
+    kept = HISTORIES | kept
     kept.setdefault("GIT_OPTIONAL_LOCKS", "0")
     # Nobody gives files away in a pen. Root's tar would try to, and fail.
     kept.setdefault("TAR_OPTIONS", "--no-same-owner")

@@ -6,8 +6,10 @@ number may be somebody else's by then. Both outlive the session, which is one of
 """
 
 import errno
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +25,6 @@ from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.pump import Pump
 from pinfold.sandbox.unstarted import Unstarted
 
-NO_TERMINAL = "a terminal is only to be had in a pen"
-
 
 class UnfencedCommand:
     def __init__(self, request: Request, drain: Drain, ended: Callable[["UnfencedCommand"], None]) -> None:
@@ -33,12 +33,18 @@ class UnfencedCommand:
         self.drain = drain
         self.ended = ended
         self.reaping = threading.Lock()
+        self.terminal: int | None = None
         ours: list[int] = []
         theirs: list[int] = []
         try:
-            streams = {_pipe(ours, theirs): stream for stream in Stream}
-            feed = None if request.stdin is None else (_pipe(ours, theirs, reads=False), request.stdin)
-            self.process = _start(request, *theirs)
+            if request.terminal:
+                self.terminal = _open_terminal(ours, theirs, request.terminal)
+                streams, feed = {self.terminal: Stream.STDOUT}, None
+                self.process = _start(request, *theirs * 3)
+            else:
+                streams = {_pipe(ours, theirs): stream for stream in Stream}
+                feed = None if request.stdin is None else (_pipe(ours, theirs, reads=False), request.stdin)
+                self.process = _start(request, *theirs)
             try:
                 ours.append(os.pidfd_open(self.process.pid))
                 self.pump = Pump(
@@ -67,11 +73,20 @@ class UnfencedCommand:
         self.cancelled = True
         self.pump.end_command()
 
-    def write(self, data: bytes) -> int:  # noqa: ARG002
-        raise ConfinementError(NO_TERMINAL)
+    def write(self, data: bytes) -> int:
+        # It does not block: BlockingIOError says that the command does not read.
+        with self.pump.lock:
+            return os.write(self._terminal(), data)
 
-    def resize(self, rows: int, columns: int) -> None:  # noqa: ARG002
-        raise ConfinementError(NO_TERMINAL)
+    def resize(self, rows: int, columns: int) -> None:
+        with self.pump.lock:
+            _set_size(self._terminal(), rows, columns)
+
+    def _terminal(self) -> int:
+        """Preconditions: the pump's lock is held, so that it stays ours."""
+        if self.terminal is None or self.terminal not in self.pump.streams:
+            raise ConfinementError("this command has no terminal, or has ended")
+        return self.terminal
 
     def _read_end(self) -> Exited:
         with self.reaping:
@@ -102,6 +117,21 @@ def _pipe(ours: list[int], theirs: list[int], *, reads: bool = True) -> int:
     return ours[-1]
 
 
+def _open_terminal(ours: list[int], theirs: list[int], size: tuple[int, int]) -> int:
+    """A terminal of the command's own; ours is the side where keys are typed and what it draws is read."""
+    window, terminal = os.openpty()
+    ours.append(window)
+    theirs.append(terminal)
+    _set_size(window, *size)
+    return window
+
+
+def _set_size(window: int, rows: int, columns: int) -> None:
+    from termios import TIOCSWINSZ
+
+    fcntl.ioctl(window, TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
+
+
 def _close(descriptors: list[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
@@ -118,7 +148,22 @@ def _start(
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
+        preexec_fn=_taking_terminal() if request.terminal else None,
     )
+
+
+def _taking_terminal() -> Callable[[], None]:
+    """Makes the standard input of a new session its controlling terminal: Ctrl-C, `/dev/tty` and job control.
+
+    It runs between fork and exec, where other threads' locks may be held for good: one system call, and
+    nothing to import.
+    """
+    from termios import TIOCSCTTY
+
+    def take() -> None:
+        fcntl.ioctl(0, TIOCSCTTY, 0)
+
+    return take
 
 
 def _environment(request: Request) -> dict[str, str] | None:
@@ -138,15 +183,13 @@ class UnfencedSession:
         self.running: set[UnfencedCommand] = set()
 
     def start(self, request: Request) -> Running:
-        if request.terminal:
-            raise ConfinementError(NO_TERMINAL)
         if self.closed:
             raise ConfinementError("the session is closed")
         program = arguments_of(request)[0]
         try:
             command = UnfencedCommand(request, self.drain, self._forget)
         except (OSError, ValueError, TypeError) as error:
-            return _not_started(request.cwd, program, error)
+            return _not_started(request, program, error)
         with self.lock:
             self.running.add(command)
             closed = self.closed
@@ -190,14 +233,16 @@ class UnfencedSession:
         self.drain.close()
 
 
-def _not_started(cwd: str, program: str, error: OSError | ValueError | TypeError) -> Running:
+def _not_started(request: Request, program: str, error: OSError | ValueError | TypeError) -> Running:
     """As a pen tells it: the place and the machine are no program's fault."""
+    cwd = request.cwd
     code = (isinstance(error, OSError) and error.errno) or errno.EINVAL
     if not os.path.isdir(cwd) or not os.access(cwd, os.X_OK):
         raise ConfinementError(f"the directory {cwd!r} cannot be entered; nothing was run") from None
     if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         raise ConfinementError(f"no process could be started: {os.strerror(code)}; nothing was run") from None
-    return Unstarted(program, code, NOTHING)
+    newline = "\r\n" if request.terminal else "\n"
+    return Unstarted(program, code, NOTHING, newline)
 
 
 class NoBackend:

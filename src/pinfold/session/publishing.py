@@ -4,6 +4,7 @@ A port is published with the first command that is given it, and taken back when
 person's grant name it any more. What listens there, and who is let through, is the gate's business.
 """
 
+import os
 import socket
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
@@ -65,7 +66,9 @@ class Publishing:
         except OSError as error:
             if port not in self._taken:
                 self._taken.add(port)
-                self._ledger().trouble(f"port {port} is not published: 127.0.0.1:{port}: {error.strerror}")
+                # `socket.create_server` puts the address into `strerror`, as Python writes it.
+                why = os.strerror(error.errno) if error.errno else str(error)
+                self._ledger().trouble(f"port {port} is not published: 127.0.0.1:{port}: {why}")
             return
         self._published.add(port)
         for listener in found:

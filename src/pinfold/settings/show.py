@@ -10,7 +10,7 @@ from pinfold.model.policy import POLICY_WORDS
 from pinfold.model.settings import Hook, Rule, Settings
 from pinfold.settings.keys import TABLE
 
-_TIMES = (("h", 3600), ("m", 60), ("s", 1))
+_TIMES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _SIZES = (
     ("GiB", 2**30), ("GB", 10**9), ("MiB", 2**20), ("MB", 10**6), ("KiB", 2**10), ("KB", 10**3), ("B", 1),
 )  # fmt: skip

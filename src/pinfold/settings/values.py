@@ -38,7 +38,9 @@ VARIABLE = rf"\$({_NAME}/|\{{{_NAME}\}}(/|$))"
 SOCKETS = "network.unix_sockets"
 PROXY_WORDS = ("none", "environment")
 PROXY = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?"
-_DURATION_HELP = 'write "10m", "90s" or "1h30m", or "" for no limit'
+_DURATION_HELP = 'write "10m", "90s" or "1h30m"'
+_ENDLESS = ("limits.timeout", "approvals.keep")
+"""Durations that an empty text leaves without an end."""
 _SIZE_HELP = 'write "512MB" or "2GiB", or "" for no limit'
 
 
@@ -46,7 +48,7 @@ def parse_duration(text: str) -> float:
     """`1h30m` in seconds."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 32:
-        raise BadValue(f"`{visible(text[:40])}` is not a duration", _DURATION_HELP)
+        raise BadValue(f"`{visible(text[:40])}` is not a duration")
     return float(sum(float(number) * _UNITS_OF_TIME[unit] for number, unit in parts))
 
 
@@ -105,11 +107,15 @@ def _word(key: Key, value: object) -> object:
 
 
 def _duration(key: Key, value: object) -> object:
-    if value == "" and key.name.startswith("limits."):
+    said = f'{_DURATION_HELP}, or "" for no limit' if key.name in _ENDLESS else _DURATION_HELP
+    if value == "" and key.name in _ENDLESS:
         return None
     if isinstance(value, str):
-        value = parse_duration(value)
-    return _number(key, value, float, _DURATION_HELP)
+        try:
+            value = parse_duration(value)
+        except BadValue as error:
+            raise BadValue(error.message, said) from None
+    return _number(key, value, float, said)
 
 
 def _size(key: Key, value: object) -> object:

@@ -20,7 +20,12 @@ def is_narrowed(stage: Stage) -> bool:
     by_name = first is not None and not any(given.option.takes == "first" for given in stage.arguments.given)
     if by_name and (words := stage.arguments.operands[:1]) and _narrows_by(first or "", words[0]):
         return True
-    return any(_narrows(given, stage) for given in stage.arguments.given)
+    return not _may_be_taken_back(stage) and any(_narrows(given, stage) for given in stage.arguments.given)
+
+
+def _may_be_taken_back(stage: Stage) -> bool:
+    """Whether an option that nobody knows may undo another, as `--no-dry-run` does `--dry-run`."""
+    return bool(stage.arguments.doubts) or not all(given.listed for given in stage.arguments.given)
 
 
 def _narrows(given: Given, stage: Stage) -> bool:
