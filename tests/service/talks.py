@@ -615,14 +615,17 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
                 _send(stranger, 2, "createSession", projects=[os.getcwd()])
                 for _ in range(2):
                     assert msgspec.json.decode(answers.readline())["error"]["data"]["kind"] == "unauthorized"
-        is_other = listening.peer_of
-        listening.peer_of = lambda client: os.geteuid() + 1
+        names = vars(listening)
+        user_of, names["user_of"] = names["user_of"], lambda _: os.geteuid() + 1
         with socket.socket(socket.AF_UNIX) as other, other.makefile("rb") as answers:
             other.connect(path)
             assert b"another user" in answers.readline() and answers.readline() == b""
-        listening.peer_of = is_other
-        with suppress(Exception):
+        names["user_of"] = user_of
+        try:
             Listener(path, service, os.environ)
+        except PinfoldError as error:
+            assert "a service listens there already" in str(error)
+        else:
             raise AssertionError("two listen at one place")
         with Client.connect(path) as opened:
             assert opened.welcome.sandbox_supported
@@ -641,8 +644,8 @@ def a_socket_that_nobody_listens_on_is_replaced() -> None:
         pass
     try:
         Listener(path, Service(settings={}), os.environ)
-    except Exception as error:  # noqa: BLE001
-        assert "s:" in str(error) and os.path.exists(path)
+    except PinfoldError as error:
+        assert "something else than a socket is there" in str(error) and os.path.exists(path)
     else:
         raise AssertionError("a file was replaced")
 
