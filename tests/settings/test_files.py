@@ -169,3 +169,10 @@ def test_writing_keeps_mode_and_link(tmp_path: Path) -> None:
     assert Path(real).read_text() == "new"
     assert os.stat(real).st_mode & 0o777 == 0o640
     assert os.listdir(tmp_path / "dotfiles") == ["pinfold.toml"]
+
+
+def test_what_one_that_was_killed_has_left_is_not_in_the_way(tmp_path: Path) -> None:
+    """In a container every process may have the same number each time."""
+    left = write(tmp_path, f"settings.toml.{os.getpid()}.part", "half")
+    write_text(f"{tmp_path}/settings.toml", "new")
+    assert (tmp_path / "settings.toml").read_text() == "new" and not os.path.exists(left)
