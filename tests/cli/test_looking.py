@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pinfold.session.doctor import ELSEWHERE, _state
+from pinfold.sandbox.linux import room
+from pinfold.session.doctor import ELSEWHERE, _processes, _state
 from pinfold.session.sessions import register
 
 TOP = Path(__file__).parent.parent.parent
@@ -107,6 +108,13 @@ def test_doctor_knows_a_home_that_is_mounted_read_only(
     read_only = SimpleNamespace(f_flag=os.ST_RDONLY)
     monkeypatch.setattr(os, "statvfs", lambda _: read_only)
     assert _state(str(tmp_path / "x"), str(tmp_path)).fix == ELSEWHERE
+
+
+@pytest.mark.parametrize(("held", "state"), [(749, "ready"), (750, "not")])
+def test_doctor_knows_who_leaves_no_processes(held: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "processes", lambda: (held, 750))
+    (standing,) = _processes()
+    assert standing.state == state and bool(standing.fix) == (state == "not")
 
 
 def test_doctor_knows_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,16 @@
 """`pinfold run`, as root and as an ordinary user, with and without a terminal."""
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import urllib.request
+from typing import Any
 
 import pytest
 
@@ -69,6 +73,63 @@ def test_output_comes_as_it_is_written(person: Person) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait(25) == 130  # long before the command would have ended
     process.stdout.close()
+
+
+def ends_of(person: Person) -> list[Any]:
+    """How the journal says that each command ended."""
+    told = subprocess.run(
+        [*person.program, "journal", "list", "--json"], capture_output=True, timeout=60, **person.given
+    )
+    return [deed["end"] for deed in json.loads(told.stdout) if deed["kind"] == "run"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_it_ends_its_command_and_that_is_written_down(
+    person: Person, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [*person.program, "run", "-c", "touch begun; sleep 30; touch over"],
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+        **person.given,
+    )
+    wait_until((person.work / "begun").exists)
+    process.send_signal(number)
+    assert process.wait(25) == 128 + number
+    (end,) = ends_of(person)
+    assert end and end["cancelled"] and not (person.work / "over").exists()
+
+
+def test_a_terminal_that_is_closed_ends_its_command_and_that_is_written_down(person: Person) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*person.program, "run", "-c", "touch begun; sleep 30; touch over"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        **person.given,
+    )
+    os.close(theirs)
+    wait_until((person.work / "begun").exists)
+    os.close(ours)
+    _, told = process.communicate(timeout=25)
+    assert process.returncode == 128 + signal.SIGHUP and not told
+    (end,) = ends_of(person)
+    assert end and end["cancelled"] and not (person.work / "over").exists()
+
+
+def test_a_hangup_that_is_ignored_ends_nothing(person: Person) -> None:
+    process = subprocess.Popen(
+        [*person.program, "run", "-c", "touch begun; until test -e go; do sleep 0.05; done; exit 5"],
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        **person.given,
+    )
+    wait_until((person.work / "begun").exists)
+    process.send_signal(signal.SIGHUP)
+    (person.work / "go").touch()
+    assert process.wait(25) == 5
 
 
 def test_a_denial_says_why_with_a_caret(person: Person) -> None:

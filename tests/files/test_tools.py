@@ -4,13 +4,14 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import pinfold
-from pinfold.files import TOOLS, Access, FileTools
+from pinfold.files import TOOLS, Access, FileTools, tools
+from pinfold.files.editing import replaced
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
 from tests.files.races import RACES, race
@@ -144,6 +145,33 @@ def test_file_tools_stay_inside(files: FileTools, work: Path, outside: Path, pat
         with refusal("outside"):
             files.delete(path)
     assert (outside / "secret").read_text() == "secret\n"
+
+
+def save_anew(file: Path) -> None:
+    other = file.with_suffix(".new")
+    other.write_text("theirs\n")
+    other.replace(file)
+
+
+def save_in_place(file: Path) -> None:
+    file.write_text("one\ntheirs\n")
+
+
+@pytest.mark.parametrize("save", [save_anew, save_in_place])
+def test_who_saves_a_file_while_it_is_changed_is_not_overruled(
+    files: FileTools, work: Path, monkeypatch: pytest.MonkeyPatch, save: Callable[[Path], None]
+) -> None:
+    file = work / "file"
+    file.write_text("one\n")
+
+    def meanwhile(text: str, blocks: Sequence[tuple[str, str]], path: str) -> str:
+        save(file)
+        return replaced(text, blocks, path)
+
+    monkeypatch.setattr(tools, "replaced", meanwhile)
+    with refusal("swapped"):
+        files.replace("file", [("one", "two")])
+    assert "theirs" in file.read_text() and os.listdir(work) == ["file"]
 
 
 @pytest.mark.parametrize(

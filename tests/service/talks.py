@@ -8,14 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
 
+from pinfold.approval import Approver
 from pinfold.model.errors import PinfoldError
-from pinfold.model.permission import Answer
+from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.service import listener as listening
 from pinfold.service.calls import Service
 from pinfold.service.client import Client, Question
@@ -42,10 +43,12 @@ class Person:
 
 
 @contextmanager
-def client(settings: dict[str, Any] | None = None, person: Any = None, **given: Any) -> Iterator[Client]:
+def client(
+    settings: dict[str, Any] | None = None, person: Any = None, others: Sequence[Approver] = (), **given: Any
+) -> Iterator[Client]:
     """A client and its service in one process."""
     ours, theirs = socket.socketpair()
-    service = Service(settings=settings or {}, cwd=os.getcwd())
+    service = Service(settings=settings or {}, cwd=os.getcwd(), others=others)
     lines = Lines(theirs.fileno(), theirs.fileno(), theirs)
     thread = threading.Thread(target=Connection(lines, service).serve)
     thread.start()
@@ -231,6 +234,42 @@ def a_question_is_withdrawn_when_its_command_is_cancelled() -> None:
         opened.cancel()
         thread.join(PATIENCE)
         assert not thread.is_alive() and failures
+
+
+def somebody_else_is_asked_no_longer_when_the_command_is_cancelled() -> None:
+    class Page:
+        def __init__(self) -> None:
+            self.asked, self.withdrawn = threading.Event(), threading.Event()
+
+        def __call__(self, _: PermissionNeeded) -> Answer:
+            self.asked.set()
+            assert self.withdrawn.wait(PATIENCE)
+            return Answer.ONCE
+
+        def withdraw(self, _: PermissionNeeded) -> None:
+            self.withdrawn.set()
+
+    page = Page()
+    with session({"mode": "ask_every_time"}, others=[page], asks=False) as opened:
+        failures: list[ServiceError] = []
+        thread = threading.Thread(target=lambda: failures.append(refused(lambda: opened.run("echo hi"))))
+        thread.start()
+        assert page.asked.wait(PATIENCE)
+        opened.cancel()
+        assert page.withdrawn.wait(PATIENCE / 3)
+        thread.join(PATIENCE)
+        assert failures
+
+
+def an_answer_that_was_not_offered_is_a_no_at_once() -> None:
+    """And whoever wrote the client hears of it, as of any other fault in what they gave."""
+    heard: list[str] = []
+    threading.excepthook = lambda told: heard.append(str(told.exc_value))
+    with session(person=Person("always")) as opened:
+        began = time.monotonic()
+        refused(lambda: opened.run("echo hi", dangerouslyDisableSandbox=True))
+        assert time.monotonic() - began < PATIENCE
+    assert len(heard) == 1 and "`always` was not offered" in heard[0]
 
 
 def a_question_says_what_it_is_about() -> None:
@@ -576,14 +615,17 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
                 _send(stranger, 2, "createSession", projects=[os.getcwd()])
                 for _ in range(2):
                     assert msgspec.json.decode(answers.readline())["error"]["data"]["kind"] == "unauthorized"
-        is_other = listening.peer_of
-        listening.peer_of = lambda client: os.geteuid() + 1
+        names = vars(listening)
+        user_of, names["user_of"] = names["user_of"], lambda _: os.geteuid() + 1
         with socket.socket(socket.AF_UNIX) as other, other.makefile("rb") as answers:
             other.connect(path)
             assert b"another user" in answers.readline() and answers.readline() == b""
-        listening.peer_of = is_other
-        with suppress(Exception):
+        names["user_of"] = user_of
+        try:
             Listener(path, service, os.environ)
+        except PinfoldError as error:
+            assert "a service listens there already" in str(error)
+        else:
             raise AssertionError("two listen at one place")
         with Client.connect(path) as opened:
             assert opened.welcome.sandbox_supported
@@ -602,8 +644,8 @@ def a_socket_that_nobody_listens_on_is_replaced() -> None:
         pass
     try:
         Listener(path, Service(settings={}), os.environ)
-    except Exception as error:  # noqa: BLE001
-        assert "s:" in str(error) and os.path.exists(path)
+    except PinfoldError as error:
+        assert "something else than a socket is there" in str(error) and os.path.exists(path)
     else:
         raise AssertionError("a file was replaced")
 

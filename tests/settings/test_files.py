@@ -37,6 +37,41 @@ def test_contents(tmp_path: Path, data: bytes, message: str) -> None:
         load(Sources(user=str(path)), shape)
 
 
+DEEP = "a." * 50 + "a"
+QUOTED = r'"\"".' * 50 + "a"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DEEP} = 1",
+        f"[{DEEP}]",
+        f"[[{DEEP}]]",
+        f"x = {{{DEEP} = 1}}",
+        # parts in quotes, with quotes in them
+        f"{QUOTED} = 1",
+        f"x = {{a = 1, {QUOTED} = 1}}",
+        # behind what is a text or a comment
+        f'x = 1 # "\n{DEEP} = 1',
+        f"x = '''\n#'''\n{DEEP} = 1",
+        # a text may end in quotes of its own
+        f'x = {{a = """t"""", {DEEP} = 1, b = "t"}}',
+        f"x = {{a = '''t''''', {DEEP} = 1, b = 't'}}",
+    ],
+)
+def test_keys_of_too_many_parts(text: str) -> None:
+    with pytest.raises(PolicyError, match="keys are nested too deeply"):
+        parse("user", "f", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f'x = "{DEEP}"', f"x = '{DEEP}'", f'x = """\n{DEEP}"""', f"x = '''\n{DEEP}'''", f"# {DEEP}"],
+)
+def test_dots_in_texts_and_comments_are_no_keys(text: str) -> None:
+    parse("user", "f", text)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_garbage_is_settings_or_a_policy_error(data: st.DataObject) -> None:
@@ -134,3 +169,10 @@ def test_writing_keeps_mode_and_link(tmp_path: Path) -> None:
     assert Path(real).read_text() == "new"
     assert os.stat(real).st_mode & 0o777 == 0o640
     assert os.listdir(tmp_path / "dotfiles") == ["pinfold.toml"]
+
+
+def test_what_one_that_was_killed_has_left_is_not_in_the_way(tmp_path: Path) -> None:
+    """In a container every process may have the same number each time."""
+    left = write(tmp_path, f"settings.toml.{os.getpid()}.part", "half")
+    write_text(f"{tmp_path}/settings.toml", "new")
+    assert (tmp_path / "settings.toml").read_text() == "new" and not os.path.exists(left)

@@ -112,7 +112,8 @@ class TerminalApprover:
         with self._modes:
             self._is_closed = True
             if self._restore:
-                self._end_line()
+                with suppress(OSError):  # the terminal has gone
+                    self._end_line()
             self._give_back()
 
     def _give_back(self) -> None:

@@ -26,8 +26,17 @@ class Verb:
         self.exits = exits
 
 
+class Ended(KeyboardInterrupt):
+    """Like Ctrl-C, by another signal."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 STDERR = 2
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
+SIGNALLED = 128
+"""Added to the number of a signal, as shells do."""
 BLOCKED = 2
 """What agents take for a no; to them any other failure of a hook is a yes."""
 EXITS = "exit: 0 allow, 10 ask, 11 deny, 2 bad input or settings, 125 pinfold itself failed"
@@ -74,8 +83,8 @@ def entry() -> "NoReturn":
         code = main()
         _flush()
         sys.stderr.flush()
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+    except KeyboardInterrupt as end:
+        code = interrupted(end)
     except BrokenPipeError:  # whoever read us has gone: there is nobody left to tell
         code = FAILED
     except OSError as error:
@@ -88,6 +97,11 @@ def entry() -> "NoReturn":
         code = BLOCKED
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
+
+
+def interrupted(end: KeyboardInterrupt) -> int:
+    """The exit code of what was ended from outside."""
+    return SIGNALLED + end.number if isinstance(end, Ended) else INTERRUPTED
 
 
 def _prepare() -> None:
@@ -141,8 +155,8 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
         code = _told(module, parser, arguments)
         _flush()
         return code
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as end:
+        return interrupted(end)
     except OSError as error:
         if not error.filename:
             raise  # the answer could not be written: nobody may take a verdict for granted that was not told

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pinfold.cli import FAILED
+from pinfold.cli import FAILED, SIGNALLED
 from pinfold.cli.common import add_common
 from pinfold.cli.requests import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError, PolicyError
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 """Seconds an agent has to leave by itself."""
-SIGNALLED = 128
-"""Added to the number of a signal, as shells do."""
 
 
 def configure(parser: ArgumentParser) -> None:

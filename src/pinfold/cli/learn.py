@@ -19,6 +19,7 @@ from pinfold.cli import STDERR
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
 from pinfold.cli.draw import folded
+from pinfold.cli.ending import hear_endings
 from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
@@ -44,6 +45,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     command = command_of(args)
+    hear_endings()
     person = TerminalApprover(Asking())
     listener = Listener(person)
     try:

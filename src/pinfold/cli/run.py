@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pinfold.approval.terminal import TerminalApprover
-from pinfold.cli import INTERRUPTED
+from pinfold.cli import SIGNALLED, interrupted
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
+from pinfold.cli.ending import hear_endings
 from pinfold.cli.requests import add_call, add_choices, request_from, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
@@ -34,8 +35,6 @@ DENIED, TIMED_OUT = 126, 124
 SIGPIPE = 13
 INTERRUPT = b"\x03"
 MOST_TOLD = 5
-SIGNALLED = 128
-"""Added to the number of a signal, as shells do."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -70,6 +69,7 @@ def add_run(parser: ArgumentParser, verb: str) -> None:
 
 def run(args: Namespace) -> int:
     command = command_of(args)
+    hear_endings()
     person = TerminalApprover(Asking())
     page = _page()
     approvers = [*_agent(args.asked_by), person, *page]
@@ -173,9 +173,9 @@ def as_program(
             end = streams.on_terminal(execution, person.turn, person.close)
         else:
             end = streams.carried(execution, person.turn)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as signalled:
         execution.cancel()
-        return INTERRUPTED, ()
+        return interrupted(signalled), ()
     except BrokenPipeError:
         execution.cancel()  # whoever read us has gone, as a shell's pipe would end it
         return SIGNALLED + SIGPIPE, ()

@@ -55,7 +55,8 @@ def on_terminal(execution: Execution, turn: LockType, ended: Callable[[], None])
     finally:
         ended()
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
-        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal has gone
+            termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
 def _follow(execution: Execution) -> None:
@@ -92,7 +93,10 @@ def _keys(turn: LockType) -> bytes:
         poll.poll()
         with turn:
             if poll.poll(0):  # it may have been an answer
-                return os.read(0, CHUNK)
+                try:
+                    return os.read(0, CHUNK)
+                except OSError:  # the terminal has gone
+                    return b""
 
 
 def _type(execution: Execution, turn: LockType) -> None:

@@ -16,6 +16,9 @@ from pinfold.files.ground import Spot, require_file
 from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, linkat, renameat2
 from pinfold.model.errors import FileRefused
 
+SAME = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+"""What of a file changes when another takes its place, or when somebody writes into it."""
+
 
 def put(spot: Spot, path: str, data: bytes, before: os.stat_result | None) -> None:
     """Puts a new file at a spot, in place of the one that was looked at, or of none."""
@@ -66,7 +69,7 @@ def _new_file(directory: int, name: str) -> tuple[int, bool]:
 def _is_same(now: os.stat_result | None, before: os.stat_result | None) -> bool:
     if now is None or before is None:
         return now is before
-    return (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
+    return all(getattr(now, fact) == getattr(before, fact) for fact in SAME)
 
 
 def _keep(made: int, before: os.stat_result) -> None:

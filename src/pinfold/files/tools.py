@@ -154,30 +154,26 @@ class FileTools:
     def write(self, path: str, text: str) -> Written:
         """Makes a file, or replaces what is in it; its encoding, line ends and mode stay."""
         _require_text(text)
-        with self._spot("write", path, Access.WRITE) as spot:
-            if spot.status() is None:
-                put(spot, path, text.encode(), None)
-                return Written(spot.path, True)
-            as_it_was = self._text(spot, path)
-            put(spot, path, _encoded(as_it_was, text, path), spot.status())
-            return Written(spot.path, False)
+        return self._changed("write", path, lambda _: text, text)
 
     def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> Written:
         """Search-and-replace: every block is found exactly once and replaced, or nothing is."""
-        with self._spot("replace", path, Access.WRITE) as spot:
-            found = self._text(spot, path)
-            put(spot, path, _encoded(found, replaced(found.text, blocks, path), path), spot.status())
-            return Written(spot.path, False)
+        return self._changed("replace", path, lambda text: replaced(text, blocks, path))
 
     def append(self, path: str, text: str) -> Written:
         """Adds to the end of a file; one that is not there is made."""
         _require_text(text)
-        with self._spot("append", path, Access.WRITE) as spot:
-            if spot.status() is None:
-                put(spot, path, text.encode(), None)
+        return self._changed("append", path, lambda before: before + text, text)
+
+    def _changed(self, tool: str, path: str, change: Callable[[str], str], new: str | None = None) -> Written:
+        """Changes the text of a file; one that is not there gets `new`, if that is given."""
+        with self._spot(tool, path, Access.WRITE) as spot:
+            before = spot.status()  # looked at first: who saves the file while it is read is not overruled
+            if before is None and new is not None:
+                put(spot, path, new.encode(), None)
                 return Written(spot.path, True)
             found = self._text(spot, path)
-            put(spot, path, _encoded(found, found.text + text, path), spot.status())
+            put(spot, path, _encoded(found, change(found.text), path), before)
             return Written(spot.path, False)
 
     def delete(self, path: str) -> None:

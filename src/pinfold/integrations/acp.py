@@ -109,7 +109,7 @@ class Proxy:
         elif method in ("session/load", "session/resume"):
             try:
                 self._begin(str(params.get("sessionId", "")), str(params.get("cwd", "")))
-            except (PinfoldError, _Fault) as error:
+            except PinfoldError as error:
                 self._editor(_error(message.get("id"), FAILED, str(error), {"kind": "failed"}))
                 return
         self._agent(message)

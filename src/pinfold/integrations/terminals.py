@@ -8,6 +8,10 @@ from typing import Any
 from pinfold.model.events import Output
 from pinfold.session.execution import Execution
 
+CONTINUED = bytes(range(0x80, 0xC0))
+"""What the bytes of a character of UTF-8 are, from the second on."""
+LONGEST_REST = 3
+
 
 class Terminal:
     """A command of the agent's: its output is kept from the end, until it is released."""
@@ -47,9 +51,9 @@ class Terminal:
     def text(self) -> str:
         with self._lock:
             kept = bytes(self._kept)
-        if self.is_truncated:  # what is left of a character that was cut goes too
-            while kept and kept[0] & 0xC0 == 0x80:
-                kept = kept[1:]
+        # What is left of a character that was cut goes too; a longer run of such bytes is no character's.
+        if self.is_truncated:
+            kept = kept[:LONGEST_REST].lstrip(CONTINUED) + kept[LONGEST_REST:]
         return kept.decode("utf-8", "replace")
 
     def kill(self) -> None:

@@ -42,12 +42,14 @@ class Questions:
                 task = asyncio.create_task(self._put(host, port, tag, ruling))
                 question = self._open[about] = _Open(port, task, [])
                 task.add_done_callback(partial(self._forget, about))
-            answer = await self._wait(question)
+            answer = await self._wait(about, question)
             if question.port == port:
                 return answer
 
-    def _forget(self, about: tuple[str, str], _: object) -> None:
-        self._open.pop(about, None)
+    def _forget(self, about: tuple[str, str], task: "asyncio.Task[Ruling]") -> None:
+        question = self._open.get(about)
+        if question and question.task is task:
+            del self._open[about]
 
     async def decide(self, host: str, port: int | None, tag: str) -> Ruling:
         """What the rules say; no, if they say nothing."""
@@ -68,14 +70,14 @@ class Questions:
             return Ruling(Verdict.DENY, said, answered=answer.answered)
         return answer._replace(rule=answer.rule or BY_A_PERSON)
 
-    @staticmethod
-    async def _wait(question: _Open) -> Ruling:
+    async def _wait(self, about: tuple[str, str], question: _Open) -> Ruling:
         question.waiting.append(None)
         try:
             return await asyncio.shield(question.task)
         finally:
             question.waiting.pop()
             if not question.waiting:
+                self._forget(about, question.task)  # it takes a moment to end, and may be nobody's until then
                 question.task.cancel()
 
 

@@ -209,7 +209,11 @@ class Client:
     def _ask(self, params: Plain) -> None:
         answer = Answer.NO
         try:
-            answer = Answer(self._on_permission(msgspec.convert(params, ready(Question))))
+            question = msgspec.convert(params, ready(Question))
+            said = Answer(self._on_permission(question))
+            if said not in question.choices:
+                raise PinfoldError(f"`{said}` was not offered; there are: {', '.join(question.choices)}")
+            answer = said
         finally:
             with suppress(PinfoldError):  # it was withdrawn meanwhile
                 self.call("answer", requestId=params["requestId"], answer=answer)

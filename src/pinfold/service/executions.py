@@ -59,7 +59,12 @@ class Executing:
     def start(self) -> dict[str, Any]:
         """Decided, and begun; `Fault` if it was refused."""
         stdin = None if self.asked.stdin is None else self.asked.stdin.encode()
-        execution = self.session.start(self.command, stdin=stdin, environment=self.asked.environment)
+        execution = self.session.start(
+            self.command,
+            stdin=stdin,
+            environment=self.asked.environment,
+            is_withdrawn=lambda: self._is_cancelled,
+        )
         if execution.refusal:
             told = refusal_as_plain(execution.decision, execution.settlement)
             told |= {"decision": decision_as_plain(execution.decision), "executionId": self.id}

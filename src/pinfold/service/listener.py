@@ -2,7 +2,6 @@
 
 Facts that shape it (unix(7)):
 - Nobody can connect before `listen`: the socket's mode is set between it and `bind`.
-- SO_PEERCRED is who connected, as they were then; the kernel says it, not they.
 - A path has at most 107 bytes.
 
 Who connects must be the same user, and must say the token: a program in a pen is the same user too, and
@@ -16,7 +15,6 @@ import os
 import secrets
 import socket
 import stat
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import BoundedSemaphore, Thread
@@ -27,6 +25,7 @@ from pinfold.service.calls import Service
 from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
+from pinfold.session.peers import user_of
 from pinfold.session.state import state_directory, write_private
 
 MOST_CLIENTS = 128
@@ -34,7 +33,6 @@ LONGEST_PATH = 107
 FOR_GOOD = (errno.EBADF, errno.EINVAL)
 """How a socket that was closed refuses to accept."""
 SOON = 0.05
-_CREDENTIALS = struct.Struct("3i")
 
 
 def token_file(path: str, environ: Mapping[str, str]) -> str:
@@ -117,7 +115,7 @@ class Listener:
     def _attend(self, client: socket.socket) -> None:
         with client:
             lines = Lines(client.fileno(), client.fileno(), client)
-            if peer_of(client) != os.geteuid():
+            if user_of(client) != os.geteuid():
                 lines.write(fault_line(None, Fault(NOT_YOU, "unauthorized", "you are another user")))
                 return
             if not self._room.acquire(blocking=False):
@@ -144,10 +142,3 @@ class Listener:
         with suppress(OSError), open(self.token_file) as file:
             if file.read() == self.service.token:  # and not of another that has this place by now
                 os.unlink(self.token_file)
-
-
-def peer_of(client: socket.socket) -> int:
-    """Which user is at the other end."""
-    data = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(data)
-    return int(uid)

@@ -32,6 +32,7 @@ __all__ = ["Diagnosis", "Enforcement", "diagnose", "enforcement_of"]
 PATIENCE = 10.0
 REPORT = "report it, with the output of: pinfold doctor --json"
 ELSEWHERE = 'export XDG_STATE_HOME="$(mktemp -d)"'
+WHO_HAS_MOST = "ps -u $(id -u) -o nlwp,pid,args --sort=-nlwp | head"
 FENCES = (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY)
 TOLD_BY_LAYERS = (Layer.NAMESPACES, Layer.PROC, Layer.LANDLOCK, Layer.SECCOMP)
 """Gaps that have a row among the layers, with the very fact behind them."""
@@ -65,7 +66,7 @@ def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, s
         for gap in enforcement.missing
         if gap.layer not in TOLD_BY_LAYERS
     )
-    pen = (_pen(_with_fence(policy)),) if enforcement.level is not Level.NONE else ()
+    pen = (*_processes(), _pen(_with_fence(policy))) if enforcement.level is not Level.NONE else ()
     around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ), home_of(environ)))
     found = (*standings(machine), *gaps, *around)
     return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
@@ -93,6 +94,18 @@ def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
     if policy is None:
         return policy_of(Settings(), (), "/")
     return policy if policy.type in FENCES else replace(policy, type=FENCES[0])
+
+
+def _processes() -> Iterator[Standing]:
+    """Where the user's programs leave none, no pen can be built, whatever the layers say."""
+    from pinfold.sandbox.linux.room import processes
+
+    if (found := processes()) is None:
+        return
+    held, most = found
+    told = f"you have {held:,}; from {most:,} on, commands get none"
+    state, fix = (State.READY, "") if held < most else (State.NOT, WHO_HAS_MOST)
+    yield Standing("processes", state, told, fix)
 
 
 def _pen(policy: SandboxPolicy) -> Standing:

@@ -9,7 +9,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.visible import visible
@@ -96,6 +96,8 @@ def write_text(path: str, text: str) -> None:
     try:
         mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o600
         part = f"{target}.{os.getpid()}.part"
+        with suppress(FileNotFoundError):
+            os.unlink(part)  # of one that was killed, and had our number
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "wb") as file:

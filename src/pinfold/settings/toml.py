@@ -12,9 +12,19 @@ from pinfold.settings.places import Path, Place, Places
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
-TOO_DEEP = r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}"""
-"""A dotted key of so many parts: `tomllib` keeps all that lead to each, which is their square in memory.
-A host's name, in a string, has fewer: one of ip6.arpa has 34."""
+_QUOTED, _LITERAL = r'"(?:[^"\\\n]|\\[^\n])*+', r"'[^'\n]*+"
+"""Texts, without the end."""
+_PIECES = rf"""
+    \#[^\n]*+
+    | \"{{3}} (?:[^\\]|\\.)*? (?:\"{{3,5}}|\Z)
+    | '{{3}} .*? (?:'{{3,5}}|\Z)
+    | (?P<deep> (?:(?:[\w-]++|{_QUOTED}"|{_LITERAL}') [ \t]*+ \. [ \t]*+){{40}})
+    | {_QUOTED}"? | {_LITERAL}'?
+    | [\w-]++
+"""
+"""Comments, texts of several lines, keys of too many parts, texts, words: in a text and behind a `#` dots
+mean nothing. Of a dotted key `tomllib` keeps all parts that lead to each, which is their square in memory. A
+text that is never closed is a piece too: its end would be looked for from every quote, a square in time."""
 
 
 class PlacedError(PolicyError):
@@ -77,7 +87,7 @@ def parse(layer: str, file: str, text: str, root: str = "") -> Document:
     """The document in `text`, or a `PolicyError` that shows where it breaks."""
     import tomllib  # where there is a text: it costs start-up
 
-    if re.search(TOO_DEEP, text):
+    if _has_deep_key(text):
         raise PolicyError("keys are nested too deeply", where=visible(file))
     try:
         return Document(layer, file, text, tomllib.loads(text), root)
@@ -87,6 +97,10 @@ def parse(layer: str, file: str, text: str, root: str = "") -> Document:
         raise PolicyError("values are nested too deeply", where=visible(file)) from None
     except ValueError as error:  # a number with thousands of digits, an impossible date
         raise PolicyError(f"not valid TOML: {_lowered(str(error))}", where=visible(file)) from None
+
+
+def _has_deep_key(text: str) -> bool:
+    return any(piece["deep"] for piece in re.finditer(_PIECES, text, re.VERBOSE | re.DOTALL))
 
 
 def _syntax_error(file: str, text: str, told: str) -> PolicyError:

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
@@ -10,15 +9,16 @@ from time import monotonic
 
 import msgspec
 
+from pinfold.model.home import home_of
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.model.structs import ready
 from pinfold.session.page import page_directory
+from pinfold.session.peers import user_of
 from pinfold.session.telling import rule_trouble
 from pinfold.web.sheet import LONGEST, Given, Heard, line_of, sheet_of
 
 SOCKET = "questions"
 SECONDS = 120.0
-_CREDENTIALS = struct.Struct("3i")
 GRACE = 2.0
 """Seconds that the page may be sooner or later than we are at the end of a question's time."""
 
@@ -41,12 +41,6 @@ def connect(environ: Mapping[str, str]) -> socket.socket | None:
     finally:
         os.close(directory)
     return sock
-
-
-def user_of(sock: socket.socket) -> int:
-    """Who is at the other end, as they were when they connected or began to listen: the kernel says it."""
-    data = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(data)[1])
 
 
 class WebApprover:
@@ -92,8 +86,7 @@ class WebApprover:
                     self._open.pop(question.request_id, None)
 
     def _asked(self, sock: socket.socket, question: PermissionNeeded) -> Reply | None:
-        home = self._environ.get("HOME", "")
-        sock.sendall(line_of(sheet_of(question, self.seconds, home)))
+        sock.sendall(line_of(sheet_of(question, self.seconds, home_of(self._environ))))
         deadline = monotonic() + self.seconds
         with sock.makefile("rb") as lines:
             while (rest := deadline - monotonic()) > 0:

@@ -1,7 +1,6 @@
 """Takes questions of sessions on a unix socket, each on a connection of its own, and brings back the answers.
 
-Facts (unix(7)): SO_PEERCRED is who connected, and the kernel says it. A question is withdrawn by hanging up,
-which a process that dies does too.
+A question is withdrawn by hanging up, which a process that dies does too.
 """
 
 import os
@@ -14,7 +13,8 @@ from threading import BoundedSemaphore
 import msgspec
 
 from pinfold.model.structs import ready
-from pinfold.web.approver import SOCKET, user_of
+from pinfold.session.peers import user_of
+from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
 from pinfold.web.crowd import Crowd
 from pinfold.web.sheet import LONGEST, Given, Heard, Sheet, line_of

@@ -1,12 +1,14 @@
 """What a pen's programs have less of than those who hold the fence."""
 
+import os
 import resource
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from pinfold.sandbox.linux.room import MOST, leave_room, leave_room_to_host, make_room, raised
-from tests.kernel.child import in_child
+from pinfold.sandbox.linux.room import MOST, leave_room, leave_room_to_host, make_room, processes, raised
+from tests.kernel.child import NOBODY, in_child
 
 COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK)
 PEN = [(kind, leave_room) for kind in (resource.RLIMIT_NOFILE, *COUNTED)]
@@ -36,3 +38,18 @@ def test_who_holds_the_fence_has_all_it_may_and_for_a_moment_only() -> None:
 
     assert MOST > 1000
     assert in_child(action) == [(1000, 1000), (400, 1000), (1000, 1000)]
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_what_a_user_has_is_counted_where_it_is_bounded(uid: int) -> None:
+    def action() -> tuple[tuple[int, int] | None, int]:
+        resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        found = processes()
+        return found, len(os.listdir("/proc/self/task"))
+
+    found, own = in_child(action, uid)
+    if uid == 0:
+        assert found is None
+    else:
+        assert found is not None and found[0] >= own == 2 and found[1] == 750

@@ -5,7 +5,7 @@ answer; then its output comes straight from its pipes. The keeper sleeps meanwhi
 """
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from pinfold.sandbox.backend import Elevation, Outside, Survey
 from pinfold.sandbox.enforcement import Layer
@@ -20,8 +20,7 @@ PENDING = (Layer.MEMORY,)
 class LinuxBackend:
     """The keeper starts with the first session, and again if it was killed."""
 
-    def __init__(self, accepted: Collection[Layer] = PENDING) -> None:
-        self.accepted = accepted
+    def __init__(self) -> None:
         self.lock = threading.Lock()
         self.keeping: Keeping | None = None
         self.machine = ask_machine()
@@ -39,7 +38,7 @@ class LinuxBackend:
                     self.keeping.end()
                 self.keeping = take()
             keeping = self.keeping
-        return LinuxSession(keeping, self.machine, roots, survey, self.accepted, outside, elevation)
+        return LinuxSession(keeping, self.machine, roots, survey, PENDING, outside, elevation)
 
     def close(self) -> None:
         """Ends every session."""

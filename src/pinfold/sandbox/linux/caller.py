@@ -35,6 +35,8 @@ AT_FDCWD = -100
 LAST_DESCRIPTOR = 0x7FFFFFFF
 ENDING = sum(1 << number - 1 for number in (SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM))
 DIRECTORY = os.O_PATH | os.O_DIRECTORY
+STATUS = 4096
+"""Bytes that are read of /proc/TID/status."""
 SIGNALS = (b"SigPnd", b"ShdPnd", b"SigBlk", b"SigIgn")
 
 
@@ -114,16 +116,16 @@ class Caller:
 
     def process(self) -> int:
         """The process that the calling thread belongs to."""
-        status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
-        try:
-            return int(os.read(status, 256).partition(b"Tgid:")[2].split()[0])
-        finally:
-            os.close(status)
+        return int(self._status().partition(b"Tgid:")[2].split()[0])
 
     def umask(self) -> int:
+        return parse_umask(self._status())
+
+    def _status(self) -> bytes:
+        """What /proc tells of the calling thread. Raises OSError once it has gone."""
         status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
         try:
-            return parse_umask(os.read(status, 256))
+            return os.read(status, STATUS)
         finally:
             os.close(status)
 
@@ -137,15 +139,9 @@ class Caller:
         Once we have received a call, only a fatal signal ends it by itself.
         """
         try:
-            status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+            lines = self._status().split(b"\n")
         except OSError:
             return False
-        try:
-            lines = os.read(status, 4096).split(b"\n")
-        except OSError:
-            return False
-        finally:
-            os.close(status)
         sets = {name: int(value, 16) for name, _, value in map(_parted, lines) if name in SIGNALS}
         own, shared, blocked, ignored = (sets.get(name, 0) for name in SIGNALS)
         return bool((own | shared) & ~blocked & ~ignored & ENDING)
@@ -187,8 +183,8 @@ class Caller:
     def refuse(self, error: int) -> None:
         respond(self.listener, self.id, error=error)
 
-    def succeed(self, value: int = 0) -> None:
-        respond(self.listener, self.id, value=value)
+    def succeed(self) -> None:
+        respond(self.listener, self.id)
 
     def give(self, descriptor: int, close_on_exec: bool) -> int:
         """A copy of our descriptor is what the call returns, and ours is closed: 0. Else an errno, which says

@@ -9,6 +9,7 @@ When it ends, the kernel ends every process of the session; it ends with the kee
 import os
 import signal
 import socket
+from contextlib import suppress
 
 from pinfold.kernel import netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
@@ -54,10 +55,10 @@ def serve(control: socket.socket) -> None:
 
 
 def send_socket(control: socket.socket) -> None:
-    """IPv6's reaches both families, where the machine has it."""
-    try:
-        fresh = socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    except OSError:
-        fresh = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    with fresh:
-        channel.send_bytes(control, LEFT.pack(0, 0, 0), (fresh.fileno(),))
+    """IPv6's reaches both families, where the machine has it. Where there is no room for either, the answer
+    has none: who asked may ask again, and the session goes on."""
+    for family in (socket.AF_INET6, socket.AF_INET):
+        with suppress(OSError), socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as fresh:
+            return channel.send_bytes(control, LEFT.pack(0, 0, 0), (fresh.fileno(),))
+    control.send(LEFT.pack(0, 0, 0))
+    return None

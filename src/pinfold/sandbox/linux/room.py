@@ -15,6 +15,7 @@ Accepted: the user's other programs, with a usual soft limit of 1,024, can send 
 more under way.
 """
 
+import os
 import resource
 from _thread import allocate_lock
 from collections.abc import Iterator
@@ -58,12 +59,34 @@ def leave_room_to_host() -> None:
         _lower(kind, resource.RLIM_INFINITY)
 
 
+def processes() -> tuple[int, int] | None:
+    """How many processes and threads this user has, and with how many of them those of pens get no more; None
+    where nothing bounds them."""
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    if os.getuid() == 0 or most == resource.RLIM_INFINITY:
+        return None
+    return sum(_threads_of_ours(name) for name in os.listdir("/proc") if name.isdigit()), _share_of(most)
+
+
+def _threads_of_ours(process: str) -> int:
+    try:
+        with open(f"/proc/{process}/status") as file:
+            told = dict(line.split(":", 1) for line in file)
+    except OSError:  # it has ended
+        return 0
+    return int(told["Threads"]) if int(told["Uid"].split()[0]) == os.getuid() else 0
+
+
+def _share_of(most: int) -> int:
+    return most // 4 * 3
+
+
 def _lower(kind: int, most: int) -> None:
     try:
         now, hard = resource.getrlimit(kind)
         known = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
         if known:
-            share = min(known) // 4 * 3
+            share = _share_of(min(known))
             soft = share if now == resource.RLIM_INFINITY else min(now, share)
             resource.setrlimit(kind, (soft, share))
     except OSError as error:
