@@ -4,7 +4,8 @@ Each gets a place: `work` is its workspace, `tmp` may be written too, nothing el
 can be kept ready between commands is, as an agent would keep it: pinfold by a `Session`, sandlock and srt by
 their own libraries (`drivers/`). bwrap and codex keep nothing: a start of theirs is part of each figure.
 codex is called by its native program where npm brought one, which spares it the start of Node; but started
-cold, by the command that npm installs, as its user starts it, and as srt is.
+cold, by the command that npm installs, as its user starts it, and as srt is. `least` is nobody's fence, but
+what the kernel takes for Landlock and seccomp themselves.
 """
 
 import glob
@@ -19,6 +20,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple, Protocol, cast
 
+from bench import least
+from bench.least import Least
 from pinfold import __version__
 from pinfold.model.errors import PinfoldError
 from pinfold.session import Session
@@ -61,6 +64,8 @@ class Contender(NamedTuple):
     ready: Callable[[str, Place], Runner]
     cold: Callable[[str, Place], list[str]]
     """The words before a command that make a program of it, started from nothing."""
+    works: tuple[str, ...] = ()
+    """What it takes part in; empty is everything."""
 
 
 def in_threads(count: int, run: Callable[[], bytes]) -> bytes:
@@ -271,6 +276,15 @@ CONTENDERS = (
         lambda _: __version__,
         lambda _, place: Pinfold(place),
         lambda _, __: [*pinfold_words(), "run", "--"],
+    ),
+    Contender(
+        "least",
+        lambda: "",
+        lambda _: "",
+        lambda _, place: Least(OneShots([], place).run, place.work, place.tmp),
+        lambda _, place: [sys.executable, least.__file__, place.work, place.tmp, "--"],
+        # Not in what is so short that the way to its thread and back counts.
+        ("cold", "git-status", "grep", "compile", "output", "files", "tarball", "open", "create"),
     ),
     Contender(
         "bwrap",

@@ -45,7 +45,10 @@ class Contest:
         self.work, self.found, self.ground, self.progress = work, found, ground, progress
         self.scale, self.patience = scale, patience
         self.seconds: dict[str, list[float]] = {
-            name: [] for name in found if not work.among or name in work.among
+            name: []
+            for name, (contender, _) in found.items()
+            if (not work.among or name in work.among)
+            and (not contender.works or work.name in contender.works)
         }
         self.spent = dict.fromkeys(self.seconds, 0.0)
         self.troubles: dict[str, str] = {}

@@ -14,6 +14,7 @@ from bench.works import Work
 
 COLOURS = {
     "pinfold": "#0b6e4f",
+    "least": "#777777",
     "bwrap": "#2f5d9b",
     "sandlock": "#8a4fa3",
     "codex": "#c8741a",
@@ -128,6 +129,8 @@ def as_page(report: Report) -> str:
         "- pinfold, sandlock and srt are kept ready between commands, the last two by their own libraries.",
         "  bwrap and codex keep nothing, so each command pays their start; codex is its native program,",
         "  without Node, but where it is started cold: there, like srt, the command that npm installs.",
+        "- `least` is what the kernel takes for Landlock and seccomp as such: they hold next to nothing",
+        "  there, and no fence that has both is faster.",
         "- The fences differ in what they hold: a ratio is the price of one, not its worth. Each ran a",
         "  command and refused it a write outside of its workspace before it was timed.",
         "",

@@ -1,0 +1,49 @@
+"""The least fence of Landlock and seccomp: no file is made outside of the workspace, every call is allowed.
+
+What it costs a command is what the kernel takes for the two layers as such, whatever they are told: no fence
+that has both is faster. As a contender it sets its layers on one thread, whose children have them too. Run as
+a program (`least.py DIRECTORY... -- WORDS`) it sets them on itself and becomes the command.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pinfold.kernel import landlock, seccomp
+from pinfold.kernel.process import set_no_new_privs
+
+EVERYTHING = seccomp.pack([(0x06, 0, 0, 0x7FFF0000)])
+"""One instruction: whatever is called, allow it."""
+
+
+def confine(*writable: str) -> None:
+    """Sets the layers on the calling thread, for good."""
+    ruleset = landlock.create_ruleset(landlock.MAKE_REG)
+    for path in (*writable, tempfile.gettempdir()):
+        landlock.allow_path(ruleset, path, landlock.MAKE_REG)
+    set_no_new_privs()
+    landlock.restrict_self(ruleset)
+    os.close(ruleset)
+    seccomp.install(EVERYTHING)
+
+
+class Least:
+    """Runs what it is given to run on the thread that has the layers."""
+
+    def __init__(self, run: Callable[[Sequence[str], int], bytes], *writable: str) -> None:
+        self.thread = ThreadPoolExecutor(1, initializer=confine, initargs=writable)
+        self.run_confined = run
+
+    def run(self, argv: Sequence[str], at_once: int = 1) -> bytes:
+        return self.thread.submit(self.run_confined, argv, at_once).result()
+
+    def close(self) -> None:
+        self.thread.shutdown()
+
+
+if __name__ == "__main__":
+    end = sys.argv.index("--")
+    confine(*sys.argv[1:end])
+    os.execvp(sys.argv[end + 1], sys.argv[end + 1 :])
