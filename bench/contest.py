@@ -38,6 +38,11 @@ def ready(stack: ExitStack, contender: Contender, program: str, ground: Ground) 
     return place, stack.enter_context(closing(contender.ready(program, place)))
 
 
+def takes_part(contender: Contender, work: Work) -> bool:
+    among, works = work.among, contender.works
+    return (not among or contender.name in among) and (not works or work.name in works)
+
+
 class Contest:
     def __init__(
         self, work: Work, found: Found, ground: Ground, progress: Progress, scale: float, patience: float
@@ -45,10 +50,7 @@ class Contest:
         self.work, self.found, self.ground, self.progress = work, found, ground, progress
         self.scale, self.patience = scale, patience
         self.seconds: dict[str, list[float]] = {
-            name: []
-            for name, (contender, _) in found.items()
-            if (not work.among or name in work.among)
-            and (not contender.works or work.name in contender.works)
+            name: [] for name, (contender, _) in found.items() if takes_part(contender, work)
         }
         self.spent = dict.fromkeys(self.seconds, 0.0)
         self.troubles: dict[str, str] = {}
