@@ -33,7 +33,7 @@ AIMS = {"seen": 0.3, "new": 1.5, "cold": 6.0}
 # On this path these would be paid for by every hook of every tool call.
 NEVER_IMPORTED = (
     *("rich", "asyncio", "http", "subprocess", "dataclasses", "inspect", "pathlib", "typing_extensions"),
-    *("uuid", "platform", "decimal", "gettext", "locale", "textwrap", "termios"),
+    *("uuid", "platform", "decimal", "gettext", "locale", "textwrap", "termios", "socket", "selectors"),
 )
 PROGRAM = """
 import os, sys

@@ -5,6 +5,7 @@ INVARIANT: whatever goes wrong in answering is a no, and a gate that is gone ope
 `decide` is called on the line's own thread, so it must not wait; `ask` may, and has a thread to itself.
 """
 
+import _socket
 import select
 import socket
 import threading
@@ -35,7 +36,7 @@ class Line:
         ask: Callable[[str, int, str, Ruling, threading.Event], Ruling],
         record: Callable[[Outcome], None],
         ended: Callable[[], None],
-        reach: Callable[[int], socket.socket] | None = None,
+        reach: Callable[[int], _socket.socket] | None = None,
     ) -> None:
         """`ask` is given an event that is set when nobody waits for the answer any more; `ended` is called
         once, when the gate is gone. `reach` makes the socket for a connection to a port inside, or raises; it
@@ -58,7 +59,7 @@ class Line:
         self._thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
         self._thread.start()
 
-    def add(self, face: str, sock: socket.socket) -> None:
+    def add(self, face: str, sock: _socket.socket) -> None:
         """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
         self._send({"face": face}, [sock])
 
@@ -145,7 +146,7 @@ class Line:
             ruling = Ruling(Verdict.DENY, f"no answer could be found: {error}")
         self._send({"ruling": messages.ruling_to(ruling), "number": number})
 
-    def _send(self, message: Message, sockets: Sequence[socket.socket] = ()) -> None:
+    def _send(self, message: Message, sockets: Sequence[_socket.socket] = ()) -> None:
         descriptors = [sock.fileno() for sock in sockets]
         try:
             with self._sending:

@@ -8,8 +8,8 @@ under it, and never looks like the command's own output.
 """
 
 import os
+from _socket import socket  # `socket` itself takes a cold start 2 ms
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from socket import socket
 from typing import Protocol
 
 from msgspec import Struct
@@ -68,7 +68,7 @@ class Outside(Protocol):
     def attend_names(self, resolver: socket) -> None:
         """Takes the socket that the session's questions about names come to."""
 
-    def publish(self, ports: Sequence[int], reach: "Callable[[], socket]") -> None:
+    def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
         """The machine's loopback is to lead to these ports of the session, if it does not do so already.
 
         `reach` makes a stream socket of the session's own network, and raises OSError where there is none.

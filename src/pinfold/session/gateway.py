@@ -9,8 +9,8 @@ INVARIANT: whatever goes wrong is a no, and once the gate is gone nothing gets o
 
 import os
 import select
-import socket
 import threading
+from _socket import socket
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -62,7 +62,7 @@ class Gateway:
         self._commands: OrderedDict[str, Request] = OrderedDict()
         self._refused: dict[tuple[str, str, int], int] = {}
         """How often each command was refused what."""
-        self._faces: dict[int, tuple[str, socket.socket]] = {}
+        self._faces: dict[int, tuple[str, socket]] = {}
         """What waits for the gate to be started, by descriptor."""
         self._doorbells: Doorbells | None = None
         self._gatehouse: Gatehouse | None = None
@@ -82,17 +82,17 @@ class Gateway:
         self,
         pen: str,
         policy: SandboxPolicy,
-        warden: socket.socket,
+        warden: socket,
         refused: Callable[[int, Violation], None],
     ) -> None:
         self._pens[pen] = policy
         self._refusals[pen] = refused
         self._add(pen, warden)
 
-    def attend_names(self, resolver: socket.socket) -> None:
+    def attend_names(self, resolver: socket) -> None:
         self._add(RESOLVER, resolver)
 
-    def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
+    def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
         self._publishing.publish(ports, reach)
 
     def began(self, pen: str, tag: int, request: Request) -> None:
@@ -128,7 +128,7 @@ class Gateway:
 
     # The doorbells
 
-    def _add(self, face: str, sock: socket.socket) -> None:
+    def _add(self, face: str, sock: socket) -> None:
         with self._lock:
             if self._is_over:
                 sock.close()

@@ -5,7 +5,7 @@ person's grant name it any more. What listens there, and who is let through, is 
 """
 
 import os
-import socket
+from _socket import socket
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ class Publishing:
         self,
         judge: Callable[[], Judge],
         ledger: "Callable[[], Ledger]",
-        add: Callable[[str, socket.socket], None],
+        add: Callable[[str, socket], None],
         drop: Callable[[Iterable[str]], None],
     ) -> None:
         """`add` gives the gate a face and its listener, `drop` takes faces from it."""
@@ -35,9 +35,9 @@ class Publishing:
         """Those that the settings did not name: a person granted them to a command."""
         self._taken: set[int] = set()
         """Those that could not be had, and that this was told of."""
-        self._reach: Callable[[], socket.socket] | None = None
+        self._reach: Callable[[], socket] | None = None
 
-    def publish(self, ports: Sequence[int], reach: Callable[[], socket.socket]) -> None:
+    def publish(self, ports: Sequence[int], reach: Callable[[], socket]) -> None:
         """A port that another program has is tried again with each command."""
         self._reach = reach
         self._granted.update(set(ports).difference(self._judge().law.last_settings.network.publish))
@@ -51,7 +51,7 @@ class Publishing:
         if self._published:
             self._withdraw()
 
-    def lead_in(self, port: int) -> socket.socket:
+    def lead_in(self, port: int) -> socket:
         """A socket of the session's network, for somebody who has come to a port."""
         self._withdraw()
         if self._reach is None or port not in self._published:

@@ -5,7 +5,7 @@ eight times as often. Beyond `PATHS` a command's further paths are one record wi
 does not read loses records, never the warden's time.
 """
 
-import socket
+import _socket
 from contextlib import suppress
 
 from pinfold.sandbox.linux import channel
@@ -28,7 +28,7 @@ Key = tuple[str, str]
 
 
 class Records:
-    def __init__(self, host: socket.socket) -> None:
+    def __init__(self, host: _socket.socket) -> None:
         self.host = host
         self.host.setblocking(False)
         self.seen: dict[int, dict[Key, int]] = {}

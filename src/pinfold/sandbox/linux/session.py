@@ -1,5 +1,6 @@
 """A session: one user, pid, net and ipc namespace and one /tmp, and in it a pen for each policy asked for."""
 
+import _socket
 import os
 import select
 import threading
@@ -156,14 +157,11 @@ class LinuxSession:
             raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
         refusals = Refusals(warden)
         if self.outside and gate:
-            from socket import socket
-
             _, resolver = channel.receive(gate[0])
-            way_out = socket(fileno=gate[0].detach())
-            self.outside.attend(str(number), policy, way_out, refusals.add)
+            self.outside.attend(str(number), policy, gate[0], refusals.add)
             refusals.catch_up = self.outside.catch_up
             for descriptor in resolver:
-                self.outside.attend_names(socket(fileno=descriptor))
+                self.outside.attend_names(_socket.socket(fileno=descriptor))
         if asks:
             self._attend(refusals, policy)
         environment = self._scrub(self.environment, policy, plan, leads_out)

@@ -118,7 +118,7 @@ class Warden:
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
         if charge.asks:
-            self.asking = names.judging.asking = Asking(records.host, rules, names.matcher.roots)
+            self.asking = names.judging.asking = Asking(charge.host, rules, names.matcher.roots)
             self.asking.protect = standing.protect
         names.judging.looks = charge.notes_reads or self.asking is not None
         if names.judging.looks:
