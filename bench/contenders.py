@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple, Protocol, cast
 
 from bench import least
-from bench.least import Least
 from pinfold import __version__
 from pinfold.model.errors import PinfoldError
 from pinfold.session import Session
@@ -64,8 +63,8 @@ class Contender(NamedTuple):
     ready: Callable[[str, Place], Runner]
     cold: Callable[[str, Place], list[str]]
     """The words before a command that make a program of it, started from nothing."""
-    works: tuple[str, ...] = ()
-    """What it takes part in; empty is everything."""
+    begin: Callable[[Place], None] = lambda _: None
+    """Called once on the thread that it is measured on, which is nobody else's."""
 
 
 def in_threads(count: int, run: Callable[[], bytes]) -> bytes:
@@ -281,10 +280,9 @@ CONTENDERS = (
         "least",
         lambda: "",
         lambda _: "",
-        lambda _, place: Least(OneShots([], place).run, place.work, place.tmp),
+        lambda _, place: OneShots([], place),
         lambda _, place: [sys.executable, least.__file__, place.work, place.tmp, "--"],
-        # Not in what is so short that the way to its thread and back counts.
-        ("cold", "git-status", "grep", "compile", "output", "files", "tarball", "open", "create"),
+        lambda place: least.confine(place.work, place.tmp),
     ),
     Contender(
         "bwrap",

@@ -6,9 +6,12 @@ fewest turns that count; bare stays as long as there is anyone to compare it wit
 """
 
 import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from random import Random
 from time import monotonic
+from typing import NamedTuple
 
 from bench.contenders import BARE, Contender, ContenderError, Place, Runner
 from bench.ground import Ground
@@ -33,14 +36,19 @@ class Progress:
             print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def ready(stack: ExitStack, contender: Contender, program: str, ground: Ground) -> tuple[Place, Runner]:
+class Seat(NamedTuple):
+    """Where a contender sits: its place, itself made ready, and the thread that it is measured on."""
+
+    place: Place
+    runner: Runner
+    thread: Executor
+
+
+def ready(stack: ExitStack, contender: Contender, program: str, ground: Ground) -> Seat:
     place = stack.enter_context(ground.place())
-    return place, stack.enter_context(closing(contender.ready(program, place)))
-
-
-def takes_part(contender: Contender, work: Work) -> bool:
-    among, works = work.among, contender.works
-    return (not among or contender.name in among) and (not works or work.name in works)
+    thread = stack.enter_context(ThreadPoolExecutor(1))
+    thread.submit(contender.begin, place).result()
+    return Seat(place, stack.enter_context(closing(contender.ready(program, place))), thread)
 
 
 class Contest:
@@ -50,11 +58,11 @@ class Contest:
         self.work, self.found, self.ground, self.progress = work, found, ground, progress
         self.scale, self.patience = scale, patience
         self.seconds: dict[str, list[float]] = {
-            name: [] for name, (contender, _) in found.items() if takes_part(contender, work)
+            name: [] for name in found if not work.among or name in work.among
         }
         self.spent = dict.fromkeys(self.seconds, 0.0)
         self.troubles: dict[str, str] = {}
-        self.standing: dict[str, Turn] = {}
+        self.standing: dict[str, Callable[[], float]] = {}
         self.order = Random(work.name)
 
     def run(self, rounds: int) -> Outcome:
@@ -86,15 +94,17 @@ class Contest:
     def _measured(self, name: str, whole: ExitStack) -> float:
         if self.work.fresh:
             with ExitStack() as own:
-                return self.work.measure(self._turn(name, own))
+                return self._seated(name, own)()
         if name not in self.standing:
-            self.standing[name] = self._turn(name, whole)
-            self.work.measure(self.standing[name])  # what only a first time costs
-        return self.work.measure(self.standing[name])
+            self.standing[name] = self._seated(name, whole)
+            self.standing[name]()  # what only a first time costs
+        return self.standing[name]()
 
-    def _turn(self, name: str, stack: ExitStack) -> Turn:
+    def _seated(self, name: str, stack: ExitStack) -> Callable[[], float]:
+        """What takes a turn of a contender, and tells its time, by the clock of its thread."""
         contender, program = self.found[name]
-        place, runner = ready(stack, contender, program, self.ground)
+        place, runner, thread = ready(stack, contender, program, self.ground)
         self.work.prepare(place, self.scale)
-        runner.run(["true"])
-        return Turn(contender, program, place, runner, self.scale)
+        turn = Turn(contender, program, place, runner, self.scale)
+        thread.submit(runner.run, ["true"]).result()
+        return lambda: thread.submit(self.work.measure, turn).result()

@@ -1,15 +1,13 @@
 """The least fence of Landlock and seccomp: no file is made outside of the workspace, every call is allowed.
 
 What it costs a command is what the kernel takes for the two layers as such, whatever they are told: no fence
-that has both is faster. As a contender it sets its layers on one thread, whose children have them too. Run as
-a program (`least.py DIRECTORY... -- WORDS`) it sets them on itself and becomes the command.
+that has both is faster. A thread that has them gives them to its children. Run as a program
+(`least.py DIRECTORY... -- WORDS`) it sets them on itself and becomes the command.
 """
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from pinfold.kernel import landlock, seccomp
 from pinfold.kernel.process import set_no_new_privs
@@ -27,20 +25,6 @@ def confine(*writable: str) -> None:
     landlock.restrict_self(ruleset)
     os.close(ruleset)
     seccomp.install(EVERYTHING)
-
-
-class Least:
-    """Runs what it is given to run on the thread that has the layers."""
-
-    def __init__(self, run: Callable[[Sequence[str], int], bytes], *writable: str) -> None:
-        self.thread = ThreadPoolExecutor(1, initializer=confine, initargs=writable)
-        self.run_confined = run
-
-    def run(self, argv: Sequence[str], at_once: int = 1) -> bytes:
-        return self.thread.submit(self.run_confined, argv, at_once).result()
-
-    def close(self) -> None:
-        self.thread.shutdown()
 
 
 if __name__ == "__main__":

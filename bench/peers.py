@@ -49,9 +49,9 @@ def tried(found: Found, ground: Ground, progress: Progress) -> tuple[Found, dict
         progress.tell(f"trying {name}")
         try:
             with ExitStack() as stack:
-                place, runner = ready(stack, contender, program, ground)
+                place, runner, thread = ready(stack, contender, program, ground)
                 if contender is not BARE:
-                    require_fence(runner, place)
+                    thread.submit(require_fence, runner, place).result()
             fit[name] = contender, program
         except (ContenderError, OSError) as error:
             failed[name] = f"failed: {error}"
