@@ -1,5 +1,9 @@
 """What a failed command is told by its words."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 from pinfold import Session
@@ -44,3 +48,12 @@ def test_hint(line: str, told: str) -> None:
     assert said.startswith(told) and bool(said) is bool(told)
     unfenced = Session(["."], settings={**settings, "sandbox": {"enabled": False}})
     assert not hint(unfenced.check(line), {}, unfenced.cwd, unfenced.roots)
+
+
+def test_a_chain_of_links_without_end_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in range(2 * sys.getrecursionlimit()):
+        os.symlink(f"link{number}", f"link{number + 1}")
+    session = Session(["."], settings={})
+    last = f"link{2 * sys.getrecursionlimit()}"
+    assert hint(session.check(f"cat {last}"), {}, session.cwd, session.roots) == ""

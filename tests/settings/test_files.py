@@ -72,6 +72,15 @@ def test_dots_in_texts_and_comments_are_no_keys(text: str) -> None:
     parse("user", "f", text)
 
 
+@pytest.mark.parametrize("line", ['"""', r'\"""', "'''", '"', "'", "a.", "a "])
+@pytest.mark.parametrize("end", ["", "\\", "'", '"', r'"\\'])
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_texts_without_an_end_take_no_time(line: str, end: str, between: str) -> None:
+    """An end that was looked for from every quote would take an hour."""
+    with pytest.raises(PolicyError):
+        parse("user", "f", "\\" + f"{line}{between}" * 100_000 + end)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_garbage_is_settings_or_a_policy_error(data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pinfold.model.decision import Decision
 from pinfold.model.visible import visible
 from pinfold.policy.hidden import hidden_by
+from pinfold.session.disk import real_path
 
 AGENT = "SSH_AUTH_SOCK"
 OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
@@ -46,7 +47,7 @@ def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) 
     """Whether it names something hidden, from where the line begins; whether that is there is not told."""
     if not word or word.startswith("-") or "\0" in word:
         return False
-    path = os.path.realpath(os.path.join(cwd, os.path.expanduser(word)))
+    path = real_path(os.path.join(cwd, os.path.expanduser(word)))
     return hidden_by(path, decision.policy, roots) is not None
 
 

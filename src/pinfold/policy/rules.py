@@ -50,7 +50,7 @@ def _may_wrap(shape: Shape, command: Command) -> bool:
     return any(
         _may_start(shape, words, tuple(word.source for word in words), 0)
         for word in command.words
-        for words in _commands_in(word)
+        for words in _commands_in(word, shape.program)
     )
 
 
@@ -70,13 +70,16 @@ def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, .
 BEFORE_A_COMMAND = re.compile(r"""[;&|(){}`'"\n=!]+""")
 
 
-def _commands_in(word: Word) -> Iterator[tuple[Word, ...]]:
-    """The words of each command that a shell might read in this one word."""
+def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
+    """The words of each command of this program that a shell might read in this one word.
+
+    Every rule asks anew, and a text may have thousands of commands: of the others no words are made.
+    """
     text = word.literal
-    if text is None or not (" " in text or "\t" in text):
+    if text is None or program not in text or not (" " in text or "\t" in text):
         return
     for piece in BEFORE_A_COMMAND.split(text):
-        if words := piece.split():
+        if program in piece and (words := piece.split())[0].rpartition("/")[2] == program:
             yield tuple(Word(each, word.span, (Text(each),)) for each in words)
 
 

@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from pinfold.sandbox.linux import held
 from pinfold.sandbox.linux.held import hold, is_held
 
 
@@ -55,3 +58,25 @@ def test_a_number_that_is_used_again_is_another_file(tmp_path: Path) -> None:
     directory.rmdir()
     directory.mkdir()
     assert not is_held(held)
+
+
+def test_a_time_that_another_may_have_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the clock of files stands still: whatever is made in a tick has the same time."""
+    looked = os.lstat
+
+    def in_ticks(path: str) -> os.stat_result:
+        status = looked(path)
+        facts = {"st_ctime_ns": status.st_ctime_ns // 10**9 * 10**9}
+        return os.stat_result(tuple(status), facts)
+
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    monkeypatch.setattr(os, "lstat", in_ticks)
+    monkeypatch.setattr(held, "TICK", 2 * 10**9)
+    found = hold([str(directory)])
+    (directory / "more").mkdir()
+    assert is_held(found)
+    (directory / "more").rmdir()
+    directory.rmdir()
+    directory.mkdir()
+    assert not is_held(found)

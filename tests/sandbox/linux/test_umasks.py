@@ -138,3 +138,7 @@ def test_too_many_changes_to_tell_apart_are_still_waited_for() -> None:
 
 def test_the_field_is_found_wherever_it_stands() -> None:
     assert parse_umask(b"Name:\tUmask\nUmask:\t0027\nState:\tR\n") == 0o027
+
+
+def test_a_name_is_no_field() -> None:
+    assert parse_umask(b"Name:\tUmask:\t0000\nUmask:\t0027\nState:\tR\n") == 0o027

@@ -10,6 +10,8 @@ Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
 - A process whose program it may not read belongs to another user namespace as far as tracing goes, as does
   the spawner, whose memory is the keeper's: their paths cannot be read. Nor does a thread that shares the
   spawner's memory until its exec.
+- The first line of /proc/TID/status is the thread's name, which is the caller's to choose, but for ends of
+  lines: those are spelled out. So a field is one at the beginning of a line only.
 """
 
 import errno
@@ -116,7 +118,7 @@ class Caller:
 
     def process(self) -> int:
         """The process that the calling thread belongs to."""
-        return int(self._status().partition(b"Tgid:")[2].split()[0])
+        return int(self._status().partition(b"\nTgid:")[2].split()[0])
 
     def umask(self) -> int:
         return parse_umask(self._status())

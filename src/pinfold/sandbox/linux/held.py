@@ -7,8 +7,10 @@ Facts, measured on Linux 6.18:
   built; if one is another by now, the next pen is built anew. What runs in the old pen meanwhile sees the
   new file.
 - The number of an inode says little: ext4 gives a deleted file's number to the next one. But a new inode
-  always has a new time of change, so only where that differs the time of birth is asked for, which costs
-  more; where nobody knows it, the thing counts as another.
+  has a new time of change, so only where that differs the time of birth is asked for, which costs more;
+  where nobody knows it, the thing counts as another.
+- Kernels before 6.13, and some file systems since, take the time of the last tick: what changed less than a
+  tick ago may be replaced by what has the same time. Such a time is not relied on.
 
 Accepted, and named in SECURITY.md: beyond `MOST` things nothing is compared, since it would cost every
 command more than a microsecond for each.
@@ -16,12 +18,17 @@ command more than a microsecond for each.
 
 import os
 from collections.abc import Iterable
+from time import time_ns
 
 from msgspec import Struct
 
 from pinfold.kernel.files import birth
 
 MOST = 500
+TICK = 20_000_000
+"""Nanoseconds; the longest that a kernel is built with is half of it."""
+UNSURE = -1
+"""No time of change: the time of birth is asked for."""
 
 
 class Identity(Struct):
@@ -49,7 +56,7 @@ def is_held(held: Held) -> bool:
 def identity(path: str) -> Identity | None:
     try:
         status = os.lstat(path)
-        return Identity((status.st_dev, status.st_ino), status.st_ctime_ns, birth(path))
+        return Identity((status.st_dev, status.st_ino), _sure(status), birth(path))
     except OSError:
         return None
 
@@ -62,7 +69,12 @@ def _is_same(path: str, then: Identity | None) -> bool:
         if then.changed != status.st_ctime_ns:
             if then.born is None or then.born != birth(path):
                 return False
-            then.changed = status.st_ctime_ns
+            then.changed = _sure(status)
         return True
     except OSError:
         return then is None
+
+
+def _sure(status: os.stat_result) -> int:
+    """A time of change that nothing which comes later can have."""
+    return status.st_ctime_ns if status.st_ctime_ns < time_ns() - TICK else UNSURE

@@ -70,11 +70,11 @@ def processes() -> tuple[int, int] | None:
 
 def _threads_of_ours(process: str) -> int:
     try:
-        with open(f"/proc/{process}/status") as file:
-            told = dict(line.split(":", 1) for line in file)
+        with open(f"/proc/{process}/status", "rb") as file:  # its name is any bytes
+            told = dict(line.split(b":", 1) for line in file)
     except OSError:  # it has ended
         return 0
-    return int(told["Threads"]) if int(told["Uid"].split()[0]) == os.getuid() else 0
+    return int(told[b"Threads"]) if int(told[b"Uid"].split()[0]) == os.getuid() else 0
 
 
 def _share_of(most: int) -> int:

@@ -25,7 +25,8 @@ SURELY = 0.1
 MOST_CHANGING = 1024
 """How many threads are told apart that may not yet have theirs."""
 OWNERS = 0o700
-_FIELD = b"Umask:\t"
+_FIELD = b"\nUmask:\t"
+"""At the beginning of a line: the first has the thread's name, where anything else may stand."""
 
 
 def parse_umask(status: bytes) -> int:
