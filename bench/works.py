@@ -186,14 +186,14 @@ WORKS = (
         "`git status` of 5,000 files",
         command("git", "-C", "{work}/tree", "status", "--short"),
         plant_repository,
-        turns=2,
+        turns=4,
     ),
     Work(
         "grep",
         "`grep -r` over 5,000 files",
         command("grep", "-rc", "file 77$", "{work}/tree"),
         plant,
-        turns=2,
+        turns=4,
     ),
     Work(
         "compile",
