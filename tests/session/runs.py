@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,6 +18,7 @@ import pinfold
 from pinfold.audit.journal import Entry, Journal, JournalError
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
+from pinfold.session.sessions import living
 from pinfold.session.state import journal_file
 from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
@@ -464,6 +466,69 @@ def a_fork_of_the_host_has_a_fence_of_its_own() -> None:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
         assert session.run("exit 6").exit_code == 6
+
+
+LINE = "echo a; until [ -e go ]; do sleep 0.05; done; echo b; exit 5"
+
+
+def a_fork_of_the_host_leaves_its_commands_alone() -> None:
+    """It throws its copies of what follows them away, or tries to go on: the commands, their output and their
+    ends in the journal are the other's all the same."""
+
+    def leaves() -> None:
+        events.close()
+        session.close()
+
+    def follows() -> None:
+        with suppress(ConfinementError):
+            next(events)
+            raise AssertionError("it took what is the other's")
+        for use in (execution.wait, execution.cancel):
+            with suppress(ConfinementError):
+                use()
+                raise AssertionError(f"{use} is the other's")
+
+    for is_fenced in (True, False):
+        with opened(approvers=[Says(pinfold.Answer.ONCE)]) as session:
+            execution = session.start(pinfold.RunCommand(LINE, disable_sandbox=not is_fenced))
+            assert execution.decision.sandboxed is is_fenced
+            events: Any = execution.events()
+            told = [next(events)]
+            for act in (leaves, follows):
+                assert _forked(act) == 0
+            assert [entry.kind for entry in journal() if entry.session == session.id] == ["run"]
+            assert [each.id for each in living()] == [session.id]
+            with open("go", "x"):
+                told += list(events)
+            os.unlink("go")
+            assert [each.data for each in told[:-1] if isinstance(each, pinfold.Output)] == [b"a\n", b"b\n"]
+            assert told[-1] == pinfold.Exited(5, None)
+            assert [entry.kind for entry in journal() if entry.session == session.id] == ["run", "end"]
+            assert session.run("true").exit_code == 0
+
+
+def a_fork_tells_nothing_of_what_was_never_started() -> None:
+    with opened() as session:
+        events: Any = session.start(["no-such-program"]).events()
+        next(events)
+        assert _forked(events.close) == 0
+        assert [entry.kind for entry in journal()] == ["run"]
+        assert list(events) == [pinfold.Exited(127, None)]
+    assert [entry.kind for entry in journal()] == ["run", "end"]
+
+
+def _forked(act: Callable[[], None]) -> int:
+    """The exit code of a fork that does this."""
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        except BaseException:  # noqa: BLE001  (told by the code, and to whoever reads)
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def many_threads_share_a_session() -> None:

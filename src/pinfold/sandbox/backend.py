@@ -177,6 +177,10 @@ class Request(Struct, frozen=True):
 class Running(Protocol):
     """A command under way."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether whoever followed it has seen its end, or has left, which ended it."""
+
     def events(self) -> Iterator[Event]:
         """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
 

@@ -16,6 +16,10 @@ class PumpedCommand:
     """Our side of its terminal, if it has one."""
     cancelled = False
 
+    @property
+    def has_ended(self) -> bool:
+        return self.pump.exited is not None
+
     def events(self) -> Iterator[Event]:
         return self.pump.events()
 

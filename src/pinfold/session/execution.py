@@ -96,9 +96,8 @@ class Execution:
                     else:
                         yield event
             finally:
-                # Whoever took them left, and with them the command ended. At Python's own end none is told.
-                if end is None and not sys.is_finalizing():
-                    self._tell(Exited(None, None, cancelled=True), self._running.violations())
+                if end is None:
+                    self._tell_if_left()
             if end is None or not self._is_begun_again(end):
                 break
         if end is not None:
@@ -166,6 +165,12 @@ class Execution:
         if self._running is None:
             raise ConfinementError("the command was refused: it has no terminal")
         return self._running
+
+    def _tell_if_left(self) -> None:
+        """Whoever followed the command left, and with them it ended: unless somebody else follows it, be that
+        the process that this is a fork of. At Python's own end none is told."""
+        if self._running and self._running.has_ended and not sys.is_finalizing():
+            self._tell(Exited(None, None, cancelled=True), self._running.violations())
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:
         self.violations = violations

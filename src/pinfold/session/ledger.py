@@ -1,5 +1,6 @@
 """What a session writes into the journal: each run before it begins, and how it ended."""
 
+import os
 from collections.abc import Mapping
 
 from msgspec.structs import asdict
@@ -21,6 +22,7 @@ class Ledger:
 
     def __init__(self, session: str, roots: tuple[str, ...], environ: Mapping[str, str]) -> None:
         self.session = session
+        self._owner = os.getpid()
         self.journal = Journal(journal_file(environ))
         self._handle = register(session, roots, environ)
         self.troubles: list[str] = []
@@ -109,6 +111,8 @@ class Ledger:
         self._try("trouble", {"error": text}, None)
 
     def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> bool:
+        if os.getpid() != self._owner:
+            return False  # a fork's copy: what happens is told by the other
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
