@@ -531,6 +531,58 @@ def _forked(act: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def a_wait_that_is_interrupted_ends_the_command_once() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGUSR1, interrupt)
+    with opened() as session:
+        execution = session.start("mkdir .vscode; touch begun; sleep 30")
+        interrupter = threading.Thread(target=_interrupt_once, args=("begun",))
+        interrupter.start()
+        try:
+            execution.wait()
+        except KeyboardInterrupt:
+            interrupter.join()
+        else:
+            raise AssertionError("it was not interrupted")
+        (end,) = [entry for entry in journal() if entry.kind == "end"]
+        assert end.data["cancelled"] and [each["path"] for each in end.data["violations"]]
+        assert execution.wait().cancelled
+    assert [entry.kind for entry in journal()] == ["run", "end"]
+
+
+def a_start_that_is_interrupted_is_told_as_cancelled() -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with opened() as session:
+        pens: Any = session.fences.fenced()
+        pens.start = interrupted
+        with suppress(KeyboardInterrupt):
+            session.run("true")
+    assert [entry.data.get("cancelled") for entry in journal()] == [None, True]
+
+
+def who_follows_what_another_follows_already_ends_nothing() -> None:
+    with opened() as session:
+        execution = session.start("echo on; exit 4")
+        events = execution.events()
+        next(events)
+        for use in (execution.wait, lambda: next(execution.events())):
+            with suppress(ConfinementError):
+                use()
+                raise AssertionError("it was followed twice")
+        assert [entry.kind for entry in journal()] == ["run"]
+        assert list(events) == [pinfold.Exited(4, None)]
+    assert [entry.data.get("exit_code") for entry in journal()] == [None, 4]
+
+
+def _interrupt_once(path: str) -> None:
+    wait_until(lambda: os.path.exists(path))
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
 def many_threads_share_a_session() -> None:
     found: list[str] = []
     with opened() as session:

@@ -108,7 +108,11 @@ class Execution:
         if self._running is None:
             return Result(self.decision, self.settlement)
         while True:
-            end = self._running.wait()
+            try:
+                end = self._running.wait()
+            except BaseException:
+                self._tell_if_left()
+                raise
             self._tell(end, end.violations)
             if not self._is_begun_again(end):
                 break

@@ -15,6 +15,7 @@ from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
 
 MOST_TROUBLES = 10
+CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 
 
 class Ledger:
@@ -86,7 +87,11 @@ class Ledger:
         self._try("end", told, entry)
 
     def failed(self, entry: int, error: BaseException) -> None:
-        self._try("end", {"error": str(error)}, entry)
+        """It did not begin, or whoever began it was interrupted, which ended it."""
+        if isinstance(error, Exception):
+            self._try("end", {"error": str(error)}, entry)
+        else:
+            self.after(entry, CANCELLED)
 
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
         """A connection that came to its end, or to none."""
