@@ -564,6 +564,35 @@ def a_start_that_is_interrupted_is_told_as_cancelled() -> None:
     assert [entry.data.get("cancelled") for entry in journal()] == [None, True]
 
 
+def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
+    session = opened(approvers=[Says(pinfold.Answer.ONCE)])
+    line = "mkdir .vscode; touch begun-{}; sleep 30"
+    waited, followed, forgotten = (session.start(line.format(number)) for number in range(3))
+    unfenced = session.start(pinfold.RunCommand("touch begun-3; sleep 30", disable_sandbox=True))
+    results: list[object] = []
+    waiting = [
+        threading.Thread(target=lambda: results.append(waited.wait().signal)),
+        threading.Thread(target=lambda: results.append(list(followed.events())[-1])),
+    ]
+    for thread in waiting:
+        thread.start()
+    wait_until(lambda: all(os.path.exists(f"begun-{number}") for number in range(4)))
+    session.close()
+    for thread in waiting:
+        thread.join()
+    killed = pinfold.Exited(None, signal.SIGKILL, cancelled=True)
+    assert signal.SIGKILL in results and killed in results
+    assert forgotten.wait().cancelled and unfenced.wait().cancelled and not session.notices
+    told = journal()
+    runs = [entry.id for entry in told if entry.kind == "run"]
+    ends = {entry.about or 0: entry.data for entry in told if entry.kind == "end"}
+    kinds = [entry.kind for entry in told]
+    assert kinds.count("end") == 4 and sorted(ends) == runs, told
+    assert all(end["cancelled"] for end in ends.values())
+    refused = [[each["path"] for each in ends[run].get("violations", ())] for run in runs]
+    assert refused == [[f"{os.getcwd()}/.vscode"]] * 3 + [[]]
+
+
 def who_follows_what_another_follows_already_ends_nothing() -> None:
     with opened() as session:
         execution = session.start("echo on; exit 4")

@@ -174,6 +174,11 @@ class Execution:
         """Whoever followed the command left, and with them it ended: unless somebody else follows it, be that
         the process that this is a fork of. At Python's own end none is told."""
         if self._running and self._running.has_ended and not sys.is_finalizing():
+            self.tell_cancelled()
+
+    def tell_cancelled(self) -> None:
+        """Tells that it was ended, and what it was refused until then. Preconditions: it has ended."""
+        if self._running is not None:
             self._tell(Exited(None, None, cancelled=True), self._running.violations())
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:

@@ -1,7 +1,8 @@
 """What a session writes into the journal: each run before it begins, and how it ended."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec.structs import asdict
 
@@ -29,6 +30,9 @@ class Ledger:
         self.troubles: list[str] = []
         """What could not be written of things that had already happened."""
         self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
+        self._under_way: dict[int, Callable[[], None]] = {}
+        """Runs whose end is not written, by their rows: what tells it, if they are ended with all the rest.
+        Whoever takes one out of it writes its end, so that each has one."""
 
     def before(
         self,
@@ -60,7 +64,15 @@ class Ledger:
             data["by"] = settlement.by
         if decision.widening:
             data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
-        return self.journal.append(self.session, "run" if allowed else "refused", data)
+        row = self.journal.append(self.session, "run" if allowed else "refused", data)
+        if allowed:
+            self._under_way[row] = partial(self.after, row, CANCELLED)
+        return row
+
+    def began(self, entry: int, tell_end: Callable[[], None]) -> None:
+        """It runs; who followed it knows more about its end."""
+        if entry in self._under_way:
+            self._under_way[entry] = tell_end
 
     def file(
         self, tool: str, path: str, decision: Decision, settlement: Settlement | None, allowed: bool
@@ -84,14 +96,18 @@ class Ledger:
         told = asdict(end)
         if not end.violations:
             del told["violations"]
-        self._try("end", told, entry)
+        self._end(entry, told)
 
     def failed(self, entry: int, error: BaseException) -> None:
         """It did not begin, or whoever began it was interrupted, which ended it."""
         if isinstance(error, Exception):
-            self._try("end", {"error": str(error)}, entry)
+            self._end(entry, {"error": str(error)})
         else:
             self.after(entry, CANCELLED)
+
+    def _end(self, entry: int, told: Mapping[str, object]) -> None:
+        if self._under_way.pop(entry, None):
+            self._try("end", told, entry)
 
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
         """A connection that came to its end, or to none."""
@@ -139,5 +155,8 @@ class Ledger:
         return row
 
     def close(self) -> None:
+        """Preconditions: whatever ran has ended."""
+        for tell_end in list(self._under_way.values()):
+            tell_end()
         unregister(self._handle)
         self.journal.close()

@@ -321,6 +321,8 @@ class LinuxSession:
             # Taken out, so that nobody else ends one of them too.
             pens = (*self.retired, *(pen for _, pen in self.pens))
             self.retired, self.pens = [], []
+        for pen in pens:
+            pen.refusals.is_closing = True
         if self.elevating:
             self.elevating.close()
         self.keeping.close(self.number)
