@@ -256,6 +256,18 @@ def test_what_cannot_be_given_to_a_command_is_told(
         session(tmp_path).start(request_, **given)
 
 
+def test_settings_in_the_workspace_are_told_as_what_pinfold_obeys(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[filesystem]\nprotect = ["deploy.sh"]\n')
+    with pinfold.Session([tmp_path], settings=own) as session:
+        told = {
+            name: session.check_path(tmp_path / name, write=True).reasons[0].message
+            for name in ("own.toml", "deploy.sh")
+        }
+    assert "pinfold itself obeys or runs it" in told["own.toml"]
+    assert "your settings protect it" in told["deploy.sh"]
+
+
 def test_paths_may_be_path_objects(tmp_path: Path) -> None:
     judge = Session([tmp_path], settings=UNFENCED, cwd=tmp_path)
     assert judge.check_path(tmp_path / "a").verdict is ALLOW
