@@ -39,6 +39,17 @@ def test_links_out_of_the_workspace(tmp_path: Path) -> None:
     assert judge.check(WriteFile("inner/out/x")).verdict is ASK
 
 
+@pytest.mark.parametrize("padding", ["./" * 2040, "\u00e4/../" * 680])
+def test_a_link_counts_on_as_long_a_way_as_a_program_can_go(tmp_path: Path, padding: str) -> None:
+    """The kernel takes the path from where it starts, though with that directory it would be too long."""
+    (tmp_path / "\u00e4").mkdir()
+    (tmp_path / "out").symlink_to("/etc")
+    assert len(f"{padding}out/x".encode()) < 4096 < len(f"{tmp_path}/{padding}out/x".encode())
+    judge = session(tmp_path)
+    assert judge.check(f"touch {padding}out/x").verdict is ASK
+    assert judge.check(f"touch {padding}x").verdict is ALLOW
+
+
 @pytest.mark.parametrize("line", ["touch way/x", "cd way && touch x", "cat way/x"])
 def test_a_decision_is_remembered_as_long_as_its_paths_lead_where_they_led(tmp_path: Path, line: str) -> None:
     places = {"fine": ALLOW, ".env": ASK, "/etc": ASK if "cat" not in line else ALLOW}
