@@ -62,8 +62,8 @@ class Outside(Protocol):
         `refused` is told, with a command's tag, what the warden does not know of: refusals by the proxy.
         """
 
-    def catch_up(self) -> None:
-        """Returns when all that has been refused by now was told."""
+    def catch_up(self, pen: str, tag: int) -> None:
+        """Returns when all that a command was refused is told: it has ended, or is asked for on the way."""
 
     def attend_names(self, resolver: socket) -> None:
         """Takes the socket that the session's questions about names come to."""

@@ -33,8 +33,8 @@ class Refusals:
         self.asked: Callable[..., None] | None = None
         """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, deed."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
-        self.catch_up: Callable[[], None] = lambda: None
-        """Returns when whoever else refuses has told what it has refused by now."""
+        self.catch_up: Callable[[int], None] = lambda _tag: None
+        """Returns when whoever else refuses has told what it has refused a command by now."""
         self.ended = ""
         """Why the warden has ended, once it has: its pen is good for nothing then."""
         self.is_closing = False
@@ -42,7 +42,7 @@ class Refusals:
 
     def of(self, tag: int) -> tuple[Violation, ...]:
         """What the command that carries a tag was refused since this was last asked."""
-        self.catch_up()
+        self.catch_up(tag)
         with self.lock:
             self._read()
             refused = tuple(self.found.pop(tag, {}).values())

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pinfold.kernel.process import pace_of
@@ -161,7 +162,7 @@ class LinuxSession:
             _, resolver = channel.receive(gate[0])
             way_out = socket(fileno=gate[0].detach())
             self.outside.attend(str(number), policy, way_out, refusals.add)
-            refusals.catch_up = self.outside.catch_up
+            refusals.catch_up = partial(self.outside.catch_up, str(number))
             for descriptor in resolver:
                 self.outside.attend_names(socket(fileno=descriptor))
         if asks:
