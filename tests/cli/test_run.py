@@ -83,12 +83,13 @@ def ends_of(person: Person) -> list[Any]:
     return [deed["end"] for deed in json.loads(told.stdout) if deed["kind"] == "run"]
 
 
+@pytest.mark.parametrize("output", [(), ("--json",)])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_who_ends_it_ends_its_command_and_that_is_written_down(
-    person: Person, number: signal.Signals
+    person: Person, number: signal.Signals, output: tuple[str, ...]
 ) -> None:
     process = subprocess.Popen(
-        [*person.program, "run", "-c", "touch begun; sleep 30; touch over"],
+        [*person.program, "run", *output, "-c", "touch begun; sleep 30; touch over"],
         stdout=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
         **person.given,

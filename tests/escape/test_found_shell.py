@@ -242,6 +242,11 @@ def test_a_repository_makes_git_run_something(setup: str, line: str, workspace: 
 RUINOUS: list[Row] = [
     ("git clean -n --no-dry-run -fdx", "takes the dry run back"),
     ("git clean -n --no-dry -fdx", "the same, abbreviated"),
+    # Operands that may be nothing leave the program its default.
+    ("git clean $X -fdx", "an empty variable"),
+    ("git clean -fdx -- $X $(cat list)", "two that may be empty"),
+    ('git clean -fdx "${paths[@]}"', "an empty list"),
+    ("find $X -delete", "an empty variable"),
     # A test of find's that everything passes narrows nothing.
     ("find ~ -name '*' -delete", "every name"),
     ("find . -iname '*' -delete", "every name"),
@@ -502,6 +507,9 @@ EVERYDAY: list[Row] = [
     ('rm -rf "${OUT:?}/build"', "`:?` says that it is never empty"),
     ("find /tmp -name 'foo*' -delete", "narrowed, so never all of /tmp"),
     ("git clean -fdX", "takes only what git ignores"),
+    ('git clean -fdx "$X"', "git refuses an empty path"),
+    ("git clean -fdx $X build", "something is named in any case"),
+    ("ls $X; grep -r x $DIR", "reads the workspace"),
     ("git clean -n", "takes nothing"),
     ("git clean -ndx", "takes nothing"),
     ("git clean --dry-run -fd", "takes nothing"),

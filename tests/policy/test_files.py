@@ -106,3 +106,16 @@ def test_deleting_asks_where_the_user_wants_that() -> None:
 def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
     decision = decide(request_, settings({"mode": "ask_every_time"}), facts())
     assert (decision.verdict, decision.reasons[0].step) == (ASK, "person_wanted")
+
+
+def test_who_protects_it_is_told() -> None:
+    """What pinfold itself obeys is no entry of the user's, though both stand in the policy."""
+    obeyed = f"{ROOT}/own.toml"
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, protected=("deploy.sh", obeyed))
+    protecting = settings({"filesystem": {"protect": ["deploy.sh"]}})
+
+    def told(path: str, **given: Any) -> str:
+        return decide(WriteFile(path), protecting, facts(policy=policy, **given)).reasons[0].message
+
+    assert "pinfold itself obeys or runs it" in told("own.toml", own=lambda: (obeyed,))
+    assert "your settings protect it" in told("deploy.sh", own=lambda: pytest.fail("it was looked for"))

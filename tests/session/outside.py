@@ -600,7 +600,7 @@ def a_question_holds_the_connection(_: Machine) -> None:
 
 
 def many_that_wait_leave_descriptors_to_others(_: Machine) -> None:
-    """Whoever would not wait for an answer holds a connection meanwhile, also when its program has ended."""
+    """Whoever would not wait for an answer holds a connection meanwhile."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
     code = """
         import errno, socket, sys, threading
@@ -634,6 +634,39 @@ def a_command_that_waits_can_be_ended(_: Machine) -> None:
         assert execution.wait().cancelled and time.monotonic() - began < 20
         wait_until(lambda: any("not wait" in entry.data["message"] for entry in connections()))
         person.go.set()
+
+
+def what_a_command_did_not_wait_for_was_refused_it(_: Machine) -> None:
+    """By the proxy, by a connect that does not block and by one that does: the command's result tells it, and
+    the question is taken back, so that the next one is asked."""
+    by = f"{program('curl')} -sS -m 0.7"
+    person = Waits(pinfold.Answer.NO)
+    with opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        blocking = python(CONNECT, "c.test", 7).replace(sys.executable, f"timeout -s KILL 1 {sys.executable}")
+        for line, where in (
+            (f"{by} https://a.test:5/", "a.test:5"),
+            (f"{PLAIN} {by} http://b.test:6/", "b.test:6"),
+            (blocking, "c.test:7"),
+        ):
+            result = session.run(line)
+            assert person.asked.is_set(), line
+            person.asked.clear()
+            told = [(each.path, "did not wait" in each.why) for each in result.violations]
+            assert told == [(where, True)], (line, result.stderr, result.violations)
+        assert [entry.data["host"] for entry in connections()] == ["a.test", "b.test", "c.test"]
+        person.go.set()
+
+
+def what_a_command_left_running_may_wait_on(_: Machine) -> None:
+    person = Waits(pinfold.Answer.ONCE)
+    with pages(False) as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        line = f"{program('curl')} -sS -m 30 -o got http://a.test:{port}/ >/dev/null 2>&1 &"
+        execution = session.start(f"{line} until test -e go; do sleep 0.02; done")
+        assert person.asked.wait(30)
+        Path("go").touch()
+        assert not execution.wait().violations
+        person.go.set()
+        wait_until(lambda: os.path.exists("got") and "hello" in Path("got").read_text())
 
 
 def a_signal_ends_the_wait(_: Machine) -> None:

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,6 +18,7 @@ import pinfold
 from pinfold.audit.journal import Entry, Journal, JournalError
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
+from pinfold.session.sessions import living
 from pinfold.session.state import journal_file
 from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
@@ -464,6 +466,150 @@ def a_fork_of_the_host_has_a_fence_of_its_own() -> None:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
         assert session.run("exit 6").exit_code == 6
+
+
+LINE = "echo a; until [ -e go ]; do sleep 0.05; done; echo b; exit 5"
+
+
+def a_fork_of_the_host_leaves_its_commands_alone() -> None:
+    """It throws its copies of what follows them away, or tries to go on: the commands, their output and their
+    ends in the journal are the other's all the same."""
+
+    def leaves() -> None:
+        events.close()
+        session.close()
+
+    def follows() -> None:
+        with suppress(ConfinementError):
+            next(events)
+            raise AssertionError("it took what is the other's")
+        for use in (execution.wait, execution.cancel):
+            with suppress(ConfinementError):
+                use()
+                raise AssertionError(f"{use} is the other's")
+
+    for is_fenced in (True, False):
+        with opened(approvers=[Says(pinfold.Answer.ONCE)]) as session:
+            execution = session.start(pinfold.RunCommand(LINE, disable_sandbox=not is_fenced))
+            assert execution.decision.sandboxed is is_fenced
+            events: Any = execution.events()
+            told = [next(events)]
+            for act in (leaves, follows):
+                assert _forked(act) == 0
+            assert [entry.kind for entry in journal() if entry.session == session.id] == ["run"]
+            assert [each.id for each in living()] == [session.id]
+            with open("go", "x"):
+                told += list(events)
+            os.unlink("go")
+            assert [each.data for each in told[:-1] if isinstance(each, pinfold.Output)] == [b"a\n", b"b\n"]
+            assert told[-1] == pinfold.Exited(5, None)
+            assert [entry.kind for entry in journal() if entry.session == session.id] == ["run", "end"]
+            assert session.run("true").exit_code == 0
+
+
+def a_fork_tells_nothing_of_what_was_never_started() -> None:
+    with opened() as session:
+        events: Any = session.start(["no-such-program"]).events()
+        next(events)
+        assert _forked(events.close) == 0
+        assert [entry.kind for entry in journal()] == ["run"]
+        assert list(events) == [pinfold.Exited(127, None)]
+    assert [entry.kind for entry in journal()] == ["run", "end"]
+
+
+def _forked(act: Callable[[], None]) -> int:
+    """The exit code of a fork that does this."""
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        except BaseException:  # noqa: BLE001  (told by the code, and to whoever reads)
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def a_wait_that_is_interrupted_ends_the_command_once() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGUSR1, interrupt)
+    with opened() as session:
+        execution = session.start("mkdir .vscode; touch begun; sleep 30")
+        interrupter = threading.Thread(target=_interrupt_once, args=("begun",))
+        interrupter.start()
+        try:
+            execution.wait()
+        except KeyboardInterrupt:
+            interrupter.join()
+        else:
+            raise AssertionError("it was not interrupted")
+        (end,) = [entry for entry in journal() if entry.kind == "end"]
+        assert end.data["cancelled"] and [each["path"] for each in end.data["violations"]]
+        assert execution.wait().cancelled
+    assert [entry.kind for entry in journal()] == ["run", "end"]
+
+
+def a_start_that_is_interrupted_is_told_as_cancelled() -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with opened() as session:
+        pens: Any = session.fences.fenced()
+        pens.start = interrupted
+        with suppress(KeyboardInterrupt):
+            session.run("true")
+    assert [entry.data.get("cancelled") for entry in journal()] == [None, True]
+
+
+def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
+    session = opened(approvers=[Says(pinfold.Answer.ONCE)])
+    line = "mkdir .vscode; touch begun-{}; sleep 30"
+    waited, followed, forgotten = (session.start(line.format(number)) for number in range(3))
+    unfenced = session.start(pinfold.RunCommand("touch begun-3; sleep 30", disable_sandbox=True))
+    results: list[object] = []
+    waiting = [
+        threading.Thread(target=lambda: results.append(waited.wait().signal)),
+        threading.Thread(target=lambda: results.append(list(followed.events())[-1])),
+    ]
+    for thread in waiting:
+        thread.start()
+    wait_until(lambda: all(os.path.exists(f"begun-{number}") for number in range(4)))
+    session.close()
+    for thread in waiting:
+        thread.join()
+    killed = pinfold.Exited(None, signal.SIGKILL, cancelled=True)
+    assert signal.SIGKILL in results and killed in results
+    assert forgotten.wait().cancelled and unfenced.wait().cancelled and not session.notices
+    told = journal()
+    runs = [entry.id for entry in told if entry.kind == "run"]
+    ends = {entry.about or 0: entry.data for entry in told if entry.kind == "end"}
+    kinds = [entry.kind for entry in told]
+    assert kinds.count("end") == 4 and sorted(ends) == runs, told
+    assert all(end["cancelled"] for end in ends.values())
+    refused = [[each["path"] for each in ends[run].get("violations", ())] for run in runs]
+    assert refused == [[f"{os.getcwd()}/.vscode"]] * 3 + [[]]
+
+
+def who_follows_what_another_follows_already_ends_nothing() -> None:
+    with opened() as session:
+        execution = session.start("echo on; exit 4")
+        events = execution.events()
+        next(events)
+        for use in (execution.wait, lambda: next(execution.events())):
+            with suppress(ConfinementError):
+                use()
+                raise AssertionError("it was followed twice")
+        assert [entry.kind for entry in journal()] == ["run"]
+        assert list(events) == [pinfold.Exited(4, None)]
+    assert [entry.data.get("exit_code") for entry in journal()] == [None, 4]
+
+
+def _interrupt_once(path: str) -> None:
+    wait_until(lambda: os.path.exists(path))
+    os.kill(os.getpid(), signal.SIGUSR1)
 
 
 def many_threads_share_a_session() -> None:

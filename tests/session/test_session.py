@@ -39,6 +39,17 @@ def test_links_out_of_the_workspace(tmp_path: Path) -> None:
     assert judge.check(WriteFile("inner/out/x")).verdict is ASK
 
 
+@pytest.mark.parametrize("padding", ["./" * 2040, "\u00e4/../" * 680])
+def test_a_link_counts_on_as_long_a_way_as_a_program_can_go(tmp_path: Path, padding: str) -> None:
+    """The kernel takes the path from where it starts, though with that directory it would be too long."""
+    (tmp_path / "\u00e4").mkdir()
+    (tmp_path / "out").symlink_to("/etc")
+    assert len(f"{padding}out/x".encode()) < 4096 < len(f"{tmp_path}/{padding}out/x".encode())
+    judge = session(tmp_path)
+    assert judge.check(f"touch {padding}out/x").verdict is ASK
+    assert judge.check(f"touch {padding}x").verdict is ALLOW
+
+
 @pytest.mark.parametrize("line", ["touch way/x", "cd way && touch x", "cat way/x"])
 def test_a_decision_is_remembered_as_long_as_its_paths_lead_where_they_led(tmp_path: Path, line: str) -> None:
     places = {"fine": ALLOW, ".env": ASK, "/etc": ASK if "cat" not in line else ALLOW}
@@ -254,6 +265,18 @@ def test_what_cannot_be_given_to_a_command_is_told(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         session(tmp_path).start(request_, **given)
+
+
+def test_settings_in_the_workspace_are_told_as_what_pinfold_obeys(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[filesystem]\nprotect = ["deploy.sh"]\n')
+    with pinfold.Session([tmp_path], settings=own) as session:
+        told = {
+            name: session.check_path(tmp_path / name, write=True).reasons[0].message
+            for name in ("own.toml", "deploy.sh")
+        }
+    assert "pinfold itself obeys or runs it" in told["own.toml"]
+    assert "your settings protect it" in told["deploy.sh"]
 
 
 def test_paths_may_be_path_objects(tmp_path: Path) -> None:

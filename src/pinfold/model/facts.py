@@ -1,5 +1,6 @@
 """What is true around a request: gathered before it is judged, so that judging stays pure."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -61,3 +62,5 @@ class Facts(Struct, frozen=True):
     inside_fence: bool = False
     """Whether we are really inside one already: IS_SANDBOX is set and a probe agrees."""
     hooks: tuple[HookAnswer, ...] = ()
+    own: Callable[[], tuple[str, ...]] = tuple
+    """What pinfold itself obeys, runs or remembers. Looked for when a decision turns on it: few do."""

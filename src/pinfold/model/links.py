@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MOST_LINKS = 40
+PATH_MAX = 4096
+"""Bytes of a path that the kernel takes in one call, with the zero at its end."""
 
 
 class Step(NamedTuple):

@@ -119,6 +119,15 @@ class Word(Struct, frozen=True):
         )
 
     @property
+    def may_vanish(self) -> bool:
+        """Whether it may become no word at all: `$X` does where X is empty, `"$X"` and `a$X` do not."""
+        return all(
+            (isinstance(part, Variable) or (isinstance(part, Computed) and part.may_be_empty))
+            and not part.quoted
+            for part in self.parts
+        )
+
+    @property
     def start(self) -> str:
         """The literal text it surely begins with."""
         start = ""

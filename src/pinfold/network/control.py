@@ -33,6 +33,7 @@ class Control:
         self._limits = Limits()
         self._standing = Standing()
         self._pens: list[Pen] = []
+        self._catching_up: set[asyncio.Task[None]] = set()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     async def run(self) -> None:
@@ -148,6 +149,10 @@ class Control:
             self._add(message["face"], *sockets)
         elif "withdraw_face" in message and self._gate:
             self._gate.withdraw_published(int(message["withdraw_face"].removeprefix(messages.PUBLISHED)))
+        elif "catch_up" in message and self._gate:
+            task = self._loop.create_task(self._catch_up(self._gate, message["catch_up"], message["number"]))
+            self._catching_up.add(task)
+            task.add_done_callback(self._catching_up.discard)
         elif "forget" in message:
             self._standing.forget()
         return True
@@ -157,6 +162,10 @@ class Control:
             self.ended.set_result(None)
 
     # What the session wants
+
+    async def _catch_up(self, gate: Gate, tag: str, number: int) -> None:
+        await gate.catch_up(tag)
+        self._send({"caught_up": number})
 
     def _begin(self, start: Message) -> None:
         local = load()

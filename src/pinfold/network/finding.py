@@ -31,6 +31,8 @@ class Finder:
     ) -> None:
         self._questions, self._dialer, self._known = questions, dialer, known
         self._stand_ins, self._local = stand_ins, local
+        self._asking: list[str] = []
+        """Whose ways wait for a person's answer, by their tags."""
 
     async def find(self, way: Way, host: str, port: int, *, is_plain: bool = False) -> None:
         """Decides about a host and dials it; the way then has a server, or a refusal.
@@ -90,6 +92,10 @@ class Finder:
             raise ValueError(f"{host} stands for no name that was asked for")
         return name
 
+    def is_asking(self, tag: str) -> bool:
+        """Whether an answer is waited for, for this command, and no end of that was told."""
+        return tag in self._asking
+
     async def _settle(self, way: Way) -> Ruling | Refusal:
         ruling = await self._questions.decide(way.host, way.port, way.tag)
         if ruling.verdict is not Verdict.ASK:
@@ -105,6 +111,7 @@ class Finder:
         waits: set[asyncio.Task[Ruling] | asyncio.Task[None]] = {answer}
         if way.has_client:
             waits.add(asyncio.create_task(wait_gone(way.client)))
+        self._asking.append(way.tag)
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
@@ -114,3 +121,4 @@ class Finder:
             for task in waits:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
+            self._asking.remove(way.tag)  # last: what comes of it is told before anybody else has a turn

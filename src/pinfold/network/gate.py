@@ -9,6 +9,7 @@ INVARIANT: every connection that got as far as naming a host is recorded once, h
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
@@ -34,6 +35,7 @@ from pinfold.network.way import Way, set_option
 _ACCEPTED_AT_ONCE = 64
 _REST = 0.1
 """Seconds without accepting when there are no descriptors left."""
+_GLANCE = 0.01
 CLOSED = "the gate was closed"
 
 Handler = Callable[[Way], Awaitable[bool | None]]
@@ -102,6 +104,7 @@ class Gate:
             try:
                 await self._finder.find(way, host, port)
             except BaseException:
+                way.is_left = True
                 self.drop(way)
                 raise
             self._held -= 1 if way.refusal else 0
@@ -118,6 +121,16 @@ class Gate:
             return None
         self._held += 1
         return way
+
+    async def catch_up(self, tag: str) -> None:
+        """Returns when all that a command was refused is told, of which the end is known elsewhere.
+
+        What its programs left waiting for an answer when they ended is a refusal, and found out in a moment;
+        what it left running may wait on.
+        """
+        late = time.monotonic() + self._limits.leaving
+        while self._finder.is_asking(tag) and time.monotonic() < late:
+            await asyncio.sleep(_GLANCE)
 
     def take(self, client: socket.socket, tag: str) -> None:
         """A connection to the proxy, and whose it is."""

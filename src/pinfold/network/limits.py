@@ -11,6 +11,8 @@ class Limits(NamedTuple):
     """Seconds the rules may take to answer."""
     answer: float = 600.0
     """Seconds a person may take."""
+    leaving: float = 0.3
+    """Seconds in which it is found out at the latest that who waited for an answer is gone."""
     lookup: float = 10.0
     dial: float = 20.0
     held: float = 30.0

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import count
 
 from pinfold.model.decision import Verdict
 from pinfold.network import messages
@@ -47,6 +48,8 @@ class Line:
         self._sending, self._hearing = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self._asking: dict[int, threading.Event] = {}
+        self._catching_up: dict[int, threading.Event] = {}
+        self._numbers = count(1)
 
     def start(
         self,
@@ -78,8 +81,19 @@ class Line:
         if self._thread:
             self._thread.join(LAST_WORDS)
 
-    def catch_up(self) -> None:
-        """Waits until all that the gate has said by now is heard; not for long, if it goes on and on."""
+    def catch_up(self, tag: str) -> None:
+        """Waits until all that the gate has said by now is heard, and has to say of a command that has ended;
+        not for long, if it goes on and on."""
+        self._hear_all()
+        if self._asking:
+            # Whoever waits for an answer may be gone, and the gate not have seen it yet.
+            number = next(self._numbers)
+            caught_up = self._catching_up[number] = threading.Event()
+            self._send({"catch_up": tag, "number": number})
+            caught_up.wait(CATCHING_UP)
+            del self._catching_up[number]
+
+    def _hear_all(self) -> None:
         patience = time.monotonic() + CATCHING_UP
         while _is_readable(self._sock, 0) and time.monotonic() < patience:
             time.sleep(STEP)
@@ -118,6 +132,9 @@ class Line:
             asking = self._asking.get(message["withdraw"])
             if asking:
                 asking.set()
+        elif "caught_up" in message:
+            if caught_up := self._catching_up.get(message["caught_up"]):
+                caught_up.set()
         elif "record" in message:
             self._record(messages.outcome_from(message["record"]))
 

@@ -9,6 +9,7 @@ end of the other side reads as an empty message.
 | session | `face`: `resolver`, `publish:PORT` or a pen's name, and its socket | none |
 | session | `withdraw_face`: `publish:PORT`, which leads nowhere from now on | none |
 | session | `forget`: rulings that were to stand stand no more | none |
+| session | `catch_up`: the tag of a command that has ended | `caught_up`, when all of it is told |
 | gate | `decide`: host, port, tag | `ruling` |
 | gate | `ask`: host, port, tag, ruling | `ruling`, later |
 | gate | `withdraw`: the number of a question that nobody waits for any more | none |

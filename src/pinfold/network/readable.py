@@ -9,7 +9,7 @@ import select
 import socket
 
 _GONE = select.POLLHUP | select.POLLRDHUP | select.POLLERR
-_EVERY = 0.2
+_EVERY = 0.05
 
 
 async def wait_readable(sock: socket.socket) -> None:

@@ -50,6 +50,8 @@ class Outcome(NamedTuple):
     rule: str = ""
     answered: str = ""
     """As the ruling has it."""
+    is_left: bool = False
+    """Whether the program went away before it heard of that."""
     tag: str = ""
     """Which command it belongs to, as its pen's warden says; empty of what comes from outside."""
     address: str = ""

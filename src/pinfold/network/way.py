@@ -28,6 +28,8 @@ class Way:
         self.ruling = Ruling(Verdict.DENY, "it was never asked for")
         self.refusal: Refusal | None = None
         self.ended = ""
+        self.is_left = False
+        """Whether the program went away before it heard what becomes of it."""
         self.is_told = False
         """Whether it was recorded."""
         self.sent = self.received = 0
@@ -67,6 +69,7 @@ class Way:
             message=no.message if no else self.ended or self.ruling.message,
             rule=no.rule if no else self.ruling.rule,
             answered=no.answered if no else "",
+            is_left=self.is_left,
             tag=self.tag,
             address=self.address,
             sent=self.sent,

@@ -5,6 +5,7 @@ editor's task, a shell's start-up file. The list is `data/protected.toml`, with 
 How a path is held against them is `model.names`.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
 from posixpath import dirname, join
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from pinfold.model.names import NameMatcher, NameRule
 from pinfold.model.tables import load_as
-from pinfold.policy.paths import normalised
+from pinfold.policy.paths import is_covered, normalised
 
 OWN = "your settings protect it"
 OBEYED = "pinfold itself obeys or runs it"
@@ -58,6 +59,11 @@ def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) ->
     """
     found = _matcher(roots, entries).matches(normalised(path))
     return _listed(found[0].rule) if found else None
+
+
+def is_obeyed(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
+    """Whether a rule stands for something of `own`: what pinfold itself obeys, runs or remembers."""
+    return rule.startswith("/") and is_covered(rule, own())
 
 
 def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:

@@ -15,7 +15,7 @@ from pinfold.policy.case import Case
 from pinfold.policy.hidden import hidden_by, is_pattern
 from pinfold.policy.paths import contains
 from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, writable_roots
-from pinfold.policy.protected import OBEYED, OWN, protected_by
+from pinfold.policy.protected import OBEYED, is_obeyed, protected_by
 from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"
@@ -54,8 +54,8 @@ def write_objection(path: str, settings: Settings, facts: Facts, span: Span | No
     if pattern := hidden_by(path, facts.policy, facts.roots):
         return _hidden(path, pattern, span)
     if name := protected_by(path, writable_roots(facts), facts.policy.protected):
-        is_obeyed = name.why == OWN and not settings.filesystem.protect
-        return _ask(f"{path} is protected: {OBEYED if is_obeyed else name.why}", span)
+        why = OBEYED if is_obeyed(name.name, facts.own) else name.why
+        return _ask(f"{path} is protected: {why}", span)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
         return _ask(f"{path} lies outside of the workspace", span, "protect.outside_workspace", settings)
     if settings.protect.dotfiles and is_dotfile(path, facts):

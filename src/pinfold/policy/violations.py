@@ -17,7 +17,7 @@ from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.paths import contains, is_covered, outermost
-from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, protected_names
+from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
@@ -63,7 +63,7 @@ def explained(
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if _is_of_host(violation):
         violation = _with_gates_remedy(violation)
-    if violation.rule.startswith("/") and is_covered(violation.rule, own()):
+    if is_obeyed(violation.rule, own):
         return replace(violation, command=command, why=f"{OBEYED}, and {NOBODY}", grantable=False)
     is_ours = violation.path.startswith("/") and violation.operation != "connect"
     if (

@@ -62,8 +62,8 @@ class Outside(Protocol):
         `refused` is told, with a command's tag, what the warden does not know of: refusals by the proxy.
         """
 
-    def catch_up(self) -> None:
-        """Returns when all that has been refused by now was told."""
+    def catch_up(self, pen: str, tag: int) -> None:
+        """Returns when all that a command was refused is told: it has ended, or is asked for on the way."""
 
     def attend_names(self, resolver: socket) -> None:
         """Takes the socket that the session's questions about names come to."""
@@ -176,6 +176,10 @@ class Request(Struct, frozen=True):
 
 class Running(Protocol):
     """A command under way."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether whoever followed it has seen its end, or has left, which ended it."""
 
     def events(self) -> Iterator[Event]:
         """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""

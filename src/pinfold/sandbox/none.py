@@ -9,31 +9,29 @@ import errno
 import fcntl
 import os
 import signal
-import struct
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.events import Event, Exited, Stream
+from pinfold.model.events import Exited, Stream
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
 from pinfold.sandbox.pump import Pump
+from pinfold.sandbox.pumped import PumpedCommand, set_size
 from pinfold.sandbox.unstarted import Unstarted
 
 
-class UnfencedCommand:
+class UnfencedCommand(PumpedCommand):
     def __init__(self, request: Request, drain: Drain, ended: Callable[["UnfencedCommand"], None]) -> None:
         self.request = request
-        self.cancelled = False
         self.drain = drain
         self.ended = ended
         self.reaping = threading.Lock()
-        self.terminal: int | None = None
         ours: list[int] = []
         theirs: list[int] = []
         try:
@@ -60,33 +58,11 @@ class UnfencedCommand:
         finally:
             _close(theirs)
 
-    def events(self) -> Iterator[Event]:
-        return self.pump.events()
-
     def wait(self) -> Result:
         return self.pump.wait(self.request.output, NOTHING)
 
     def violations(self) -> tuple[Violation, ...]:
         return ()
-
-    def cancel(self) -> None:
-        self.cancelled = True
-        self.pump.end_command()
-
-    def write(self, data: bytes) -> int:
-        # It does not block: BlockingIOError says that the command does not read.
-        with self.pump.lock:
-            return os.write(self._terminal(), data)
-
-    def resize(self, rows: int, columns: int) -> None:
-        with self.pump.lock:
-            _set_size(self._terminal(), rows, columns)
-
-    def _terminal(self) -> int:
-        """Preconditions: the pump's lock is held, so that it stays ours."""
-        if self.terminal is None or self.terminal not in self.pump.streams:
-            raise ConfinementError("this command has no terminal, or has ended")
-        return self.terminal
 
     def _read_end(self) -> Exited:
         with self.reaping:
@@ -122,14 +98,8 @@ def _open_terminal(ours: list[int], theirs: list[int], size: tuple[int, int]) ->
     window, terminal = os.openpty()
     ours.append(window)
     theirs.append(terminal)
-    _set_size(window, *size)
+    set_size(window, *size)
     return window
-
-
-def _set_size(window: int, rows: int, columns: int) -> None:
-    from termios import TIOCSWINSZ
-
-    fcntl.ioctl(window, TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
 
 
 def _close(descriptors: list[int]) -> None:

@@ -8,6 +8,8 @@ Facts that shape it:
   what still comes within `GRACE` belongs to it (`>(tee log)`), the rest is given to `leave`, which keeps
   reading so that what was left behind is not ended by SIGPIPE.
 - A terminal whose other side is closed reads as EIO.
+- A fork of the host has a copy of all this, and of every descriptor. It may close its copies and nothing
+  else: what it reads the other has lost, and whom it kills is the other's command.
 """
 
 import errno
@@ -48,6 +50,7 @@ class Pump:
         timeout: float | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
+        self.owner = os.getpid()
         self.streams = streams
         self.hung_up: list[int] = []
         self.end = end
@@ -76,6 +79,7 @@ class Pump:
         try:
             while self.streams or not self.exited:
                 ready = self.poll.poll(self._patience())
+                self._require_own()
                 ended = False
                 # Output first: whatever the command wrote was there before its end was told.
                 for descriptor, events in ready:
@@ -83,6 +87,7 @@ class Pump:
                         ended = True
                     elif output := self._moved(descriptor, events):
                         yield output
+                        self._require_own()
                 if ended and self.exited is None:
                     self._ended()
                 elif not ready:
@@ -104,7 +109,17 @@ class Pump:
             self.result = self._result(kept, truncated, enforcement)
         return self.result
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this is not a fork of the process that started the command."""
+        return os.getpid() == self.owner
+
+    def _require_own(self) -> None:
+        if not self.is_own:
+            raise ConfinementError("this command belongs to the process that started it")
+
     def _take(self) -> None:
+        self._require_own()
         with self.lock:
             if self.taken:
                 raise ConfinementError("what a command does can be followed once, and somebody has")
@@ -185,6 +200,7 @@ class Pump:
 
     def end_command(self) -> None:
         """Ends all that belongs to the command. From any thread."""
+        self._require_own()
         self.kill()
         self.killed = time.monotonic()
 
@@ -220,7 +236,7 @@ class Pump:
 
     def _close(self) -> None:
         try:
-            if self.exited is None:
+            if self.exited is None and self.is_own:
                 self.kill()
                 # Whoever followed it went away, and nobody has seen how it ended.
                 self.exited = self._killed()
@@ -228,9 +244,18 @@ class Pump:
             if self.feed:
                 self.feed.close()
                 self.feed = None
-            with self.lock:
-                left = list(self.streams)
-                self.streams.clear()
-            self.leave(left)
+            self._give_up_streams()
             for descriptor in (self.end, *self.hung_up):
                 os.close(descriptor)
+
+    def _give_up_streams(self) -> None:
+        if not self.is_own:
+            # Without the lock: a thread that had it is not there in a fork.
+            for descriptor in self.streams:
+                os.close(descriptor)
+            self.streams.clear()
+            return
+        with self.lock:
+            left = list(self.streams)
+            self.streams.clear()
+        self.leave(left)

@@ -12,6 +12,8 @@ from pinfold.sandbox.enforcement import Enforcement
 
 
 class Unstarted:
+    has_ended = True
+
     def __init__(self, program: str, code: int, enforcement: Enforcement, newline: str = "\n") -> None:
         """`newline` is `\\r\\n` where a terminal was asked for, as one would have written it."""
         self.exit_code = 127 if code == errno.ENOENT else 126

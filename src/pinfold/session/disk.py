@@ -10,12 +10,13 @@ from time import monotonic
 
 from msgspec import Struct
 
-from pinfold.model.links import way_of
+from pinfold.model.links import PATH_MAX, way_of
 from pinfold.model.policy import IgnoreMapping
 from pinfold.settings.files import mark, read_text
 
 MOST_MATCHES = 1_000
-LONGEST_PATH = 4_096
+LONGEST_PATH = 2 * PATH_MAX
+"""Bytes: of one that a call takes, and of the directory that it starts in."""
 REMOVED = " (deleted)"
 """What the kernel adds to the path of something that has none any more."""
 # Directories that hold thousands of others and nobody's own ignore files.
@@ -101,9 +102,9 @@ class Disk:
 
 def real_path(path: str) -> str:
     """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
-    if len(path) > LONGEST_PATH:
-        return os.path.normpath(path)
     try:
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            return os.path.normpath(path)
         return _walked_by_kernel(path) or os.path.realpath(path)
     except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)

@@ -96,9 +96,8 @@ class Execution:
                     else:
                         yield event
             finally:
-                # Whoever took them left, and with them the command ended. At Python's own end none is told.
-                if end is None and not sys.is_finalizing():
-                    self._tell(Exited(None, None, cancelled=True), self._running.violations())
+                if end is None:
+                    self._tell_if_left()
             if end is None or not self._is_begun_again(end):
                 break
         if end is not None:
@@ -109,7 +108,11 @@ class Execution:
         if self._running is None:
             return Result(self.decision, self.settlement)
         while True:
-            end = self._running.wait()
+            try:
+                end = self._running.wait()
+            except BaseException:
+                self._tell_if_left()
+                raise
             self._tell(end, end.violations)
             if not self._is_begun_again(end):
                 break
@@ -166,6 +169,17 @@ class Execution:
         if self._running is None:
             raise ConfinementError("the command was refused: it has no terminal")
         return self._running
+
+    def _tell_if_left(self) -> None:
+        """Whoever followed the command left, and with them it ended: unless somebody else follows it, be that
+        the process that this is a fork of. At Python's own end none is told."""
+        if self._running and self._running.has_ended and not sys.is_finalizing():
+            self.tell_cancelled()
+
+    def tell_cancelled(self) -> None:
+        """Tells that it was ended, and what it was refused until then. Preconditions: it has ended."""
+        if self._running is not None:
+            self._tell(Exited(None, None, cancelled=True), self._running.violations())
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:
         self.violations = violations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 RESOLVER = "resolver"
 CARRIED = "carried"
-"""The face whose refusals need no telling: the warden has done so."""
+"""The face whose refusals need no telling: the warden has done so, where anybody was there to be refused."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
 MOST_REFUSED = 10_000
@@ -101,10 +101,10 @@ class Gateway:
             if len(self._commands) > MOST_COMMANDS:
                 self._commands.popitem(last=False)
 
-    def catch_up(self) -> None:
+    def catch_up(self, pen: str, tag: int) -> None:
         if self._line and not self._is_over:
             with suppress(OSError, ValueError):  # it was closed just now
-                self._line.catch_up()
+                self._line.catch_up(f"{pen}.{tag:x}")
 
     def change(self) -> None:
         """The session has another judge. Of changed files the gate knows by itself."""
@@ -236,7 +236,8 @@ class Gateway:
     def _tell_command(self, outcome: "Outcome") -> None:
         """What the proxy has refused it, or which name; of the rest its warden tells."""
         pen, _, command = outcome.tag.partition(".")
-        if outcome.face != CARRIED and pen in self._refusals:
+        is_told = outcome.face == CARRIED and not outcome.is_left
+        if pen in self._refusals and not is_told:
             what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             violation = Violation(
                 "connect",

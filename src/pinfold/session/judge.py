@@ -138,6 +138,7 @@ class Judge:
             is_superuser=os.geteuid() == 0,
             fence_trouble=trouble,
             inside_fence=self.is_inside_fence,
+            own=self.law.own_paths,
         )
 
     def _script(self, request: Request) -> Script:

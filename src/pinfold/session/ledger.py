@@ -1,6 +1,8 @@
 """What a session writes into the journal: each run before it begins, and how it ended."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec.structs import asdict
 
@@ -14,6 +16,7 @@ from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
 
 MOST_TROUBLES = 10
+CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 
 
 class Ledger:
@@ -21,11 +24,15 @@ class Ledger:
 
     def __init__(self, session: str, roots: tuple[str, ...], environ: Mapping[str, str]) -> None:
         self.session = session
+        self._owner = os.getpid()
         self.journal = Journal(journal_file(environ))
         self._handle = register(session, roots, environ)
         self.troubles: list[str] = []
         """What could not be written of things that had already happened."""
         self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
+        self._under_way: dict[int, Callable[[], None]] = {}
+        """Runs whose end is not written, by their rows: what tells it, if they are ended with all the rest.
+        Whoever takes one out of it writes its end, so that each has one."""
 
     def before(
         self,
@@ -57,7 +64,15 @@ class Ledger:
             data["by"] = settlement.by
         if decision.widening:
             data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
-        return self.journal.append(self.session, "run" if allowed else "refused", data)
+        row = self.journal.append(self.session, "run" if allowed else "refused", data)
+        if allowed:
+            self._under_way[row] = partial(self.after, row, CANCELLED)
+        return row
+
+    def began(self, entry: int, tell_end: Callable[[], None]) -> None:
+        """It runs; who followed it knows more about its end."""
+        if entry in self._under_way:
+            self._under_way[entry] = tell_end
 
     def file(
         self, tool: str, path: str, decision: Decision, settlement: Settlement | None, allowed: bool
@@ -81,10 +96,18 @@ class Ledger:
         told = asdict(end)
         if not end.violations:
             del told["violations"]
-        self._try("end", told, entry)
+        self._end(entry, told)
 
     def failed(self, entry: int, error: BaseException) -> None:
-        self._try("end", {"error": str(error)}, entry)
+        """It did not begin, or whoever began it was interrupted, which ended it."""
+        if isinstance(error, Exception):
+            self._end(entry, {"error": str(error)})
+        else:
+            self.after(entry, CANCELLED)
+
+    def _end(self, entry: int, told: Mapping[str, object]) -> None:
+        if self._under_way.pop(entry, None):
+            self._try("end", told, entry)
 
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
         """A connection that came to its end, or to none."""
@@ -109,6 +132,8 @@ class Ledger:
         self._try("trouble", {"error": text}, None)
 
     def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> bool:
+        if os.getpid() != self._owner:
+            return False  # a fork's copy: what happens is told by the other
         try:
             self.journal.append(self.session, kind, data, about)
         except JournalError as error:
@@ -130,5 +155,8 @@ class Ledger:
         return row
 
     def close(self) -> None:
+        """Preconditions: whatever ran has ended."""
+        for tell_end in list(self._under_way.values()):
+            tell_end()
         unregister(self._handle)
         self.journal.close()

@@ -159,7 +159,10 @@ class Parts:
             self._fences.change_roots(roots)
 
     def close(self) -> None:
-        """Ends everything that runs; nothing can be made any more."""
+        """Ends everything that runs; nothing can be made any more. What runs is not a fork's to end."""
+        if os.getpid() != self._owner:
+            self.is_closed = True
+            return
         with self._lock:
             fences, self._fences = self._fences, None
             files, self._files = self._files, None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.links import PATH_MAX
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver
 
 CO_COROUTINE = 0x80
-PATH_MAX = 4096
-"""What the kernel takes of a path, with the zero at its end."""
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
 

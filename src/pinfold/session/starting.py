@@ -81,7 +81,8 @@ class Starting:
             terminal=given.terminal,
             entry=entry,
         )
-        after: Callable[[int, End], None] = self._parts.ledger().after
+        ledger = self._parts.ledger()
+        after: Callable[[int, End], None] = ledger.after
         debug = self._debugging(policy, start)
         pens = self._parts.fences().fenced() if decision.sandboxed else self._parts.fences().unfenced()
         began = monotonic()
@@ -89,7 +90,7 @@ class Starting:
         if debug:
             after = debug.after(after, pens.plan(start.policy))
         settings = self._judge().law.last_settings
-        return Execution(
+        execution = Execution(
             decision,
             settlement,
             running,
@@ -108,6 +109,8 @@ class Starting:
             if is_first and decision.sandboxed
             else None,
         )
+        ledger.began(entry, execution.tell_cancelled)
+        return execution
 
     def _approved(self, decision: Decision) -> SandboxPolicy:
         if not decision.widening:

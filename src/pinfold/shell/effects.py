@@ -266,9 +266,9 @@ def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
     if len(words) > 1 and table.second:
         found.play(table.second, words.pop(1), chart)
     below = any(_goes_below(given) for given in stage.arguments.given)
-    if not words and (table.default or below):
-        # `grep -r x` and its like walk the working directory.
-        words = [literal_word(table.default or ".", span)]
+    if (table.default or below) and all(word.may_vanish for word in words):
+        # `grep -r x` and its like walk the working directory; so does `grep -r x $Y` if Y is empty.
+        words.append(literal_word(table.default or ".", span))
     narrowed = is_narrowed(stage)
     for word in words:
         acted_on = some_of(word) if narrowed else word

@@ -54,6 +54,7 @@ EACH = 4
 WAKING = signal.SIGUSR1
 """Ends what the thread waits in; SIGALRM is for who answers the calls."""
 GONE = "the gate is gone, so nothing gets out; start a new session"
+HUNG_UP = select.POLLHUP | select.POLLRDHUP | select.POLLERR
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -99,6 +100,14 @@ class Carried:
             return self.meeting.meet(seconds)
         except OSError:  # no address to listen at, or no descriptor left
             return errno.ENETUNREACH, None
+
+    def is_left(self) -> bool:
+        """Whether nobody waits for an answer any more."""
+        if self.ours is None:
+            return not self.caller.is_waiting() or self.caller.is_interrupted()
+        poll = select.poll()
+        poll.register(self.ours, HUNG_UP)
+        return bool(poll.poll(0))
 
     def close(self) -> None:
         self.sock.close()
@@ -302,12 +311,16 @@ class Carrying:
                 del self.late[carried]
                 then(*met)
         for number, carried in list(self.waiting.items()):
-            if carried.ours or carried in self.late:
+            if carried in self.late:
                 continue
-            if not carried.caller.is_waiting() or carried.caller.is_interrupted():
+            if carried.is_left():
+                # Of this the gate tells: it knows the name that was wanted.
                 self._send(Wish(DROP, number))
                 self.waiting.pop(number).close()
-                carried.caller.refuse(errno.EINTR)
+                if not carried.ours:
+                    carried.caller.refuse(errno.EINTR)
+            elif carried.ours:
+                continue
             elif carried.deadline is not None and carried.deadline <= now:
                 self._meet(carried, partial(self._go_on, carried, number))
 

@@ -3,20 +3,20 @@
 import fcntl
 import os
 import signal
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.events import Event, Exited, Stream
+from pinfold.model.events import Exited, Stream
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Enforcement
 from pinfold.sandbox.linux.replies import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.pump import Pump
+from pinfold.sandbox.pumped import PumpedCommand
 
 if TYPE_CHECKING:
     import socket
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TIOCGPTPEER = 0x5441
 
 
-class PennedCommand:
+class PennedCommand(PumpedCommand):
     """INVARIANT: what the status pipe says comes from a process that hostile commands share a uid with: two
     numbers of fixed size are read from it, and nothing else is believed."""
 
@@ -51,12 +51,8 @@ class PennedCommand:
         self.ask_violations = violations
         self.refused: dict[tuple[str, str], Violation] = {}
         self.status = status
-        self.cancelled = False
         self.terminal = next(iter(streams)) if request.terminal else None
         self.pump = Pump(streams, status, self._read_end, kill, self._leave, feed, request.timeout, wake)
-
-    def events(self) -> Iterator[Event]:
-        return self.pump.events()
 
     def wait(self) -> Result:
         result = self.pump.wait(self.request.output, self.enforcement)
@@ -64,30 +60,10 @@ class PennedCommand:
         return replace(result, violations=violations) if violations else result
 
     def violations(self) -> tuple[Violation, ...]:
-        for violation in self.ask_violations():
+        # A fork of the host would read what its warden tells of the other's commands.
+        for violation in self.ask_violations() if self.pump.is_own else ():
             self.refused[violation.operation, violation.path] = violation
         return tuple(self.refused.values())
-
-    def cancel(self) -> None:
-        self.cancelled = True
-        self.pump.end_command()
-
-    def write(self, data: bytes) -> int:
-        # It does not block: BlockingIOError says that the command does not read.
-        with self.pump.lock:
-            return os.write(self._terminal(), data)
-
-    def resize(self, rows: int, columns: int) -> None:
-        with self.pump.lock:
-            from termios import TIOCSWINSZ
-
-            fcntl.ioctl(self._terminal(), TIOCSWINSZ, struct.pack("=HHHH", rows, columns, 0, 0))
-
-    def _terminal(self) -> int:
-        """Preconditions: the pump's lock is held, so that it stays ours."""
-        if self.terminal is None or self.terminal not in self.pump.streams:
-            raise ConfinementError("this command has no terminal, or has ended")
-        return self.terminal
 
     def _leave(self, descriptors: list[int]) -> None:
         self.ended(self)

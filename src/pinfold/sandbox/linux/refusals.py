@@ -33,18 +33,20 @@ class Refusals:
         self.asked: Callable[..., None] | None = None
         """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, deed."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
-        self.catch_up: Callable[[], None] = lambda: None
-        """Returns when whoever else refuses has told what it has refused by now."""
+        self.catch_up: Callable[[int], None] = lambda _tag: None
+        """Returns when whoever else refuses has told what it has refused a command by now."""
         self.ended = ""
         """Why the warden has ended, once it has: its pen is good for nothing then."""
+        self.is_closing = False
+        """Whether its end is our own doing, and so nothing to tell, and nobody is asked any more."""
 
     def of(self, tag: int) -> tuple[Violation, ...]:
         """What the command that carries a tag was refused since this was last asked."""
-        self.catch_up()
+        self.catch_up(tag)
         with self.lock:
             self._read()
             refused = tuple(self.found.pop(tag, {}).values())
-        return (*refused, _end(self.ended)) if self.ended else refused
+        return (*refused, _end(self.ended)) if self.ended and not self.is_closing else refused
 
     def _read(self) -> None:
         try:
@@ -74,7 +76,7 @@ class Refusals:
 
     def _keep(self, tag: int, *fields: Any) -> None:
         if tag == ASKED and self.asked:
-            return self.asked(*fields)
+            return None if self.is_closing else self.asked(*fields)
         if tag == WITHDRAWN:
             return self.withdrawn(*fields)
         if tag == LAST_WORDS:
@@ -109,7 +111,10 @@ class Refusals:
                 ) from None
 
     def close(self) -> None:
+        """What it has told by now can be asked for afterwards, too."""
         with self.lock:
+            self.is_closing = True
+            self._read()
             self.warden.close()
 
 

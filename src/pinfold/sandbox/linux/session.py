@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pinfold.kernel.process import pace_of
@@ -159,7 +160,7 @@ class LinuxSession:
         if self.outside and gate:
             _, resolver = channel.receive(gate[0])
             self.outside.attend(str(number), policy, gate[0], refusals.add)
-            refusals.catch_up = self.outside.catch_up
+            refusals.catch_up = partial(self.outside.catch_up, str(number))
             for descriptor in resolver:
                 self.outside.attend_names(_socket.socket(fileno=descriptor))
         if asks:
@@ -319,6 +320,8 @@ class LinuxSession:
             # Taken out, so that nobody else ends one of them too.
             pens = (*self.retired, *(pen for _, pen in self.pens))
             self.retired, self.pens = [], []
+        for pen in pens:
+            pen.refusals.is_closing = True
         if self.elevating:
             self.elevating.close()
         self.keeping.close(self.number)
