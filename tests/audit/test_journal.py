@@ -88,6 +88,24 @@ def test_a_journal_that_cannot_be_is_told_in_one_line(tmp_path: Path, kind: str)
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_two_who_begin_a_journal_at_once_both_have_it(tmp_path: Path) -> None:
+    together = threading.Barrier(2)
+    opened: list[int] = []
+
+    def begin(number: int) -> None:
+        together.wait()
+        with Journal(str(tmp_path / f"{number}.sqlite")) as journal:
+            opened.append(journal.append("s", "run", {}))
+
+    for number in range(200):
+        threads = [threading.Thread(target=begin, args=(number,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(opened) == 400
+
+
 def test_a_damaged_row_is_still_of_its_session(tmp_path: Path) -> None:
     with Journal(str(tmp_path / "journal")) as journal:
         journal.append("whole", "run", {})

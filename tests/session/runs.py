@@ -685,9 +685,18 @@ def a_cancelled_task_cancels_its_command() -> None:
 def a_cancelled_task_cancels_what_it_had_only_begun() -> None:
     session = pinfold.AsyncSession([os.getcwd()], settings={})
 
+    begun, start = threading.Event(), session.session.start
+
+    def begin(*given: Any, **more: Any) -> pinfold.Execution:
+        begun.set()
+        return start(*given, **more)
+
+    session.session.start = begin  # type: ignore[method-assign]
+
     async def leave_while_it_starts() -> None:
         task = asyncio.create_task(session.run("sleep 546; touch made"))
-        await asyncio.sleep(0)  # it waits for a thread that builds the pen
+        while not begun.is_set():  # else nothing would be started at all
+            await asyncio.sleep(0)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -7,6 +7,7 @@ Facts about SQLite that shape it:
 - In WAL mode with synchronous=NORMAL a commit is a write and no fsync: it survives the death of this
   process at any moment, and a power cut may take the last rows but never damages the file.
 - One connection may serve many threads if they take turns; other processes wait `BUSY` seconds for theirs.
+- Of two that turn a new file to WAL mode at once, one is told at once that it is locked, and not waited with.
 - The file, its `-wal` and `-shm` take the permissions of the file: 0600 is set before SQLite sees it.
 """
 
@@ -22,6 +23,7 @@ from msgspec import Struct, json, to_builtins
 from pinfold.model.errors import PinfoldError
 
 BUSY = 5.0
+STEP = 0.01
 ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
 """What helps where nothing can be written down."""
 SCHEMA = """
@@ -75,7 +77,7 @@ class Journal:
             self._connection = sqlite3.connect(
                 path, timeout=BUSY, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode=WAL")
+            _turn_to_wal(self._connection)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(SCHEMA)
         except (OSError, sqlite3.Error) as error:
@@ -130,6 +132,18 @@ class Journal:
 
     def _trouble(self, error: Exception) -> JournalError:
         return JournalError(self.path, getattr(error, "strerror", None) or error)
+
+
+def _turn_to_wal(connection: sqlite3.Connection) -> None:
+    late = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > late:
+                raise
+            time.sleep(STEP)
 
 
 def _as_json(data: Mapping[str, object]) -> str:
