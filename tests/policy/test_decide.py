@@ -157,6 +157,11 @@ def test_every_step_has_a_case() -> None:
 BYPASS = {"request": {"disable_sandbox": True}}
 
 
+def test_what_a_program_finds_is_told_without_a_made_up_name() -> None:
+    reason = judged("git clean -fdX -- $X").reasons[0]
+    assert reason.message == "`$X` may delete something in /, and everything in it"
+
+
 def test_a_bypass_is_a_question_of_its_own() -> None:
     decision = judged("ls", {"commands": {"allow": ["ls"]}}, **BYPASS)
     assert (decision.verdict, decision.reasons[0].step, decision.sandboxed) == (ASK, "bypass", False)

@@ -8,7 +8,7 @@ says something decides; none of them knows what the others say. How a reason is 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.facts import Facts
-from pinfold.model.script import LONGEST_LINE, Trait
+from pinfold.model.script import LONGEST_LINE, SOME_NAME, Trait
 from pinfold.model.settings import IfUnavailable
 from pinfold.policy.case import Case
 from pinfold.policy.places import ruinous_targets
@@ -92,7 +92,10 @@ def ruinous(case: Case) -> Reasons:
 def _told(target: str, facts: Facts) -> str:
     if target == facts.home:
         return "your home"
-    return "the workspace" if target in facts.roots else target
+    if target in facts.roots:
+        return "the workspace"
+    place, _, _ = target.partition(SOME_NAME)
+    return target if place == target else f"something in {place}"
 
 
 def bypass(case: Case) -> Reasons:
