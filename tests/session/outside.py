@@ -725,7 +725,8 @@ def gate_death_closes(_: Machine) -> None:
             assert broke in ("b''", "ConnectionResetError"), said
             assert refused == ["111", "111", "111"] and name == "no name", said
             assert any("gate is gone" in violation.why for violation in execution.violations)
-            assert any("gate" in trouble for trouble in session.ledger.troubles)
+            # Whoever hears of the gate's end tells it by itself.
+            wait_until(lambda: any("gate" in trouble for trouble in session.ledger.troubles))
         with opened() as session:
             assert "WELCOME" in fine(session, python(CONNECT, "a.test", port))
 
