@@ -14,6 +14,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session.survey import Surveyor
+from tests.patience import wait_until
 from tests.sandbox.probing import OPEN, probes_of, run
 
 WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -401,6 +402,8 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
             os.kill(bench.backend.keeping.pid, signal.SIGKILL)
             with suppress(ConfinementError):
                 command.wait()
+            # A pid 1 is gone when all in its namespace are.
+            wait_until(lambda: not os.path.exists(f"/proc/{bench.session.pid}"))
         else:
             command.cancel()
             command.wait()
