@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from unittest import mock
 
 from msgspec import json
 
@@ -18,6 +19,8 @@ import pinfold
 from pinfold.audit.journal import Entry, Journal, JournalError
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.linux import start
+from pinfold.session import starting
 from pinfold.session.sessions import living
 from pinfold.session.state import journal_file
 from tests.patience import wait_until
@@ -538,7 +541,10 @@ def a_wait_that_is_interrupted_ends_the_command_once() -> None:
     signal.signal(signal.SIGUSR1, interrupt)
     with opened() as session:
         execution = session.start("mkdir .vscode; touch begun; sleep 30")
-        interrupter = threading.Thread(target=_interrupt_once, args=("begun",))
+        followed: Any = execution._running
+        interrupter = threading.Thread(
+            target=_interrupt_once, args=(lambda: followed.pump.taken and os.path.exists("begun"),)
+        )
         interrupter.start()
         try:
             execution.wait()
@@ -562,6 +568,25 @@ def a_start_that_is_interrupted_is_told_as_cancelled() -> None:
         with suppress(KeyboardInterrupt):
             session.run("true")
     assert [entry.data.get("cancelled") for entry in journal()] == [None, True]
+
+
+def a_command_that_nobody_gets_is_ended() -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    sleep = f"31.{os.getpid()}"  # a command line that nobody else has
+
+    def is_asleep() -> bool:
+        return subprocess.run(["pgrep", "-f", f"^sleep {sleep}$"], stdout=subprocess.DEVNULL).returncode == 0
+
+    for place, part in ((starting, "Execution"), (start, "PennedCommand")):
+        with opened() as session:
+            execution = session.start(["sleep", sleep])
+            wait_until(is_asleep)
+            execution.cancel()
+            with mock.patch.object(place, part, interrupted), suppress(KeyboardInterrupt):
+                session.start(["sleep", sleep])
+            wait_until(lambda: not is_asleep())
 
 
 def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
@@ -607,8 +632,8 @@ def who_follows_what_another_follows_already_ends_nothing() -> None:
     assert [entry.data.get("exit_code") for entry in journal()] == [None, 4]
 
 
-def _interrupt_once(path: str) -> None:
-    wait_until(lambda: os.path.exists(path))
+def _interrupt_once(time_has_come: Callable[[], object]) -> None:
+    wait_until(time_has_come)
     os.kill(os.getpid(), signal.SIGUSR1)
 
 

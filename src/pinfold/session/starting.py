@@ -87,29 +87,33 @@ class Starting:
         pens = self._parts.fences().fenced() if decision.sandboxed else self._parts.fences().unfenced()
         began = monotonic()
         running = pens.start(start)
-        if debug:
-            after = debug.after(after, pens.plan(start.policy))
-        settings = self._judge().law.last_settings
-        execution = Execution(
-            decision,
-            settlement,
-            running,
-            lambda end: after(entry, end),
-            began,
-            lambda found: self._refusals.explained(
-                found,
-                settings,
-                self._judge().roots,
-                command.command,
+        try:
+            if debug:
+                after = debug.after(after, pens.plan(start.policy))
+            settings = self._judge().law.last_settings
+            execution = Execution(
                 decision,
-                self._judge().home,
-                self._judge().law.own_paths,
-            ),
-            (lambda found: self._retries().need(command, policy, found, given))
-            if is_first and decision.sandboxed
-            else None,
-        )
-        ledger.began(entry, execution.tell_cancelled)
+                settlement,
+                running,
+                lambda end: after(entry, end),
+                began,
+                lambda found: self._refusals.explained(
+                    found,
+                    settings,
+                    self._judge().roots,
+                    command.command,
+                    decision,
+                    self._judge().home,
+                    self._judge().law.own_paths,
+                ),
+                (lambda found: self._retries().need(command, policy, found, given))
+                if is_first and decision.sandboxed
+                else None,
+            )
+            ledger.began(entry, execution.tell_cancelled)
+        except BaseException:
+            running.cancel()  # nobody will have it
+            raise
         return execution
 
     def _approved(self, decision: Decision) -> SandboxPolicy:

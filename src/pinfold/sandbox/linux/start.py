@@ -182,22 +182,26 @@ class Start:
         tag, kind, value = self._tagged(environment, status)
         if kind != STARTED:
             return self._not_started(kind, value)
-        if terminal:
-            streams[self._master(terminal, tag)] = Stream.STDOUT
+        try:
+            if terminal:
+                streams[self._master(terminal)] = Stream.STDOUT
+            command = PennedCommand(
+                request,
+                self.pen.enforcement,
+                streams,
+                status,
+                None if feed is None or request.stdin is None else (feed, request.stdin),
+                lambda: self.kill(tag),
+                self.is_closed,
+                self._ended,
+                self.drain,
+                lambda: self.pen.refusals.of(tag),
+                self.pen.wake,
+            )
+        except BaseException:
+            self.kill(tag)  # nobody will have it
+            raise
         self.pen.began()
-        command = PennedCommand(
-            request,
-            self.pen.enforcement,
-            streams,
-            status,
-            None if feed is None or request.stdin is None else (feed, request.stdin),
-            lambda: self.kill(tag),
-            self.is_closed,
-            self._ended,
-            self.drain,
-            lambda: self.pen.refusals.of(tag),
-            self.pen.wake,
-        )
         self.running.add(command)
         return command
 
@@ -205,12 +209,11 @@ class Start:
         self.pen.ended()
         self.running.discard(command)
 
-    def _master(self, terminal: "socket.socket", tag: int) -> int:
+    def _master(self, terminal: "socket.socket") -> int:
         try:
             with terminal:
                 self.ours.append(receive_terminal(terminal))
         except (OSError, ConfinementError) as error:
-            self.kill(tag)
             raise ConfinementError(f"no terminal came from the pen: {error}; the command was ended") from None
         return self.ours[-1]
 
