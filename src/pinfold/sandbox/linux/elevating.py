@@ -128,7 +128,8 @@ class Elevating:
         self.hand.close()
 
     def _wake(self) -> None:
-        with suppress(OSError, ValueError):
+        # Under the lock: once closed, its number may be a file of somebody else's.
+        with self.lock, suppress(OSError):
             os.eventfd_write(self.wake, 1)
 
     # Hearing
@@ -151,7 +152,9 @@ class Elevating:
                 except Exception as error:  # noqa: BLE001  (a fault of ours is this call's no, not the end of all)
                     self._answer((refusals, id_), OTHERWISE, f"the question failed: {error}")
         self.poll.close()
-        os.close(self.wake)
+        with self.lock:
+            os.close(self.wake)
+            self.wake = -1
 
     @staticmethod
     def _read(refusals: Refusals) -> bool:
