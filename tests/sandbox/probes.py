@@ -29,6 +29,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.command import receive_terminal
 from pinfold.sandbox.linux.deeds import Deed, End
 from pinfold.sandbox.linux.handing import Hand
+from pinfold.sandbox.linux.pen import Pen
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
 from tests.processes import is_alive, kill, processes_of, status_of
@@ -908,7 +909,7 @@ def who_is_interrupted_leaves_no_deed_to_others() -> None:
 def who_is_interrupted_leaves_no_command_running() -> None:
     bench = Bench()
     bench.out("true")
-    _interrupt_next(start, "answers")
+    _interrupt_next(Pen, "answers")
     with pytest.raises(Interrupted):
         bench.run("sleep 1000")
     assert bench.out("cat /proc/[0-9]*/comm").split().count("sleep") == 0

@@ -3,8 +3,7 @@
 import fcntl
 import os
 import signal
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -13,7 +12,7 @@ from pinfold.model.events import Exited, Stream
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.drain import Drain
-from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.linux.pen import Pen
 from pinfold.sandbox.linux.replies import EXITED, SIGNALLED, STATUS
 from pinfold.sandbox.pump import Pump
 from pinfold.sandbox.pumped import PumpedCommand
@@ -24,55 +23,72 @@ if TYPE_CHECKING:
 TIOCGPTPEER = 0x5441
 
 
+class Session(Protocol):
+    """What a command needs of the session that it is one of."""
+
+    closed: bool
+    drain: Drain
+    running: set["PennedCommand"]
+    """Those under way: each is among them until it has ended and was told so."""
+
+    def next_tag(self, pen: Pen, request: Request) -> int: ...
+
+    def kill(self, tag: int) -> None:
+        """Ends every process of one command."""
+
+
 class PennedCommand(PumpedCommand):
     """INVARIANT: what the status pipe says comes from a process that hostile commands share a uid with: two
     numbers of fixed size are read from it, and nothing else is believed."""
 
     def __init__(
         self,
+        session: Session,
+        pen: Pen,
+        tag: int,
         request: Request,
-        enforcement: Enforcement,
         streams: dict[int, Stream],
         status: int,
         feed: tuple[int, bytes | int] | None,
-        kill: Callable[[], None],
-        is_closed: Callable[[], bool],
-        ended: Callable[["PennedCommand"], None],
-        drain: Drain,
-        violations: Callable[[], tuple[Violation, ...]],
-        wake: Callable[[], None],
     ) -> None:
+        self.session = session
+        self.pen = pen
+        self.tag = tag
         self.request = request
-        self.enforcement = enforcement
-        self.kill = kill
-        self.is_closed = is_closed
-        self.ended = ended
-        self.drain = drain
-        self.ask_violations = violations
         self.refused: dict[tuple[str, str], Violation] = {}
         self.status = status
         self.terminal = next(iter(streams)) if request.terminal else None
-        self.pump = Pump(streams, status, self._read_end, kill, self._leave, feed, request.timeout, wake)
+        self.pump = Pump(
+            streams, status, self._read_end, self._kill, self._leave, feed, request.timeout, pen.wake
+        )
+
+    def began(self) -> None:
+        self.pen.began()
+        self.session.running.add(self)
 
     def wait(self) -> Result:
-        result = self.pump.wait(self.request.output, self.enforcement)
+        result = self.pump.wait(self.request.output, self.pen.enforcement)
         violations = self.violations()
         return replace(result, violations=violations) if violations else result
 
     def violations(self) -> tuple[Violation, ...]:
         # A fork of the host would read what its warden tells of the other's commands.
-        for violation in self.ask_violations() if self.pump.is_own else ():
+        for violation in self.pen.refusals.of(self.tag) if self.pump.is_own else ():
             self.refused[violation.operation, violation.path] = violation
         return tuple(self.refused.values())
 
+    def _kill(self) -> None:
+        self.session.kill(self.tag)
+
     def _leave(self, descriptors: list[int]) -> None:
-        self.ended(self)
-        self.drain.leave(descriptors)
+        self.pen.ended()
+        self.session.running.discard(self)
+        self.session.drain.leave(descriptors)
 
     def _read_end(self) -> Exited | None:
         data = os.read(self.status, STATUS.size)
         if len(data) != STATUS.size:
-            if self.cancelled or self.is_closed():
+            if self.cancelled or self.session.closed:
                 return Exited(None, signal.SIGKILL, cancelled=True)
             raise ConfinementError("the pen ended while the command ran; how far it came is not known")
         kind, value = STATUS.unpack(data)

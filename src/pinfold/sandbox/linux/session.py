@@ -23,11 +23,12 @@ from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand
 from pinfold.sandbox.linux.held import hold, is_held
 from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.pen import Pen, PenGone
 from pinfold.sandbox.linux.pid_one import PidOne
 from pinfold.sandbox.linux.places import look
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.replies import FIRST_TAG
-from pinfold.sandbox.linux.start import Pen, PenGone, Start
+from pinfold.sandbox.linux.start import Start
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
 
@@ -92,16 +93,7 @@ class LinuxSession:
                 environment = self._scrub(request.environment, request.policy, pen.plan, pen.leads_out)
             if request.variables:
                 environment = {**environment, **request.variables}
-            start = Start(
-                pen,
-                request,
-                lambda: self._next_tag(pen, request),
-                self.kill,
-                lambda: self.closed,
-                self.drain,
-                self.running,
-            )
-            return start.send(environment)
+            return Start(self, pen, request).send(environment)
         finally:
             pen.ended()
 
@@ -293,7 +285,7 @@ class LinuxSession:
         self.keeping.close(pen.number)
         pen.close()
 
-    def _next_tag(self, pen: Pen, request: Request) -> int:
+    def next_tag(self, pen: Pen, request: Request) -> int:
         with self.tagging:
             self.tag -= 2
             tag = self.tag

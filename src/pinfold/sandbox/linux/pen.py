@@ -1,0 +1,121 @@
+"""One effective policy's confinement, kept warm: its spawner, its warden's news, what it holds.
+
+Commands have their spawner's uid: one may stop it (SIGSTOP), so it is continued before it is asked, and one
+that does not answer for `PATIENCE` seconds is given up. Signals go to it by a handle: the number of one that
+has ended may be anybody's.
+"""
+
+import _socket
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from pinfold.kernel.process import Pace, pace_of
+from pinfold.model.errors import ConfinementError
+from pinfold.sandbox.enforcement import Enforcement
+from pinfold.sandbox.linux.held import Held
+from pinfold.sandbox.linux.refusals import Refusals
+from pinfold.sandbox.plan import Plan
+
+PATIENCE = 5.0
+STEP = 0.25
+
+
+class PenGone(ConfinementError):  # noqa: N818
+    """The pen ended before the command began: nothing was run, and another pen may be made."""
+
+
+class Pen:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        number: int,
+        pid: int,
+        handle: int,
+        control: _socket.socket,
+        refusals: Refusals,
+        plan: Plan,
+        enforcement: Enforcement,
+        environment: dict[str, str],
+        pace: Pace,
+        held: Held,
+        protected: Iterable[str],
+        hidden: Iterable[str],
+        leads_out: bool,
+    ) -> None:
+        self.number = number
+        self.pid = pid
+        self.handle = handle
+        """The spawner's pidfd, which is the pen's to close; -1 from then on."""
+        self.handling = threading.Lock()
+        self.control = control
+        self.refusals = refusals
+        self.plan = plan
+        self.enforcement = enforcement
+        self.environment = environment
+        """What a command gets that brings none of its own."""
+        self.last_environment: dict[str, str] | None = None
+        """What the last one got, which the spawner has in mind."""
+        self.pace = pace
+        """The keeper's, when it was made: no command can slow that down."""
+        self.held = held
+        """What is compared before each command; not all of it where that is too much."""
+        self.protected = set(protected)
+        self.hidden = set(hidden)
+        """All that it holds: built so, or its warden was told."""
+        self.leads_out = leads_out
+        """Whether its programs can reach hosts outside."""
+        self.lock = threading.Lock()
+        self.running = 0
+        self.idle_since = time.monotonic()
+
+    def began(self) -> None:
+        with self.lock:
+            self.running += 1
+
+    def ended(self) -> None:
+        with self.lock:
+            self.running -= 1
+            self.idle_since = time.monotonic()
+
+    def signal(self, number: int) -> None:
+        """To the spawner; raises ProcessLookupError once that has ended."""
+        with self.handling:
+            if self.handle < 0:
+                raise ProcessLookupError
+            signal.pidfd_send_signal(self.handle, number)
+
+    def wake(self) -> None:
+        """A command may have stopped the spawner, which has to report its end."""
+        with suppress(ProcessLookupError):
+            self.signal(signal.SIGCONT)
+
+    def answers(self, status: int) -> bool:
+        """Waits until the spawner has answered there, or is gone; False if it does neither."""
+        poll = select.poll()
+        poll.register(status, select.POLLIN)
+        for _ in range(int(PATIENCE / STEP)):
+            if poll.poll(STEP * 1000):
+                return True
+            self.wake()
+        return False
+
+    def keeps_pace(self) -> bool:
+        """Whether commands begin as fast as the keeper's children: one may have slowed down their spawner."""
+        try:
+            return pace_of(self.pid) == self.pace
+        except OSError:
+            return True  # it has ended, which is found out where it is told
+
+    def close(self) -> None:
+        self.control.close()
+        self.refusals.close()
+        with self.handling:
+            if self.handle >= 0:
+                os.close(self.handle)
+            self.handle = -1
