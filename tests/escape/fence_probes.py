@@ -274,6 +274,13 @@ def no_repository_is_moved_out_of_a_git_directory() -> None:
     runs_nothing("mkdir -p p; " + BARE.format("p/.GIT") + "mv p/.GIT p/r; cp evil p/r/config")
 
 
+def no_socket_makes_a_directory_a_repository() -> None:
+    for made, last in (("objects", "refs"), ("refs", "objects")):
+        bind = f"import socket; socket.socket(socket.AF_UNIX).bind('{made}/{last}')"
+        parts = f"mkdir -p {made}/{made}; echo ref: refs/heads/x > {made}/HEAD; cp evil {made}/config; "
+        runs_nothing(f'{parts} python3 -c "{bind}"')
+
+
 def a_repository_without_configuration_does_not_get_one_elsewhere() -> None:
     subprocess.run(["git", "init", "-q", "--bare", "x/.c/r.git"], check=True)
     subprocess.run("cd x/.c/r.git; rm -rf config hooks info branches description", shell=True, check=True)

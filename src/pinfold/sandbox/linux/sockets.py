@@ -50,6 +50,7 @@ from pinfold.sandbox.linux.addresses import (
     unix_address,
     unix_path,
 )
+from pinfold.sandbox.linux.bare import COMPLETED_BY, RULE
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
@@ -90,8 +91,9 @@ class Sockets:
             lambda id_, error: respond(listener, id_, error=error),
             lambda id_: is_valid(listener, id_),
         )
-        self.protected = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
-        """Where it stands does not count, see `binding`."""
+        ends = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
+        self.protected = {**dict.fromkeys(COMPLETED_BY, RULE), **ends}
+        """By the last component: where it stands does not count, see `binding`."""
         self.granted = hold(granted)
         self.handlers = {"connect": self.connect, "bind": self.bind}
 
