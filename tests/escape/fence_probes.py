@@ -14,6 +14,7 @@ from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
 
 import pinfold
+from pinfold.kernel import mounts, namespaces
 
 SECRET = "the-canary"
 ENV: dict[str, Any] = {"filesystem": {"hide": [".env"]}}
@@ -88,6 +89,23 @@ for _ in range(40):
     os.chdir('d' * 200)
 os.chdir('sub')
 """
+
+
+def what_is_mounted_twice_is_hidden_twice() -> None:
+    put(".pinfoldignore", ".env\n")
+    put(".env")
+    put(f"{os.environ['HOME']}/.ssh/id_rsa")
+    uid, gid = os.getuid(), os.getgid()
+    namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    house = os.path.dirname(os.getcwd())
+    for source, where in ((house, "a b"), (os.environ["HOME"], "inner"), (f"{house}/home/.ssh", "keys")):
+        os.makedirs(f"{house}/{where}")
+        mounts.mount(source, f"{house}/{where}", "", mounts.MS_BIND)
+    with opened() as session:
+        stays_hidden(session, "cat '../a b/home/.ssh/id_rsa' '../a b/work/.env'")
+        stays_hidden(session, "cat ../inner/.ssh/id_rsa", "cat ../keys/id_rsa; ls ..")
+        assert "a b" in session.run("ls ..; cat '../a b/work/.pinfoldignore'").stdout
 
 
 def what_lies_deeper_than_any_path_stays_hidden() -> None:
