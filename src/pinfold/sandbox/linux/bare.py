@@ -34,10 +34,8 @@ COMPLETED_BY = {
 
 
 def completes(spot: "Spot") -> Matches:
-    if spot.key not in COMPLETED_BY:  # which is so of nearly all
-        return ()
-    groups = COMPLETED_BY.get(os.fsdecode(spot.name.rstrip(b"/")).lower())
-    if groups is None or is_git_by_name(spot.place.path):
+    groups = COMPLETED_BY.get(spot.key)
+    if groups is None or is_git_by_name(spot.place.path):  # nearly all have none
         return ()
     return (Match(RULE),) if any(all(_is_there(spot, name) for name in group) for group in groups) else ()
 
@@ -47,8 +45,8 @@ def is_git_by_name(path: str) -> bool:
 
 
 def is_repository(names: Collection[str]) -> bool:
-    """Whether a directory with these names in it is one for git."""
-    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
+    """Whether a directory with these names in it, folded, is one for git."""
+    return "head" in names and ("commondir" in names or ("objects" in names and "refs" in names))
 
 
 def _is_there(spot: "Spot", name: str) -> bool:
