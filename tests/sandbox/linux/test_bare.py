@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pinfold.model.names import folded
-from pinfold.sandbox.linux.bare import completes, is_repository
+from pinfold.model.repositories import is_repository
+from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.spots import Place, Spot
 
 

@@ -5,7 +5,8 @@ from itertools import islice
 
 from pinfold.kernel import quick
 from pinfold.model.names import GIT, Match, NameMatcher, NameRule, folded
-from pinfold.sandbox.linux.bare import RULE, is_git_by_name, is_repository
+from pinfold.model.repositories import is_git_by_name, is_repository
+from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.spots import Spot
 
 MOST_INSIDE = 10_000
