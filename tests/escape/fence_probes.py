@@ -325,6 +325,21 @@ def two_pens_do_not_make_a_repository_together() -> None:
         assert "MADE" not in second.stdout + first.wait().stdout
 
 
+def two_sessions_do_not_make_a_protected_name_together() -> None:
+    program = (
+        "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"
+        "    for act in ({acts}):\n"
+        "        try:\n            act()\n        except OSError:\n            pass\n"
+        "    if os.path.exists('.cargo/config.toml'):\n        print('MADE'); sys.exit()\n"
+    )
+    file = "lambda: os.close(os.open('x/config.toml', 65)), lambda: os.unlink('x/config.toml')"
+    move = "lambda: os.mkdir('x'), lambda: os.rename('x', '.cargo'), lambda: os.rmdir('.cargo')"
+    with opened() as one, opened() as two:
+        first = one.start(python(program.format(acts=file)))
+        second = two.run(python(program.format(acts=move)))
+        assert "MADE" not in second.stdout + first.wait().stdout
+
+
 def refusals_draw_nothing_on_the_terminal() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     put("mine/settings.toml", "[filesystem]\ngit_writes = true\n")
