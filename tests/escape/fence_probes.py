@@ -14,6 +14,7 @@ from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
 
 import pinfold
+from pinfold.kernel import mounts, namespaces
 
 SECRET = "the-canary"
 ENV: dict[str, Any] = {"filesystem": {"hide": [".env"]}}
@@ -88,6 +89,23 @@ for _ in range(40):
     os.chdir('d' * 200)
 os.chdir('sub')
 """
+
+
+def what_is_mounted_twice_is_hidden_twice() -> None:
+    put(".pinfoldignore", ".env\n")
+    put(".env")
+    put(f"{os.environ['HOME']}/.ssh/id_rsa")
+    uid, gid = os.getuid(), os.getgid()
+    namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    house = os.path.dirname(os.getcwd())
+    for source, where in ((house, "a b"), (os.environ["HOME"], "inner"), (f"{house}/home/.ssh", "keys")):
+        os.makedirs(f"{house}/{where}")
+        mounts.mount(source, f"{house}/{where}", "", mounts.MS_BIND)
+    with opened() as session:
+        stays_hidden(session, "cat '../a b/home/.ssh/id_rsa' '../a b/work/.env'")
+        stays_hidden(session, "cat ../inner/.ssh/id_rsa", "cat ../keys/id_rsa; ls ..")
+        assert "a b" in session.run("ls ..; cat '../a b/work/.pinfoldignore'").stdout
 
 
 def what_lies_deeper_than_any_path_stays_hidden() -> None:
@@ -274,6 +292,13 @@ def no_repository_is_moved_out_of_a_git_directory() -> None:
     runs_nothing("mkdir -p p; " + BARE.format("p/.GIT") + "mv p/.GIT p/r; cp evil p/r/config")
 
 
+def no_socket_makes_a_directory_a_repository() -> None:
+    for made, last in (("objects", "refs"), ("refs", "objects")):
+        bind = f"import socket; socket.socket(socket.AF_UNIX).bind('{made}/{last}')"
+        parts = f"mkdir -p {made}/{made}; echo ref: refs/heads/x > {made}/HEAD; cp evil {made}/config; "
+        runs_nothing(f'{parts} python3 -c "{bind}"')
+
+
 def a_repository_without_configuration_does_not_get_one_elsewhere() -> None:
     subprocess.run(["git", "init", "-q", "--bare", "x/.c/r.git"], check=True)
     subprocess.run("cd x/.c/r.git; rm -rf config hooks info branches description", shell=True, check=True)
@@ -297,6 +322,21 @@ def two_pens_do_not_make_a_repository_together() -> None:
         first = session.start(python(one.replace("r/", "")))
         session.change({"environment.drop": ["OTHER"]})  # another policy, another pen
         second = session.run(python(two.replace("r/", "")))
+        assert "MADE" not in second.stdout + first.wait().stdout
+
+
+def two_sessions_do_not_make_a_protected_name_together() -> None:
+    program = (
+        "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"
+        "    for act in ({acts}):\n"
+        "        try:\n            act()\n        except OSError:\n            pass\n"
+        "    if os.path.exists('.cargo/config.toml'):\n        print('MADE'); sys.exit()\n"
+    )
+    file = "lambda: os.close(os.open('x/config.toml', 65)), lambda: os.unlink('x/config.toml')"
+    move = "lambda: os.mkdir('x'), lambda: os.rename('x', '.cargo'), lambda: os.rmdir('.cargo')"
+    with opened() as one, opened() as two:
+        first = one.start(python(program.format(acts=file)))
+        second = two.run(python(program.format(acts=move)))
         assert "MADE" not in second.stdout + first.wait().stdout
 
 

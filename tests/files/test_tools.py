@@ -331,6 +331,16 @@ def test_a_question_goes_with_its_session(work: Path) -> None:
     assert ended and person.withdrawn.is_set() and not (work / "out").exists()
 
 
+def test_no_tool_makes_a_directory_a_repository(files: FileTools, work: Path) -> None:
+    for name in ("sub/HEAD", "sub/config", "sub/objects/x", "sub/x"):
+        files.write(name, "")
+    with refusal("file_protection"):
+        files.write("sub/refs/x", "")
+    with refusal("file_protection"):
+        files.move("sub/x", "sub/refs")
+    assert not (work / "sub/refs").exists()
+
+
 def test_agents_and_git_configuration_is_protected(files: FileTools, work: Path) -> None:
     for path in (".git/hooks/pre-commit", ".git/config"):
         with refusal("file_protection"):

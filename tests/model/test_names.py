@@ -2,7 +2,7 @@
 
 import pytest
 
-from pinfold.model.names import Match, NameMatcher, NameRule
+from pinfold.model.names import IGNORABLE, Match, NameMatcher, NameRule, folded
 
 RULES = [
     NameRule(".git/hooks", "w"),
@@ -85,3 +85,13 @@ def test_a_directory_may_be_closed_but_for_some_names() -> None:
     assert matcher.matches("/m/.git/worktrees/Mine/gitdir") == (Match(rules[2]),)
     assert {match.rest for match in matcher.matches("/m/.git/worktrees/Mine")} == {("gitdir",)}
     assert matcher.matches("/m/.git/worktrees") and matcher.matches("/m/.git")
+
+
+@pytest.mark.parametrize("code", [code for ends in IGNORABLE for code in ends])
+def test_what_a_file_system_passes_over_makes_no_other_name(code: int) -> None:
+    assert folded(f".G{chr(code)}it") == ".git"
+
+
+@pytest.mark.parametrize("name", [".g\u0301it", ".gít", "данные", "日本語.txt"])
+def test_what_is_drawn_makes_another_name(name: str) -> None:
+    assert folded(name) == name.casefold()

@@ -119,3 +119,32 @@ def test_who_protects_it_is_told() -> None:
 
     assert "pinfold itself obeys or runs it" in told("own.toml", own=lambda: (obeyed,))
     assert "your settings protect it" in told("deploy.sh", own=lambda: pytest.fail("it was looked for"))
+
+
+REPOSITORIES: list[tuple[tuple[str, ...], str, Verdict]] = [
+    # the last name that makes one, and what a tool makes on the way to a file
+    (("a/HEAD", "a/objects"), "a/refs/heads/main", ASK),
+    (("a/HEAD", "a/refs"), "a/objects/pack/x", ASK),
+    (("a/objects", "a/refs"), "a/HEAD", ASK),
+    (("a/objects", "a/refs"), "a/head", ASK),
+    (("a/HEAD",), "a/commondir", ASK),
+    (("a/commondir",), "a/HEAD", ASK),
+    # what git obeys in one that is there
+    (("a/HEAD", "a/objects", "a/refs"), "a/config", ASK),
+    (("a/HEAD", "a/objects", "a/refs", "a/config"), "a/config", ASK),
+    (("a/HEAD", "a/objects", "a/refs", "a/hooks"), "a/hooks/post-checkout", ASK),
+    (("a/HEAD", "a/objects", "a/refs"), "a/description", ALLOW),
+    # no repository
+    (("a/HEAD",), "a/objects/x", ALLOW),
+    (("a/objects", "a/refs"), "a/config", ALLOW),
+    (("a/objects", "a/refs"), "b/HEAD", ALLOW),
+]
+
+
+@pytest.mark.parametrize(("there", "path", "verdict"), REPOSITORIES)
+def test_no_tool_makes_a_repository_or_has_one_run_something(
+    there: tuple[str, ...], path: str, verdict: Verdict
+) -> None:
+    paper = Paper((ROOT, f"{ROOT}/a", *(f"{ROOT}/{name}" for name in there)))
+    decision = decide(WriteFile(path), settings(), facts(policy=POLICY, files=paper))
+    assert decision.verdict is verdict, decision

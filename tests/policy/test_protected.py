@@ -18,6 +18,9 @@ def found(relative: str, *entries: str) -> ProtectedName | None:
         ("sub/deep/.git/config", ".git/config"),
         (".vscode/tasks.json", ".vscode"),
         (".bashrc", ".bashrc"),
+        (".opencode/plugin/x.ts", ".opencode"),
+        ("sub/opencode.json", "opencode.json"),
+        ("_darcs/prefs/defaults", "_darcs/prefs/defaults"),
         # spellings
         (".GIT/Hooks/x", ".git/hooks"),
         (".g\u200cit/hooks/x", ".git/hooks"),

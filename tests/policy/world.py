@@ -40,6 +40,9 @@ class Paper:
     def is_directory(self, path: str) -> bool:
         return path in self.directories
 
+    def is_there(self, path: str) -> bool:
+        return path in self.directories
+
     def is_git_ignored(self, path: str) -> bool:
         return path in self.ignored
 

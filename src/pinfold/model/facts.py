@@ -26,6 +26,9 @@ class Files(Protocol):
 
     def is_directory(self, path: str) -> bool: ...
 
+    def is_there(self, path: str) -> bool:
+        """Whether anything has this path, itself and not where it leads."""
+
     def is_git_ignored(self, path: str) -> bool:
         """Whether git would ignore it, in the repository it lies in."""
 

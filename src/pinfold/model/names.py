@@ -2,15 +2,18 @@
 
 Plain tuples and the standard library alone: the warden has nothing else, and gets its rules as data.
 
-Facts about spellings: macOS and Windows file systems fold case; HFS+ passes over some code points
-(U+200C and its kin); NTFS drops trailing dots and spaces, reads `name::$STREAM` as the name, and gives
-`.git` the short name `git~1`. A name that is protected under one spelling is protected under all.
+Facts about spellings: macOS and Windows file systems fold case, and so do directories of ext4 and f2fs that
+have `chattr +F`, which their owner may give them; HFS+ passes over some code points (U+200C and its kin),
+those directories over all that Unicode calls default ignorable (fs/unicode); NTFS drops trailing dots and
+spaces, reads `name::$STREAM` as the name, and gives `.git` the short name `git~1`. A name that is protected
+under one spelling is protected under all.
 
 Facts about git: the git directories of submodules lie in `.git/modules/NAME`, where NAME may have slashes and
 modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 
@@ -43,17 +46,25 @@ Matches = tuple[Match, ...]
 Children = dict[str, Matches]
 """What names in a directory would meet, by their folded spelling."""
 
-# Code points that HFS+ passes over when it compares names, and others that draw nothing.
-PASSED_OVER = dict.fromkeys(
-    (0x00AD, 0x200B, *range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065),
-     *range(0x206A, 0x2070), 0xFEFF)
+# Default_Ignorable_Code_Point, of Unicode's DerivedCoreProperties.txt: first and last of each range.
+IGNORABLE = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
 )  # fmt: skip
+
+
+@cache
+def _passed_over() -> dict[int, None]:
+    """For `str.translate`. Made for the first name that is not ASCII: many processes see none."""
+    return {code: None for first, last in IGNORABLE for code in range(first, last + 1)}
 
 
 def folded(component: str) -> str:
     """One spelling for all that a file system might take for the same name."""
     # Most names are plain, and this is asked for each that is made.
-    name = component.lower() if component.isascii() else component.translate(PASSED_OVER).casefold()
+    name = component.lower() if component.isascii() else component.translate(_passed_over()).casefold()
     name = name.partition(":")[0].rstrip(". ")
     return ".git" if name == "git~1" else name or component
 

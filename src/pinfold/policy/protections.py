@@ -5,15 +5,19 @@ from words. So every doubt is a reason to ask.
 """
 
 from collections.abc import Iterator
+from functools import partial
+from posixpath import basename, dirname
 
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
+from pinfold.model.names import GIT, folded
+from pinfold.model.repositories import completes, is_git_by_name
 from pinfold.model.script import Command, Trait, Word
 from pinfold.model.settings import Settings
 from pinfold.model.text import Span
 from pinfold.policy.case import Case
 from pinfold.policy.hidden import hidden_by, is_pattern
-from pinfold.policy.paths import contains
+from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, writable_roots
 from pinfold.policy.protected import OBEYED, is_obeyed, protected_by
 from pinfold.policy.rules import is_sink
@@ -56,11 +60,33 @@ def write_objection(path: str, settings: Settings, facts: Facts, span: Span | No
     if name := protected_by(path, writable_roots(facts), facts.policy.protected):
         why = OBEYED if is_obeyed(name.name, facts.own) else name.why
         return _ask(f"{path} is protected: {why}", span)
+    if said := _repository_objection(path, facts):
+        return _ask(said, span)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
         return _ask(f"{path} lies outside of the workspace", span, "protect.outside_workspace", settings)
     if settings.protect.dotfiles and is_dotfile(path, facts):
         return _ask(f"{path} is a dotfile", span, "protect.dotfiles", settings)
     return None
+
+
+def _repository_objection(path: str, facts: Facts) -> str | None:
+    """What is to be said of a write by which git would run something, though no name of it is protected."""
+    roots = writable_roots(facts)
+    below = path
+    while is_covered(above := dirname(below), roots) and above != below and not is_git_by_name(above):
+        there = partial(_is_in, above, facts)
+        if there("HEAD") and completes("head", there):
+            inside = f"{above}/{GIT}{path[len(above) :]}"
+            if name := protected_by(inside, roots, facts.policy.protected):
+                return f"{path} is protected in a git repository, which {above} is: {name.why}"
+        elif completes(folded(basename(below)), there):
+            return f"{path} would make {above} a git repository, and git runs what one tells it to"
+        below = above
+    return None
+
+
+def _is_in(directory: str, facts: Facts, name: str) -> bool:
+    return facts.files.is_there(f"{directory}/{name}")
 
 
 def _reads(part: Command, directories: Places, case: Case) -> Iterator[Reason]:

@@ -77,6 +77,10 @@ class Disk:
         self.was_searched = True
         return os.path.isdir(path)
 
+    def is_there(self, path: str) -> bool:
+        self.was_searched = True
+        return os.path.lexists(path)
+
     def is_git_ignored(self, path: str) -> bool:
         from pinfold.policy.ignore import Ignore, mapping_of
         from pinfold.session.git import find_repository

@@ -14,6 +14,7 @@ from pinfold.policy.hidden import Hiding
 from pinfold.policy.paths import is_covered, outermost
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found
+from pinfold.session.doubles import doubles, load_mounts
 from pinfold.session.gitdirs import bare, elsewhere
 from pinfold.session.walk import Walk
 
@@ -54,7 +55,7 @@ class Surveyor:
         }
         return Found(
             protected=tuple(sorted(set(self._led(path for path in protected if os.path.lexists(path))))),
-            hidden=tuple(sorted(hidden)),
+            hidden=tuple(sorted({*hidden, *self._doubles(hidden)})),
             placed=(
                 *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
                 *(f"{path}/HEAD" for path, each in looked.items() if each.is_bare and rules),
@@ -82,6 +83,11 @@ class Surveyor:
             if target == path or (target and self._may_stand_for(target, (*self.roots, self.home))):
                 yield target
 
+    def _doubles(self, hidden: set[str]) -> Iterator[str]:
+        """Where hidden things can be seen too."""
+        own = (*self.roots, self.home)
+        return (path for path in doubles(hidden, load_mounts()) if not _holds(path, own))
+
     def _rules_beyond(self, path: str, tops: tuple[str, ...]) -> Iterator[NameRule]:
         """Where a link to something protected leads: there, too, it must not be made."""
         if os.path.islink(path) or not os.path.lexists(path):
@@ -90,9 +96,7 @@ class Surveyor:
                 yield NameRule(target, BEHIND_LINK)
 
     def _may_stand_for(self, target: str, places: tuple[str, ...]) -> bool:
-        return is_covered(target, places) and not any(
-            is_covered(own, (target,)) for own in (*self.roots, self.home)
-        )
+        return is_covered(target, places) and not _holds(target, (*self.roots, self.home))
 
 
 def _target(path: str) -> str:
@@ -102,6 +106,11 @@ def _target(path: str) -> str:
         return os.path.realpath(path)
     except (OSError, RecursionError):
         return ""
+
+
+def _holds(path: str, own: Iterable[str]) -> bool:
+    """Whether one of these would be gone with it."""
+    return any(is_covered(each, (path,)) for each in own)
 
 
 def _may_exist(path: str) -> bool:

@@ -1,19 +1,10 @@
-"""Whether a name would make its directory a git repository that is not called `.git`.
-
-Facts about git (setup.c, is_git_directory): whoever runs git somewhere runs it in the nearest directory above
-that has a valid `HEAD` and, in itself or where its `commondir` leads, `objects` and `refs`; and git then runs
-what the configuration and the hooks there name. No protected name is needed for that: `config` and `hooks`
-are anybody's. So the last of the names that make such a directory is refused, whichever it is.
-What is a git directory by its name (`.git`, and those of modules in it) may have them all, since its
-configuration and hooks are protected there. So it must not get another name; and nothing else that lies in
-one is one.
-"""
+"""Whether a name that a caller wants would make its directory a repository (`model.repositories`)."""
 
 import os
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pinfold.model.names import GIT, Match, Matches, NameRule, components, unnested
+from pinfold.model import repositories
+from pinfold.model.names import Match, Matches, NameRule
 
 if TYPE_CHECKING:
     from pinfold.sandbox.linux.spots import Spot
@@ -24,36 +15,18 @@ RULE = NameRule(
     grantable=False,
 )
 """Nobody is asked: all else in it is anybody's to write, so a yes to one name would be a yes to all."""
-COMPLETED_BY = {
-    "head": (("objects", "refs"), ("commondir",)),
-    "objects": (("HEAD", "refs"),),
-    "refs": (("HEAD", "objects"),),
-    "commondir": (("HEAD",),),
-}
-"""For each name, the sets of others that it would make a repository with."""
 
 
 def completes(spot: "Spot") -> Matches:
-    if spot.key not in COMPLETED_BY:  # which is so of nearly all
-        return ()
-    groups = COMPLETED_BY.get(os.fsdecode(spot.name.rstrip(b"/")).lower())
-    if groups is None or is_git_by_name(spot.place.path):
-        return ()
-    return (Match(RULE),) if any(all(_is_there(spot, name) for name in group) for group in groups) else ()
+    if spot.key not in repositories.COMPLETED_BY or repositories.is_git_by_name(spot.place.path):
+        return ()  # which is so of nearly all
+    found = repositories.completes(spot.key, lambda name: _is_there(spot.directory, name))
+    return (Match(RULE),) if found else ()
 
 
-def is_git_by_name(path: str) -> bool:
-    return unnested(components(path))[0][-1:] == [GIT]
-
-
-def is_repository(names: Collection[str]) -> bool:
-    """Whether a directory with these names in it is one for git."""
-    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
-
-
-def _is_there(spot: "Spot", name: str) -> bool:
+def _is_there(directory: int, name: str) -> bool:
     try:
-        os.stat(name, dir_fd=spot.directory, follow_symlinks=False)
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return False
     except OSError:

@@ -10,7 +10,8 @@ Facts that shape it:
   holds new names to where the plan lets commands make any. Domains and capabilities are a thread's own.
 - A unix bind follows no link at the end: the name that appears is the path's last component. So a socket may
   have no name that is protected anywhere, and where it would lie does not matter. What is protected and
-  exists is mounted read-only.
+  exists is mounted read-only. Nor a name that a repository is made of (`bare`): git asks of `objects` and
+  `refs` only whether they may be searched, and a socket has the mode for it.
 - The working directory and the umask are the caller's. `unshare(CLONE_FS)` makes them a thread's own.
 - Which inode was made is told by the socket (SIOCUNIXFILE, CAP_NET_ADMIN), not by the path, which may lead to
   a socket of the host by now.

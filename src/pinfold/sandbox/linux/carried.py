@@ -5,7 +5,8 @@ from itertools import islice
 
 from pinfold.kernel import quick
 from pinfold.model.names import GIT, Match, NameMatcher, NameRule, folded
-from pinfold.sandbox.linux.bare import RULE, is_git_by_name, is_repository
+from pinfold.model.repositories import is_git_by_name, is_repository
+from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.spots import Spot
 
 MOST_INSIDE = 10_000
@@ -36,7 +37,7 @@ def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: l
     try:
         with os.scandir(inner) as listed:
             entries = list(islice(listed, left[0] + 1))
-            if not is_git_by_name(path) and is_repository([entry.name for entry in entries]):
+            if not is_git_by_name(path) and is_repository({folded(entry.name) for entry in entries}):
                 return Match(RULE)
             for entry in entries:
                 left[0] -= 1

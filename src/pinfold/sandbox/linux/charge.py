@@ -10,6 +10,7 @@ from pinfold.sandbox.linux.rooms import BOUND, HOST
 Operations = tuple[tuple[object, ...], ...]
 """A plan, as `sandbox.operations` writes it."""
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Charge:
@@ -36,12 +37,14 @@ class Charge:
         """The host's /proc, where callers are known."""
         self.bound = os.open(BOUND, DIRECTORY)
         """Where the session's sockets are bound."""
+        self.moving = _common()
+        """What wardens lock to keep each other still (`moving`)."""
 
     @property
     def descriptors(self) -> set[int]:
         """What a warden of it needs."""
         ways = (self.host, self.gate) if self.gate else (self.host,)
-        return {self.proc, self.bound, self.queue, *(way.fileno() for way in ways)}
+        return {self.proc, self.bound, self.moving, self.queue, *(way.fileno() for way in ways)}
 
     @property
     def granted(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -75,3 +78,12 @@ class Charge:
     @property
     def covered(self) -> tuple[str, ...]:
         return tuple(str(operation[1]) for operation in self.operations if operation[0] == "cover")
+
+
+def _common() -> int:
+    """A directory that wardens of all sessions have, and no command: over the machine's /run pens have an
+    empty one, unless it is a link (`places`)."""
+    try:
+        return os.open(f"{HOST}/run", LOCKED)
+    except OSError:
+        return os.open(BOUND, LOCKED)

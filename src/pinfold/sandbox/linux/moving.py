@@ -1,14 +1,16 @@
-"""One lock for all wardens of a session: a directory is moved by nobody while a name is made in it.
+"""One lock for all wardens of the machine: a directory is moved by nobody while a name is made in it.
 
 Facts that shape it:
 - One warden answers one call at a time, so within a pen nothing moves between the look and the act. Two pens
-  of a session share their roots: one makes `x/hooks` while the other renames `x` to `.git`, and neither sees
-  what the other is about to do.
+  may share their roots, of one session or of several that an agent has at a time: one makes `x/hooks` while
+  the other renames `x` to `.git`, and neither sees what the other is about to do.
 - Only a name that some rule has behind its first component can become protected by the move of a directory
   above it. All others, which are nearly all, need no lock.
-- flock belongs to an open file: each warden opens the session's directory anew.
+- flock belongs to an open file: each warden opens the directory anew. Who can read a directory can lock it,
+  so it is one that no command sees (`charge`).
 
-Accepted: sessions of different keepers do not share the lock.
+Accepted: a program outside of every fence could hold the lock; meanwhile renames would be refused (EBUSY).
+Where the machine has no /run, or a link there, only the wardens of one session share a lock.
 """
 
 import errno

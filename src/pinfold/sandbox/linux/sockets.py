@@ -39,6 +39,7 @@ from pinfold.kernel.seccomp import is_valid, respond
 from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagram, is_fresh_stream, is_stream
 from pinfold.model.carrying import DNS, GATE, PROXY_PORT, UNHEARD
 from pinfold.model.names import NameRule, folded
+from pinfold.model.repositories import COMPLETED_BY
 from pinfold.sandbox.linux.addresses import (
     AF_UNIX,
     Peer,
@@ -50,6 +51,7 @@ from pinfold.sandbox.linux.addresses import (
     unix_address,
     unix_path,
 )
+from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
@@ -90,8 +92,9 @@ class Sockets:
             lambda id_, error: respond(listener, id_, error=error),
             lambda id_: is_valid(listener, id_),
         )
-        self.protected = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
-        """Where it stands does not count, see `binding`."""
+        ends = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
+        self.protected = {**dict.fromkeys(COMPLETED_BY, RULE), **ends}
+        """By the last component: where it stands does not count, see `binding`."""
         self.granted = hold(granted)
         self.handlers = {"connect": self.connect, "bind": self.bind}
 

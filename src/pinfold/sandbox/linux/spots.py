@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
 from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, components, folded
-from pinfold.sandbox.linux.bare import COMPLETED_BY
+from pinfold.model.repositories import COMPLETED_BY
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.starts import Starts

@@ -109,7 +109,7 @@ class Warden:
         self.proc = proc
         self.turns = Turns()
         self.next_look = 0.0
-        moving = Moving(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=bound), rules)
+        moving = Moving(charge.moving, rules)
         grounds = Grounds.of(charge.operations)
         names = Names(proc, records, grounds, rules, moving)
         self.spots = names.spots

@@ -1,0 +1,36 @@
+"""Which directories git takes for repositories although they are not called `.git`, by the names in them.
+
+Facts about git (setup.c, is_git_directory): whoever runs git somewhere runs it in the nearest directory above
+that has a valid `HEAD` and, in itself or where its `commondir` leads, `objects` and `refs`; and git then runs
+what the configuration and the hooks there name. No protected name is needed for that: `config` and `hooks`
+are anybody's. So the last of the names that make such a directory is refused, whichever it is.
+What is a git directory by its name (`.git`, and those of modules in it) may have them all, since its
+configuration and hooks are protected there. So it must not get another name; and nothing else that lies in
+one is one.
+"""
+
+from collections.abc import Callable, Collection
+
+from pinfold.model.names import GIT, components, unnested
+
+COMPLETED_BY = {
+    "head": (("objects", "refs"), ("commondir",)),
+    "objects": (("HEAD", "refs"),),
+    "refs": (("HEAD", "objects"),),
+    "commondir": (("HEAD",),),
+}
+"""For each name, folded, the sets of others that it would make a repository with."""
+
+
+def completes(name: str, is_there: Callable[[str], bool]) -> bool:
+    """Whether this name (folded) makes its directory a repository, with what is there."""
+    return any(all(map(is_there, others)) for others in COMPLETED_BY.get(name, ()))
+
+
+def is_git_by_name(path: str) -> bool:
+    return unnested(components(path))[0][-1:] == [GIT]
+
+
+def is_repository(names: Collection[str]) -> bool:
+    """Whether a directory with these names in it, folded, is one for git."""
+    return "head" in names and ("commondir" in names or ("objects" in names and "refs" in names))
