@@ -9,12 +9,10 @@ Facts (proc_pid_mountinfo(5)):
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 MOUNTS = "/proc/self/mountinfo"
-_OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
@@ -46,7 +44,7 @@ def parse_mounts(mountinfo: bytes) -> tuple[Mount, ...]:
 
 
 def _path(text: bytes) -> str:
-    return os.fsdecode(_OCTAL.sub(lambda found: bytes((int(found[1], 8),)), text))
+    return os.fsdecode(text.decode("unicode_escape").encode("latin-1"))
 
 
 def _overlapping(mounts: tuple[Mount, ...]) -> list[tuple[Mount, Mount]]:
