@@ -24,7 +24,7 @@ from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
 from pinfold.service.remote import Event, RemoteSession, ServiceError
-from pinfold.service.room import make_room
+from pinfold.session.room import make_room
 from pinfold.session.sessions import living
 from tests.patience import PATIENCE, wait_until
 from tests.sandbox.probing import probes_of, run
