@@ -270,6 +270,13 @@ def is_served(port: int) -> bool:
         return False
 
 
+def test_what_no_setting_opens_is_told_no_setting(person: Person) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=person.work, check=True)
+    told = person.run("-c", "git -c safe.directory='*' submodule add ./x sub").stderr.decode()
+    assert "`git submodule add` does not work" in told and "refused open" in told
+    assert "to allow it" not in told
+
+
 def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:
     """And what was refused is told with the setting that opens it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
