@@ -589,6 +589,17 @@ def a_command_that_nobody_gets_is_ended() -> None:
             wait_until(lambda: not is_asleep())
 
 
+def a_run_whose_pen_ended_is_told_as_failed() -> None:
+    with opened() as session:
+        for follow in (lambda run: run.wait(), lambda run: list(run.events())):
+            with suppress(ConfinementError):
+                follow(session.start("kill -9 $PPID; sleep 30"))
+                raise AssertionError("it was not said")
+    ends = [entry.data for entry in journal() if entry.kind == "end"]
+    assert ["the pen ended while the command ran" in end["error"] for end in ends] == [True, True], ends
+    assert not any(end["cancelled"] for end in ends)
+
+
 def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
     session = opened(approvers=[Says(pinfold.Answer.ONCE)])
     line = "mkdir .vscode; touch begun-{}; sleep 30"
