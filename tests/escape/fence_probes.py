@@ -50,6 +50,13 @@ def stays_hidden(session: pinfold.Session, *lines: str) -> None:
         assert SECRET not in result.stdout, (line, result.stdout)
 
 
+def wait_for_a_walk(session: pinfold.Session) -> None:
+    """Until what the host makes now is hidden."""
+    put("made-by-the-host/.pinfoldignore", "file\n")
+    put("made-by-the-host/file")
+    wait_until(lambda: SECRET not in session.run("cat made-by-the-host/file").stdout)
+
+
 def what_an_ignore_file_hides_by_its_path_is_not_moved_out_of_it() -> None:
     put(".pinfoldignore", "config/secret.json\n")
     put("config/secret.json")
@@ -143,7 +150,7 @@ def many_directories_do_not_hide_an_ignore_file() -> None:
     with opened() as session:
         stays_hidden(session, "cat a/b/secret.txt")
         session.run(python(make))
-        time.sleep(3)
+        wait_for_a_walk(session)
         stays_hidden(session, "cat a/b/secret.txt")
     with opened() as session:
         stays_hidden(session, "cat a/b/secret.txt")
@@ -154,7 +161,7 @@ def an_ignore_file_is_not_moved_to_where_nobody_looks() -> None:
     put("x/.hid/sub/secret.txt")
     with opened() as session:
         stays_hidden(session, "cat x/.hid/sub/secret.txt", "mv x node_modules; ls")
-        time.sleep(3)
+        wait_for_a_walk(session)
         stays_hidden(session, "cat node_modules/.hid/sub/secret.txt")
 
 
@@ -186,7 +193,7 @@ def a_long_chain_of_links_does_not_end_the_lookout() -> None:
     with opened(ENV) as session:
         session.run("true")
         session.run(python(chain))
-        time.sleep(3)
+        wait_for_a_walk(session)
         put("sub/.env")
         wait_until(lambda: not session.run("cat sub/.env").stdout)
 
@@ -326,7 +333,9 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         assert not os.stat(name).st_mode & 0o4000, name
 
 
-PROBES = probes_of(globals(), "put", "read", "opened", "python", "stays_hidden", "runs_nothing")
+PROBES = probes_of(
+    globals(), "put", "read", "opened", "python", "stays_hidden", "wait_for_a_walk", "runs_nothing"
+)
 
 if __name__ == "__main__":
     run(globals())

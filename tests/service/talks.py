@@ -695,7 +695,7 @@ def a_service_without_a_free_descriptor_goes_on() -> None:
         crowd = [socket.socket(socket.AF_UNIX) for _ in range(60)]
         for each in crowd:
             each.connect(path)
-        time.sleep(0.2)
+        wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/fd")) == free)
         assert process.poll() is None
         for each in crowd:
             each.close()

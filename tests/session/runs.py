@@ -788,13 +788,15 @@ def asyncio_hosts_take_events() -> None:
                 raise AssertionError([event async for event in endless.events()])
             except pinfold.ConfinementError as error:
                 assert "can be followed once" in str(error)
-            followed = await session.start("sleep 0.3; echo x")
+            followed = await session.start("until test -e go; do sleep 0.02; done; echo x")
             taking = asyncio.ensure_future(anext(aiter(followed.events())))
-            await asyncio.sleep(0.05)
+            while not followed.execution._running.pump.taken:  # type: ignore[union-attr]
+                await asyncio.sleep(0.01)
             try:
                 raise AssertionError(await followed.wait())
             except pinfold.ConfinementError as error:
                 assert "somebody else follows" in str(error)
+            open("go", "w").close()
             assert await taking == pinfold.Output(pinfold.Stream.STDOUT, b"x\n")
             refused = await session.start("rm -rf /")
             assert refused.refusal and [event async for event in refused.events()] == []
