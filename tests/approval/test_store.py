@@ -73,6 +73,21 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     assert desk.ask(question()).remembered, "it holds as long as the session lasts"
 
 
+def test_what_could_not_be_written_keeps_nothing_later_from_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    remember(path, command="before")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        desk = remember(path, command="meanwhile")
+        assert "No space left on device" in " ".join(desk.notices)
+    desk.ask(question(command="after"))
+    assert [each.subject.command for each in Store(str(path)).answers()] == ["before", "after"]
+
+
 def test_a_text_that_json_cannot_carry_is_kept_for_the_session(path: Path) -> None:
     desk = remember(path, command="touch \udcff")
     assert desk.ask(question(command="touch \udcff")).remembered

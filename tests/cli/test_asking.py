@@ -145,7 +145,7 @@ def test_a_wider_answer_is_for_any_command(screen: Screen) -> None:
     screen.run("run", "-c", CURL)
     screen.wait_for("let it connect?")
     screen.press("w")
-    screen.wait_for("any command may connect to it, in later sessions too")
+    assert "w  narrower" in screen.wait_for("any command may connect to it, in later sessions too")
     screen.press("a")
     screen.wait_for("exit:0")
     screen.run("run", "-c", f"true; {CURL}")

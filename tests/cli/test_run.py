@@ -140,6 +140,8 @@ def test_a_denial_says_why_with_a_caret(person: Person) -> None:
     text = done.stderr.decode()
     assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text
     assert text.endswith("\n\npinfold: not run\n") and text.count("the rule `curl` speaks of it") == 1
+    words = person.run("--", "curl", "two words").stderr.decode()
+    assert "  curl 'two words'\n  ^^^^^^^^^^^^^^^^\n" in words, words
     alone = person.run("--mode", "ask_every_time", "--", "ls").stderr.decode()
     assert alone.endswith("\n\npinfold: not run; there is nobody to ask\n")
 
@@ -266,6 +268,13 @@ def is_served(port: int) -> bool:
             return bool(page.status == 200)
     except OSError:
         return False
+
+
+def test_what_no_setting_opens_is_told_no_setting(person: Person) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=person.work, check=True)
+    told = person.run("-c", "git -c safe.directory='*' submodule add ./x sub").stderr.decode()
+    assert "`git submodule add` does not work" in told and "refused open" in told
+    assert "to allow it" not in told
 
 
 def test_hosts_and_ports_are_named_on_the_command_line(person: Person) -> None:

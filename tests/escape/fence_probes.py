@@ -43,12 +43,25 @@ def python(program: str) -> list[str]:
     return ["/usr/bin/python3", "-I", "-c", program]
 
 
+def does(session: pinfold.Session, command: str | list[str]) -> str:
+    """What it prints. What is not run at all would show nothing."""
+    result = session.run(command)
+    assert result.ran, result.refusal
+    return result.stdout
+
+
 def stays_hidden(session: pinfold.Session, *lines: str) -> None:
     """Runs the lines in turn; none may tell the secret."""
     for line in lines:
-        result = session.run(line)
-        assert result.ran, result.refusal
-        assert SECRET not in result.stdout, (line, result.stdout)
+        told = does(session, line)
+        assert SECRET not in told, (line, told)
+
+
+def wait_for_a_walk(session: pinfold.Session) -> None:
+    """Until what the host makes now is hidden."""
+    put("made-by-the-host/.pinfoldignore", "file\n")
+    put("made-by-the-host/file")
+    wait_until(lambda: SECRET not in session.run("cat made-by-the-host/file").stdout)
 
 
 def what_an_ignore_file_hides_by_its_path_is_not_moved_out_of_it() -> None:
@@ -112,7 +125,7 @@ def what_lies_deeper_than_any_path_stays_hidden() -> None:
     put("sub/.env")
     with opened(ENV) as session:
         stays_hidden(session, "cat sub/.env")
-        session.run(python(DEEPER))
+        does(session, python(DEEPER))
         result = session.run(python(DEEP + "print(open('.env').read())"))
         assert SECRET not in result.stdout, result
 
@@ -122,8 +135,8 @@ def what_lies_deeper_than_any_path_stays_protected() -> None:
     subprocess.run(["git", "init", "-q", "sub"], check=True)
     before = read("sub/.git/config")
     with opened(GIT) as session:
-        session.run(python(DEEPER))
-        session.run(python(DEEP + "file = os.open('.git/config', os.O_WRONLY)\nos.write(file, b'evil')"))
+        does(session, python(DEEPER))
+        does(session, python(DEEP + "file = os.open('.git/config', os.O_WRONLY)\nos.write(file, b'evil')"))
     os.chdir("d" * 200) if os.path.isdir("d" * 200) else None
     while os.path.isdir("d" * 200):
         os.chdir("d" * 200)
@@ -160,8 +173,8 @@ def many_directories_do_not_hide_an_ignore_file() -> None:
     make = "import os\nfor i in range(20050):\n    os.mkdir('z%d' % i)"
     with opened() as session:
         stays_hidden(session, "cat a/b/secret.txt")
-        session.run(python(make))
-        time.sleep(3)
+        does(session, python(make))
+        wait_for_a_walk(session)
         stays_hidden(session, "cat a/b/secret.txt")
     with opened() as session:
         stays_hidden(session, "cat a/b/secret.txt")
@@ -172,7 +185,7 @@ def an_ignore_file_is_not_moved_to_where_nobody_looks() -> None:
     put("x/.hid/sub/secret.txt")
     with opened() as session:
         stays_hidden(session, "cat x/.hid/sub/secret.txt", "mv x node_modules; ls")
-        time.sleep(3)
+        wait_for_a_walk(session)
         stays_hidden(session, "cat node_modules/.hid/sub/secret.txt")
 
 
@@ -203,8 +216,8 @@ def a_long_chain_of_links_does_not_end_the_lookout() -> None:
     )
     with opened(ENV) as session:
         session.run("true")
-        session.run(python(chain))
-        time.sleep(3)
+        does(session, python(chain))
+        wait_for_a_walk(session)
         put("sub/.env")
         wait_until(lambda: not session.run("cat sub/.env").stdout)
 
@@ -212,7 +225,7 @@ def a_long_chain_of_links_does_not_end_the_lookout() -> None:
 def a_protected_link_that_leads_nowhere_yet_protects_where_it_leads() -> None:
     os.symlink("tools/vscode", ".vscode")
     with opened() as session:
-        session.run("mkdir -p tools/vscode; echo evil > tools/vscode/tasks.json")
+        does(session, "mkdir -p tools/vscode; echo evil > tools/vscode/tasks.json")
     assert not os.path.exists(".vscode/tasks.json")
 
 
@@ -220,15 +233,15 @@ def a_link_on_the_way_to_a_protected_name_protects_where_it_leads() -> None:
     os.makedirs("tools/cargo")
     os.symlink("tools/cargo", ".cargo")
     with opened() as session:
-        session.run("echo evil > tools/cargo/config.toml")
+        does(session, "echo evil > tools/cargo/config.toml")
     assert not os.path.exists(".cargo/config.toml")
 
 
 def a_settings_file_in_the_workspace_is_not_the_agents_to_write() -> None:
     put("mine.toml", 'mode = "use_allowlist"\n')
     with opened(os.path.abspath("mine.toml")) as session:
-        session.run("echo '[sandbox]' > mine.toml; echo 'enabled = false' >> mine.toml")
-        session.run("mv mine.toml away; printf '[sandbox]\\nenabled = false\\n' > mine.toml")
+        does(session, "echo '[sandbox]' > mine.toml; echo 'enabled = false' >> mine.toml")
+        does(session, "mv mine.toml away; printf '[sandbox]\\nenabled = false\\n' > mine.toml")
         assert session.settings.sandbox.enabled
     assert "enabled" not in read("mine.toml")
 
@@ -236,9 +249,10 @@ def a_settings_file_in_the_workspace_is_not_the_agents_to_write() -> None:
 def the_users_configuration_in_the_workspace_is_not_the_agents_to_write() -> None:
     environ = {**os.environ, "XDG_CONFIG_HOME": f"{os.getcwd()}/conf"}
     with pinfold.Session([os.getcwd()], environ=environ) as session:
-        session.run(
+        line = (
             "mkdir -p conf/pinfold && cd conf/pinfold && printf '[sandbox]\\nenabled = false' > settings.toml"
         )
+        does(session, line)
         assert session.settings.sandbox.enabled
     assert not os.path.exists("conf/pinfold/settings.toml")
 
@@ -247,7 +261,7 @@ def a_hook_in_the_workspace_is_not_the_agents_to_write() -> None:
     put("hook.sh", "#!/bin/sh\necho '{}'\n")
     os.chmod("hook.sh", 0o755)
     with opened({"hooks": {"before_command": [os.path.abspath("hook.sh")]}}) as session:
-        session.run("echo evil >> hook.sh")
+        does(session, "echo evil >> hook.sh")
     assert "evil" not in read("hook.sh")
 
 
@@ -274,7 +288,7 @@ def runs_nothing(*lines: str) -> None:
     put("evil", EVIL.format(pwned))
     with opened(GIT) as session:
         for line in lines:
-            session.run(line)
+            does(session, line)
     for directory, _, _ in os.walk("."):
         subprocess.run(["git", "status"], cwd=directory, capture_output=True, check=False)
         assert not os.path.exists(pwned), directory
@@ -361,12 +375,14 @@ def nothing_that_runs_as_its_owner_is_left() -> None:
         "    try:\n        act()\n    except OSError as error:\n        print(error)\n"
     )
     with opened() as session:
-        session.run(python(program))
+        does(session, python(program))
     for name in os.listdir():
         assert not os.stat(name).st_mode & 0o4000, name
 
 
-PROBES = probes_of(globals(), "put", "read", "opened", "python", "stays_hidden", "runs_nothing")
+PROBES = probes_of(
+    globals(), "put", "read", "opened", "python", "does", "stays_hidden", "wait_for_a_walk", "runs_nothing"
+)
 
 if __name__ == "__main__":
     run(globals())

@@ -157,6 +157,23 @@ def save_in_place(file: Path) -> None:
     file.write_text("one\ntheirs\n")
 
 
+def test_who_closes_a_file_while_it_is_changed_is_not_overruled(
+    files: FileTools, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = work / "file"
+    file.write_text("one\n")
+
+    def meanwhile(text: str, blocks: Sequence[tuple[str, str]], path: str) -> str:
+        file.chmod(0o600)
+        return replaced(text, blocks, path)
+
+    file.chmod(0o644)
+    monkeypatch.setattr(tools, "replaced", meanwhile)
+    with refusal("swapped"):
+        files.replace("file", [("one", "two")])
+    assert file.stat().st_mode & 0o777 == 0o600 and file.read_text() == "one\n"
+
+
 @pytest.mark.parametrize("save", [save_anew, save_in_place])
 def test_who_saves_a_file_while_it_is_changed_is_not_overruled(
     files: FileTools, work: Path, monkeypatch: pytest.MonkeyPatch, save: Callable[[Path], None]

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import json
 
 import pinfold
-from pinfold.integrations.acp import OURS, Proxy
+from pinfold.integrations.acp import INVALID, OURS, Proxy
 from tests.patience import wait_until
 from tests.sandbox.probing import OPEN, probes_of, run
 
@@ -142,6 +142,18 @@ def what_makes_no_sense_ends_nothing() -> None:
         assert "error" in desk.ask(method, **given), (method, given)
     assert desk.run("echo hello", outputByteLimit="x")[0] == "hello\n"
     assert desk.run("echo hello", outputByteLimit=-5)[0] == ""
+
+
+def what_is_missing_is_named() -> None:
+    desk = Desk()
+    for method, name, given in (
+        ("fs/read_text_file", "path", {}),
+        ("fs/write_text_file", "content", {"path": "a"}),
+        ("terminal/create", "command", {"args": ["a"]}),
+        ("terminal/create", "value", {"command": "true", "env": [{"name": "A"}]}),
+    ):
+        error = desk.ask(method, **given)["error"]
+        assert error["code"] == INVALID and f"`{name}` is missing" in error["message"], error
 
 
 def another_version_is_not_let_through() -> None:

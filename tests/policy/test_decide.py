@@ -159,7 +159,18 @@ BYPASS = {"request": {"disable_sandbox": True}}
 
 def test_what_a_program_finds_is_told_without_a_made_up_name() -> None:
     reason = judged("git clean -fdX -- $X").reasons[0]
-    assert reason.message == "`$X` may delete something in /, and everything in it"
+    assert reason.message == "`$X` may delete something in /, or much of what is in it"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "`sudo` wants more rights than yours, and inside the fence it gets none"),
+        ({"sandbox": {"enabled": False}}, "`sudo` runs with more rights than yours"),
+    ],
+)
+def test_what_sudo_would_gain_depends_on_the_fence(settings: dict[str, object], told: str) -> None:
+    assert told in [reason.message for reason in judged("sudo ls", settings).reasons]
 
 
 def test_a_bypass_is_a_question_of_its_own() -> None:

@@ -24,7 +24,7 @@ from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
 from pinfold.service.remote import Event, RemoteSession, ServiceError
-from pinfold.service.room import make_room
+from pinfold.session.room import make_room
 from pinfold.session.sessions import living
 from tests.patience import PATIENCE, wait_until
 from tests.sandbox.probing import probes_of, run
@@ -695,7 +695,7 @@ def a_service_without_a_free_descriptor_goes_on() -> None:
         crowd = [socket.socket(socket.AF_UNIX) for _ in range(60)]
         for each in crowd:
             each.connect(path)
-        time.sleep(0.2)
+        wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/fd")) == free)
         assert process.poll() is None
         for each in crowd:
             each.close()

@@ -429,8 +429,7 @@ def like_calls_are_one_question() -> None:
     person = Person(ONCE, meanwhile)
     with opened(person) as session:
         run = session.start(f"for n in $(seq 40); do echo $n >> {OUT}/log & done; wait")
-        wait_until(lambda: bool(person.asked))
-        time.sleep(0.5)
+        wait_until(lambda: callers(session) == 40)
         seen.set()
         # One made it; for the others it is not what was asked about any more, or it was there already.
         assert run.wait().exit_code == 0
@@ -500,9 +499,9 @@ def a_caller_that_died_gets_nothing() -> None:
         wait_until(lambda: person.asked)
         write("asked")
         assert run.wait().stdout == "over\n" and len(person.asked) == 1
-        time.sleep(0.3)
+        wait_until(lambda: callers(session) == 0)
         going.set()
-        session.run("sleep 0.2")
+        wait_until(lambda: any(entry.kind == "elevation" for entry in journal()))
     assert not os.path.exists(f"{OUT}/new")
 
 
@@ -1005,7 +1004,7 @@ def a_warden_that_dies_closes() -> None:
         assert "Function not implemented" in result.stderr and result.stdout == "1\n", result
         assert any(each.operation == "warden" for each in result.violations)
         going.set()
-        time.sleep(0.2)
+        wait_until(lambda: any(entry.kind == "elevation" for entry in journal()))
     assert not os.path.exists(f"{OUT}/new")
 
 

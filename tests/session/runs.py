@@ -589,6 +589,17 @@ def a_command_that_nobody_gets_is_ended() -> None:
             wait_until(lambda: not is_asleep())
 
 
+def a_run_whose_pen_ended_is_told_as_failed() -> None:
+    with opened() as session:
+        for follow in (lambda run: run.wait(), lambda run: list(run.events())):
+            with suppress(ConfinementError):
+                follow(session.start("kill -9 $PPID; sleep 30"))
+                raise AssertionError("it was not said")
+    ends = [entry.data for entry in journal() if entry.kind == "end"]
+    assert ["the pen ended while the command ran" in end["error"] for end in ends] == [True, True], ends
+    assert not any(end["cancelled"] for end in ends)
+
+
 def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
     session = opened(approvers=[Says(pinfold.Answer.ONCE)])
     line = "mkdir .vscode; touch begun-{}; sleep 30"
@@ -777,13 +788,15 @@ def asyncio_hosts_take_events() -> None:
                 raise AssertionError([event async for event in endless.events()])
             except pinfold.ConfinementError as error:
                 assert "can be followed once" in str(error)
-            followed = await session.start("sleep 0.3; echo x")
+            followed = await session.start("until test -e go; do sleep 0.02; done; echo x")
             taking = asyncio.ensure_future(anext(aiter(followed.events())))
-            await asyncio.sleep(0.05)
+            while not followed.execution._running.pump.taken:  # type: ignore[union-attr]
+                await asyncio.sleep(0.01)
             try:
                 raise AssertionError(await followed.wait())
             except pinfold.ConfinementError as error:
                 assert "somebody else follows" in str(error)
+            open("go", "w").close()
             assert await taking == pinfold.Output(pinfold.Stream.STDOUT, b"x\n")
             refused = await session.start("rm -rf /")
             assert refused.refusal and [event async for event in refused.events()] == []

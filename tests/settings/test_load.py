@@ -258,7 +258,7 @@ def test_values_for_the_user_layer() -> None:
     )
     assert texts(settings) == ["make"]
     assert settings.origin("mode") == Origin("user")
-    with pytest.raises(PolicyError, match="unknown key `mod`"):
+    with pytest.raises(PolicyError, match=r"^the given `settings`: unknown key `mod`"):
         load(Sources(user_values={"mod": 1}), shape)
 
 
@@ -301,6 +301,7 @@ ERRORS = [
     ("enabled = true", "unknown key `enabled`", 1),
     ("[commands]\n__class__ = []", "unknown key `commands.__class__`", 2),
     ("commands = 1", "`commands` must be a table", 1),
+    ("\n[[hooks]]\n[[hooks]]", "`hooks` must be a table", 2),
     # types
     ("[sandbox]\nenabled = 'true'", "must be true or false, not a text; write it without quotes", 2),
     ("[sandbox]\nenabled = 1", "must be true or false, not a number", 2),

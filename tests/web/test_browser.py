@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.model.permission import Answer
+from pinfold.model.permission import Answer, Capability
 from tests.web.chromium import Browser, found
 from tests.web.world import Asking, page, question
 
@@ -70,6 +70,20 @@ def test_a_key_answers_once_it_can_be_meant(browser: Browser, tmp_path: Path) ->
         assert reply is not None and reply.answer is Answer.NO
         browser.wait("!document.getElementById('calm').hidden")
         assert browser.log == []
+
+
+def test_the_key_that_widens_says_where_it_narrows(browser: Browser, tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        browser.open(opened.place.address)
+        browser.wait("document.getElementById('state').textContent === 'connected'")
+        asking = Asking(environ, question(capability=Capability.CONNECT, host="a.test", port=443))
+        label = "document.querySelector('.card button:last-of-type b').textContent"
+        armed(browser)
+        for word in ("wider", "narrower", "wider"):
+            browser.wait(f"{label} === '{word}'")
+            browser.press("w")
+        browser.press("n")
+        assert asking.wait() is not None
 
 
 def test_text_is_shown_in_the_order_in_which_it_is_read(browser: Browser, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ class Store:
                     self._write(change(before)[-MOST:])
         except (OSError, UnicodeEncodeError) as error:
             self.trouble = f"{self.path} cannot be written: {getattr(error, 'strerror', None) or error}"
+            self._mark = ()  # looked at anew, and tried again, with the next answer
         return not self.trouble
 
     @contextmanager

@@ -59,7 +59,7 @@ class Entry(Struct, frozen=True):
     """Seconds since 1970."""
     session: str
     kind: str
-    """run, refused, end, connect, policy, trouble."""
+    """run, refused, end, connect, elevation, file, policy, trouble."""
     about: int | None
     """The entry that this one is the end of."""
     data: dict[str, Any]

@@ -108,8 +108,9 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
         for offer in telling.offers(question, reach, short)
     ]
     if question.can_widen:
-        wider = telling.widening(question, reach, short)
-        rows.append((WIDER, "wider", f"s and a then count for {wider}"))
+        after = telling.widening(question, reach, short)
+        word = "narrower" if question.is_widest(reach) else "wider"
+        rows.append((WIDER, word, f"s and a then count for {after}"))
     rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 

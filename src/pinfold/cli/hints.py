@@ -26,21 +26,31 @@ SETUID = re.compile(
 AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid): do it outside"
 
 
-def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[str, ...]) -> str:
-    """What to tell of a command that failed inside of the fence; empty if nothing comes to mind."""
-    if not decision.sandboxed:
-        return ""
-    for argv in (each.argv for each in decision.commands if each.argv):
-        name = os.path.basename(argv[0])
-        if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
-            return LENDING
+def hopeless(decision: Decision) -> str:
+    """What no yes and no setting lets a command do inside of the fence; empty if nothing comes to mind."""
+    for name, argv in _named(decision):
         if name == "git" and (words := next((pair for pair in pairwise(argv) if pair in OUTSIDE), None)):
             return f"`git {' '.join(words)}` does not work in a project inside of the fence: do it outside"
         if name in OF_MODE and _sets_uid(argv[1:]):
             return AS_OWNER
+    return ""
+
+
+def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[str, ...]) -> str:
+    """What else to tell of a command that failed inside of the fence; empty if nothing comes to mind."""
+    for name, argv in _named(decision):
+        if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
+            return LENDING
         if word := next((each for each in argv[1:] if _is_hidden(each, decision, cwd, roots)), ""):
             return f"`{visible(word)}` is hidden from commands: `pinfold explain --path` tells by what"
     return ""
+
+
+def _named(decision: Decision) -> list[tuple[str, tuple[str, ...]]]:
+    """The programs that ran inside of the fence, by name, with their words."""
+    if not decision.sandboxed:
+        return []
+    return [(os.path.basename(each.argv[0]), each.argv) for each in decision.commands if each.argv]
 
 
 def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.policy import POLICY_WORDS, SandboxPolicy
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
 from pinfold.session import Session
+from pinfold.session.requests import as_command
 
 CHOICES = {
     "policy": POLICY_WORDS,
@@ -105,14 +106,16 @@ def _command(args: Namespace) -> RunCommand:
 
 
 def request_from(args: Namespace, line: str, argv: tuple[str, ...] | None) -> RunCommand:
-    """A command with what the call says of itself."""
-    return RunCommand(
-        line,
-        argv=argv,
-        description=args.description,
-        timeout=args.timeout,
-        policy=_sandbox_policy(args.sandbox_policy),
-        disable_sandbox=args.dangerously_disable_sandbox,
+    """A command with what the call says of itself; of words, the line is the one that is judged."""
+    return as_command(
+        RunCommand(
+            line,
+            argv=argv,
+            description=args.description,
+            timeout=args.timeout,
+            policy=_sandbox_policy(args.sandbox_policy),
+            disable_sandbox=args.dangerously_disable_sandbox,
+        )
     )
 
 

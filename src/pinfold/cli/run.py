@@ -179,15 +179,19 @@ def as_program(
     except BrokenPipeError:
         execution.cancel()  # whoever read us has gone, as a shell's pipe would end it
         return SIGNALLED + SIGPIPE, ()
+    violations = execution.violations
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
         tell(f"ended after {limit:g} s, its time limit")
     elif end.exit_code:
-        from pinfold.cli.hints import hint
+        from pinfold.cli.hints import hint, hopeless
 
-        if said := hint(execution.decision, os.environ, session.cwd, session.roots):
+        if said := hopeless(execution.decision):
             tell(said)
-    return exit_code(end.exit_code, end.signal, end.timed_out), execution.violations
+            violations = tuple(replace(each, remedy="") for each in violations)
+        elif said := hint(execution.decision, os.environ, session.cwd, session.roots):
+            tell(said)
+    return exit_code(end.exit_code, end.signal, end.timed_out), violations
 
 
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:

@@ -27,7 +27,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
     from pinfold.service.calls import Service
-    from pinfold.service.room import make_room
+    from pinfold.session.room import make_room
 
     make_room()
     overrides = overrides_of(args)

@@ -67,10 +67,11 @@ def rows_as_json(settings: Settings) -> dict[str, object]:
     rows: dict[str, object] = {}
     for name, value in effective(settings).items():
         origin = settings.origin(name)
-        rows[name] = {"value": value, "layer": origin.layer, "file": origin.file, "line": origin.line}
+        row = {"value": value, "layer": origin.layer, "file": origin.file, "line": origin.line}
         if isinstance(value, list):
             entries = [settings.origins.get(f"{name}[{index}]", origin) for index in range(len(value))]
-            rows[name] |= {"entries": [str(entry) for entry in entries]}  # type: ignore[operator]
+            row["entries"] = [str(entry) for entry in entries]
+        rows[name] = row
     return rows
 
 

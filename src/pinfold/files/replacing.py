@@ -16,8 +16,9 @@ from pinfold.files.ground import Spot, require_file
 from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, linkat, renameat2
 from pinfold.model.errors import FileRefused
 
-SAME = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
-"""What of a file changes when another takes its place, or when somebody writes into it."""
+SAME = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode", "st_uid", "st_gid", "st_nlink")
+"""What of a file changes when another takes its place, or when somebody writes into it, opens or closes it to
+others, or gives it another name."""
 
 
 def put(spot: Spot, path: str, data: bytes, before: os.stat_result | None) -> None:

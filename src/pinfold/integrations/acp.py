@@ -186,19 +186,22 @@ class Proxy:
             raise _Fault(INVALID, "there is no such session", {"kind": "no_session"})
         if method == "fs/read_text_file":
             line, limit = params.get("line"), params.get("limit")
-            return {"content": session.files.read(params["path"], first_line=line or 1, lines=limit).text}
+            return {
+                "content": session.files.read(_text(params, "path"), first_line=line or 1, lines=limit).text
+            }
         if method == "fs/write_text_file":
-            session.files.write(params["path"], params["content"])
+            session.files.write(_text(params, "path"), _text(params, "content"))
             return {}
         if method == "terminal/create":
             return {"terminalId": self._created(session, params)}
         return self._of_terminal(method, params)
 
     def _created(self, session: Session, params: dict[str, Any]) -> str:
-        words = [params["command"], *(params.get("args") or ())]
+        words = [_text(params, "command"), *(params.get("args") or ())]
         # Agents send whole lines as the command; with arguments beside it, it is a program.
         request = as_command(words if len(words) > 1 else words[0], params.get("cwd"))
-        added = {each["name"]: each["value"] for each in params.get("env") or ()}
+        variables = map(_table, params.get("env") or ())
+        added = {_text(each, "name"): _text(each, "value") for each in variables}
         execution = session.start(request, environment={**session.environ, **added} if added else None)
         if execution.refusal:
             told = refusal_as_plain(execution.decision, execution.settlement)
@@ -335,6 +338,13 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
 def _table(value: Any) -> dict[str, Any]:
     """What is an object; whatever else somebody sends in its place says nothing."""
     return value if isinstance(value, dict) else {}
+
+
+def _text(params: dict[str, Any], name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise _Fault(INVALID, f"`{name}` is missing, or is no text", {"kind": "invalid"})
+    return value
 
 
 def _error(number: Any, code: int, message: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,6 +100,10 @@ class PermissionNeeded(Struct, frozen=True):
         """Whether a lasting answer may be given for more than the command."""
         return len(self.reaches) > 1 and Answer.SESSION in self.choices
 
+    def is_widest(self, reach: Reach) -> bool:
+        """Whether the next reach is a narrower one."""
+        return reach is self.reaches[-1]
+
     def next_reach(self, reach: Reach) -> Reach:
         """One step wider; after the widest comes the first again."""
         return self.reaches[(self.reaches.index(reach) + 1) % len(self.reaches)]

@@ -79,7 +79,7 @@ def ruinous(case: Case) -> Reasons:
     return tuple(
         Reason(
             "ruinous",
-            f"`{word.source}` may delete {_told(target, case.facts)}, and everything in it",
+            f"`{word.source}` may delete {_told(target, case.facts)}, or much of what is in it",
             Verdict.ASK,
             span=word.span,
             remedy="name what is to be deleted more closely",
@@ -229,10 +229,12 @@ def delete_protection(case: Case) -> Reasons:
 def elevation(case: Case) -> Reasons:
     """sudo and its kin always ask."""
     remedy = "leave it out, or run it yourself"
+    fenced = "wants more rights than yours, and inside the fence it gets none"
+    effect = fenced if case.is_fenced else "runs with more rights than yours"
     known = tuple(
         Reason(
             "elevation",
-            f"`{part.program}` runs with more rights than yours",
+            f"`{part.program}` {effect}",
             Verdict.ASK,
             span=part.span,
             remedy=remedy,

@@ -181,6 +181,10 @@ class Running(Protocol):
     def has_ended(self) -> bool:
         """Whether whoever followed it has seen its end, or has left, which ended it."""
 
+    @property
+    def failure(self) -> str:
+        """Why nobody can know how it ended; empty as long as somebody may."""
+
     def events(self) -> Iterator[Event]:
         """What happens, as it happens; `Exited` is the last. A second one raises, on its first step."""
 

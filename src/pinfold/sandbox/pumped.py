@@ -20,6 +20,10 @@ class PumpedCommand:
     def has_ended(self) -> bool:
         return self.pump.exited is not None
 
+    @property
+    def failure(self) -> str:
+        return str(self.pump.failure or "")
+
     def events(self) -> Iterator[Event]:
         return self.pump.events()
 

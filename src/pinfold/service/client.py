@@ -101,15 +101,16 @@ class Client:
             stdout=subprocess.PIPE,
             env=None if environ is None else dict(environ),
         )
-        assert process.stdin and process.stdout  # noqa: S101
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin and stdout  # noqa: S101
 
         def ended() -> None:
             with suppress(OSError):
-                process.stdin.close()  # type: ignore[union-attr]
+                stdin.close()
             process.wait()
-            process.stdout.close()  # type: ignore[union-attr]
+            stdout.close()
 
-        return cls(Lines(process.stdout.fileno(), process.stdin.fileno()), ended=ended, **given)
+        return cls(Lines(stdout.fileno(), stdin.fileno()), ended=ended, **given)
 
     @classmethod
     def connect(cls, path: str, *, environ: Mapping[str, str] | None = None, **given: Any) -> Self:

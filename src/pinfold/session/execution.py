@@ -31,6 +31,8 @@ class End(Struct, frozen=True):
     cancelled: bool
     seconds: float
     violations: tuple[Violation, ...] = ()
+    error: str = ""
+    """Why it is not known."""
 
 
 class Need(NamedTuple):
@@ -179,13 +181,14 @@ class Execution:
     def tell_cancelled(self) -> None:
         """Tells that it was ended, and what it was refused until then. Preconditions: it has ended."""
         if self._running is not None:
-            self._tell(Exited(None, None, cancelled=True), self._running.violations())
+            error = self._running.failure
+            self._tell(Exited(None, None, cancelled=not error), self._running.violations(), error)
 
-    def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...]) -> None:
+    def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...], error: str = "") -> None:
         self.violations = violations
         if self._explain and violations:
             violations, self.violations = self._explain(violations)
         ended, self._ended = self._ended, None
         if ended:
             seconds = time.monotonic() - self._began
-            ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations))
+            ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations, error))

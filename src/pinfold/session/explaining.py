@@ -58,4 +58,7 @@ def _may_write(path: str) -> bool:
     """Whether it, or the nearest directory that is there, is the user's to change: if not, no leave helps."""
     while path.strip("/") and not os.path.lexists(path):
         path = os.path.dirname(path)
-    return bool(path) and (os.access(path, os.W_OK) or os.lstat(path).st_uid == os.geteuid())
+    try:
+        return bool(path) and (os.access(path, os.W_OK) or os.lstat(path).st_uid == os.geteuid())
+    except OSError:  # what the command left running has taken it away
+        return False

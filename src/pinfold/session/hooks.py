@@ -113,30 +113,31 @@ def _converse(process: "Popen[bytes]", question: bytes, deadline: float) -> byte
     from selectors import EVENT_READ, EVENT_WRITE, PollSelector
 
     assert process.stdin and process.stdout and process.stderr  # noqa: S101 - all three are pipes
-    said: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    said = {process.stdout: bytearray(), process.stderr: bytearray()}
     with process, PollSelector() as selector:
         try:
             for pipe in said:
-                selector.register(pipe, EVENT_READ)  # type: ignore[arg-type]
+                selector.register(pipe, EVENT_READ, pipe)
             os.set_blocking(process.stdin.fileno(), False)
-            selector.register(process.stdin, EVENT_WRITE)
+            selector.register(process.stdin, EVENT_WRITE, process.stdin)
             while selector.get_map():
                 ready = selector.select(max(0.0, deadline - monotonic()))
                 if not ready:
                     raise TimeoutError
                 for key, _ in ready:
-                    if key.fileobj is process.stdin:
+                    pipe = key.data
+                    if pipe is process.stdin:
                         question = _told(process.stdin.fileno(), question)
                         done = not question
                     else:
                         piece = os.read(key.fd, 1 << 16)
-                        said[key.fileobj] += piece
+                        said[pipe] += piece
                         done = not piece
-                        if len(said[key.fileobj]) > LARGEST_ANSWER:
+                        if len(said[pipe]) > LARGEST_ANSWER:
                             raise _Trouble("it says too much")
                     if done:
-                        selector.unregister(key.fileobj)
-                        key.fileobj.close()  # type: ignore[union-attr]
+                        selector.unregister(pipe)
+                        pipe.close()
             process.wait(max(0.0, deadline - monotonic()))
         finally:
             _end_group(process.pid)

@@ -96,6 +96,8 @@ class Ledger:
         told = asdict(end)
         if not end.violations:
             del told["violations"]
+        if not end.error:
+            del told["error"]
         self._end(entry, told)
 
     def failed(self, entry: int, error: BaseException) -> None:

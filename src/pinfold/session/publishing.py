@@ -42,9 +42,10 @@ class Publishing:
         self._reach = reach
         self._granted.update(set(ports).difference(self._judge().law.last_settings.network.publish))
         self._withdraw()
-        for port in ports:
-            if port not in self._published:
-                self._publish(port)
+        with self._lock:  # of two commands at once the second would find the first one's port taken
+            for port in ports:
+                if port not in self._published:
+                    self._publish(port)
 
     def change(self) -> None:
         """The settings may be others."""

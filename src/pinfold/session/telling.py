@@ -103,10 +103,10 @@ def widening(question: PermissionNeeded, reach: Reach, short: Short) -> str:
 
 def rule_trouble(question: PermissionNeeded, text: str) -> str:
     """Why a text cannot be a rule; empty if it can."""
-    if question.capability is Capability.CONNECT:
-        from pinfold.policy.hosts import require_pattern as check
-    else:
-        from pinfold.shell.shape import shape as check  # type: ignore[assignment]
+    from pinfold.policy.hosts import require_pattern
+    from pinfold.shell.shape import shape
+
+    check: Callable[[str], object] = require_pattern if question.capability is Capability.CONNECT else shape
     try:
         check(text.strip())
     except ValueError as error:

@@ -212,6 +212,8 @@ def overlaid(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, 
     both = dict(old)
     for name, value in new.items():
         before = both.get(name)
-        is_section = isinstance(before, Mapping) and isinstance(value, Mapping)
-        both[name] = {**before, **value} if is_section else value  # type: ignore[dict-item]
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            both[name] = {**before, **value}
+        else:
+            both[name] = value
     return both

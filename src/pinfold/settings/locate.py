@@ -61,14 +61,16 @@ class _Scanner:
         for part, _ in parts[:-1]:
             path = self._last((*path, part))
         path = (*path, parts[-1][0])
+        self._skip(_BLANKS)
+        self.at += 2 if many else 1
+        place = self._place(start, self.at)
         if many:
+            self.places.keys.setdefault(path, place)  # the list is where its first table is
             count = self.counts[path] = self.counts.get(path, 0) + 1
             path = (*path, count - 1)
         else:
             path = self._last(path)
-        self._skip(_BLANKS)
-        self.at += 2 if many else 1
-        self.places.keys[path] = self._place(start, self.at)
+        self.places.keys[path] = place
         return path
 
     def _last(self, path: Path) -> Path:

@@ -171,7 +171,8 @@ def _outer_layer(name: str, path: str, root: str) -> Layer | None:
 
 def _user(sources: Sources) -> Layer | None:
     if sources.user_values is not None:
-        return read_layer(Document("user", "", "", _nested(sources.user_values)))
+        values = _nested(sources.user_values)
+        return read_layer(Document("user", "", "", values, told="the given `settings`"))
     if not sources.user:
         return None
     layer = _layer("user", sources.user)

@@ -41,13 +41,17 @@ class PlacedError(PolicyError):
 class Document:
     """One file, or values that came from elsewhere (then `file` and `text` are empty)."""
 
-    def __init__(self, layer: str, file: str, text: str, data: dict[str, object], root: str = "") -> None:
+    def __init__(
+        self, layer: str, file: str, text: str, data: dict[str, object], root: str = "", told: str = ""
+    ) -> None:
         self.layer = layer
         self.file = file
         self.text = text
         self.data = data
         self.root = root
         """The project it belongs to; relative paths of a project's restrictions start there."""
+        self.told = told
+        """What errors call it where it is no file and its layer says nothing to who gave it."""
         self._places: Places | None = None
 
     @property
@@ -78,7 +82,7 @@ class Document:
         place = self.place(path, key)
         if place is None:
             told = ".".join(map(str, path))
-            where = self.file or self.layer
+            where = self.file or self.told or self.layer
             return PolicyError(message, where=where if told in message else f"{where}: {told}", help=help)
         return PlacedError(message, self.file, self.text, place, help)
 

@@ -69,6 +69,17 @@ def test_settings_that_change_count_at_once(home: Path, served: dict[str, str]) 
     assert b'"deny"' in hook(payload(home, "make"), served)[1]
 
 
+def test_a_name_that_is_too_long_leaves_nothing_open(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    before = os.listdir("/proc/self/fd")
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as asking:
+        warm._call_with(listening.bind, str(deep / "s"))
+        listening.listen()
+        warm._call_with(asking.connect, str(deep / "s"))
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_many_at_once(home: Path, served: dict[str, str]) -> None:
     path, said = warm.socket_path(served, start.__file__), list[object]()
     threads = [
@@ -93,7 +104,7 @@ def test_a_service_that_is_none_is_done_without(there: str, home: Path, environ:
         if there == "a file":
             path.write_text("x")
         elif there != "nothing":
-            listening.bind(warm._reachable(str(path)))
+            warm._call_with(listening.bind, str(path))
         if there in ("somebody who says nothing", "nonsense"):
             listening.listen()
             said = b"" if there == "somebody who says nothing" else b"\xff" * 12
@@ -114,7 +125,7 @@ def test_one_is_left_behind_and_ends(home: Path, environ: dict[str, str]) -> Non
     assert hook(payload(home), given)[0] == 0
     wait_until(path.exists)
     with socket.socket(socket.AF_UNIX) as asking:
-        asking.connect(warm._reachable(str(path)))
+        warm._call_with(asking.connect, str(path))
         pid = int.from_bytes(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
     assert (
         oct(path.parent.stat().st_mode & 0o777) == oct(path.parent.parent.stat().st_mode & 0o777) == "0o700"

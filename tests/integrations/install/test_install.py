@@ -28,11 +28,12 @@ THEIRS = """{
 PRE = {"cursor": "preToolUse", "gemini": "BeforeTool"}
 
 
-def files(home: Path) -> dict[str, bytes]:
+def files(home: Path) -> dict[str, bytes | None]:
+    """What each holds; a directory nothing."""
     return {
-        str(path.relative_to(home)): path.read_bytes()
+        str(path.relative_to(home)): None if path.is_dir() else path.read_bytes()
         for path in home.rglob("*")
-        if path.is_file() and ".local" not in path.parts
+        if ".local" not in path.parts
     }
 
 
@@ -59,6 +60,13 @@ def test_there_and_back(agent: str, theirs: str | None, tmp_path: Path) -> None:
     assert pinfold("uninstall", agent, home=tmp_path).returncode == 0
     assert files(tmp_path) == before
     assert f"{agent} has no hooks of ours" in pinfold("uninstall", agent, home=tmp_path).stdout
+
+
+def test_an_empty_directory_of_theirs_stays(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    assert pinfold("install", "claude-code", home=tmp_path).returncode == 0
+    assert pinfold("uninstall", "claude-code", home=tmp_path).returncode == 0
+    assert files(tmp_path) == {".claude": None}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -120,7 +128,7 @@ def test_a_slash_command_of_theirs_is_left_alone(tmp_path: Path) -> None:
     ours = tomllib.loads((tmp_path / ".gemini/commands/pinfold.toml").read_text())
     assert "pinfold exclude add 'COMMAND'" in ours["prompt"] and "{{args}}" in ours["prompt"]
     assert pinfold("uninstall", "gemini", home=tmp_path).returncode == 0
-    assert list(files(tmp_path)) == [".gemini/commands/sandbox.toml"]
+    assert [*files(tmp_path)][-1] == ".gemini/commands/sandbox.toml" and len(files(tmp_path)) == 3
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 1}', "\ufeff{}"])

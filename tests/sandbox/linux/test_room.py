@@ -45,7 +45,7 @@ def test_who_holds_the_fence_has_all_it_may_and_for_a_moment_only() -> None:
 def test_what_a_user_has_is_counted_where_it_is_bounded(uid: int) -> None:
     def action() -> tuple[tuple[int, int] | None, int]:
         resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
-        set_name("\r" + 8 * "\u00e9")  # which is cut within a character
+        set_name("\rx" + 8 * "\u00e9")  # which is cut within a character
         threading.Thread(target=threading.Event().wait, daemon=True).start()
         found = processes()
         return found, len(os.listdir("/proc/self/task"))

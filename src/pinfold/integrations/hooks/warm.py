@@ -19,7 +19,7 @@ from time import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 IDLE = 600.0
 """Seconds after which a service that nobody asks is gone."""
@@ -57,7 +57,7 @@ def ask(path: str, agent: str, data: bytes, environ: "Mapping[str, str]") -> tup
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             connection.settimeout(PATIENCE)
-            connection.connect(_reachable(path))
+            _call_with(connection.connect, path)
             if _peer(connection) != os.getuid():
                 return None
             passed = [f"{name}={value}" for name, value in environ.items() if name.startswith(PASSED_ON)]
@@ -90,13 +90,18 @@ def _exactly(connection: _socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _reachable(path: str) -> str:
-    """A name for the socket that is short enough: the kernel takes 107 bytes, and homes may be deep."""
+def _call_with(do: "Callable[[str], object]", path: str) -> None:
+    """Connects or binds to it by a name that is short enough: the kernel takes 107 bytes, and homes may be
+    deep."""
     if len(os.fsencode(path)) <= 100:
-        return path
+        do(path)
+        return
     directory, name = os.path.split(path)
     held = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    return f"/proc/self/fd/{held}/{name}"
+    try:
+        do(f"/proc/self/fd/{held}/{name}")
+    finally:
+        os.close(held)
 
 
 def _peer(connection: _socket.socket) -> int:
@@ -143,7 +148,7 @@ def _listening(path: str) -> "_socket.socket | None":
         return None
     probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        probe.connect(_reachable(path))
+        _call_with(probe.connect, path)
         return None  # somebody serves
     except OSError:
         pass
@@ -151,7 +156,7 @@ def _listening(path: str) -> "_socket.socket | None":
         probe.close()
     own = f"{path}.{os.getpid()}"
     listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    listening.bind(_reachable(own))
+    _call_with(listening.bind, own)
     listening.listen(64)
     os.rename(own, path)  # in one step: of two at once the later one stays, and the other sees it
     return listening

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from pinfold.integrations.install.plan import Change, Plan
 from pinfold.integrations.install.record import forget, keep
@@ -16,24 +17,19 @@ def apply_install(agent: str, plan: Plan, environ: Mapping[str, str]) -> None:
 
 def apply_uninstall(agent: str, plan: Plan, environ: Mapping[str, str]) -> None:
     _apply(plan.changes)
+    for directory in plan.directories:
+        with suppress(OSError):  # somebody has something in it, or it has gone
+            os.rmdir(directory)
     forget(agent, environ)
 
 
 def _apply(changes: Sequence[Change]) -> None:
     for change in changes:
         if change.after is None:
-            _remove(change.path)
+            with suppress(FileNotFoundError):
+                os.unlink(change.path)
             continue
         with locked(change.path):
             if read_text(change.path) != change.before:
                 raise PolicyError("has been changed meanwhile", where=change.path, help="try again")
             write_text(change.path, change.after)
-
-
-def _remove(path: str) -> None:
-    """The file, and its directory where that is empty now."""
-    try:
-        os.unlink(path)
-        os.rmdir(os.path.dirname(path))
-    except OSError:
-        return

@@ -28,6 +28,8 @@ class Plan(NamedTuple):
     kept: tuple[Kept, ...]
     """What is remembered for the undoing."""
     notes: tuple[str, ...]
+    directories: tuple[str, ...] = ()
+    """Those that were made for files of ours, the innermost first: they go where they are empty."""
 
 
 def plan_install(agent: str, environ: Mapping[str, str]) -> Plan:
@@ -43,14 +45,24 @@ def plan_install(agent: str, environ: Mapping[str, str]) -> Plan:
 def _kept(change: Change, known: Kept | None) -> Kept:
     """What the file was without us; what a second install finds is no more than what the first one left."""
     assert change.after is not None  # noqa: S101 - an install takes nothing away
+    made = tuple(dict.fromkeys((*_missing(change.path), *(known.made if known else ()))))
     if known and change.before == known.after:
-        return Kept(change.path, known.before, change.after)
+        return Kept(change.path, known.before, change.after, made)
     before = change.before
     if before is not None and before != change.after and change.path.endswith(".json"):
         before = _without_hooks(before, change.path)
     elif before == change.after:  # ours already, and nobody remembers what was there before
         before = _without_hooks(before, change.path) if change.path.endswith(".json") else None
-    return Kept(change.path, before, change.after)
+    return Kept(change.path, before, change.after, made)
+
+
+def _missing(path: str) -> list[str]:
+    """The directories that have to be made for it, the innermost first."""
+    missing, directory = [], os.path.dirname(os.path.realpath(path))
+    while not os.path.exists(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    return missing
 
 
 def plan_uninstall(agent: str, environ: Mapping[str, str]) -> Plan:
@@ -70,7 +82,8 @@ def plan_uninstall(agent: str, environ: Mapping[str, str]) -> Plan:
             notes.append(f"{path} has been changed since, and stays")
         if after != now:
             changes.append(Change(path, now, after))
-    return Plan(tuple(changes), (), tuple(notes))
+    made = {directory for kept in known.values() for directory in kept.made}
+    return Plan(tuple(changes), (), tuple(notes), tuple(sorted(made, key=len, reverse=True)))
 
 
 def _with_hooks(target: Target) -> Change:

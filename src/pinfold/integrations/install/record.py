@@ -17,6 +17,8 @@ class Kept(Struct, frozen=True):
     """What it was without us; None where there was no such file."""
     after: str
     """What we wrote. Where it still is that, the undoing is exact."""
+    made: tuple[str, ...] = ()
+    """Directories that were made for it, the innermost first."""
 
 
 def kept_of(agent: str, environ: Mapping[str, str]) -> tuple[Kept, ...]:

@@ -57,7 +57,7 @@ def remove_stale(parent: str) -> None:
 
 def _is_keeper(pid: str) -> bool:
     try:
-        with open(f"/proc/{pid}/comm") as file:
-            return file.read().strip() == KEEPER
+        with open(f"/proc/{pid}/comm", "rb") as file:  # a name is any bytes
+            return file.read() == KEEPER.encode() + b"\n"
     except OSError:
         return False

@@ -125,7 +125,8 @@ class Card {
       if (yes) row.className = "yes";
       return row;
     });
-    if (offered.wider) rows.push(this.row("w", "wider", `session and always then count for ${offered.wider}`, () => this.press("w")));
+    const word = this.reach + 1 < this.sheet.offered.length ? "wider" : "narrower";
+    if (offered.wider) rows.push(this.row("w", word, `session and always then count for ${offered.wider}`, () => this.press("w")));
     this.answers.replaceChildren(...rows);
     for (const button of rows) button.disabled = performance.now() < armed || this.busy;
   }

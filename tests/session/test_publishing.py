@@ -1,0 +1,38 @@
+"""Ports that lead in."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pinfold.model.settings import Settings
+from pinfold.network import published
+from pinfold.session.publishing import Publishing
+
+
+def test_two_commands_at_once_publish_a_port_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    twice = threading.Event()
+
+    def listeners(port: int) -> list[Any]:
+        asked.append(port)
+        if len(asked) > 1:
+            twice.set()
+            raise OSError(98, "Address already in use")
+        twice.wait(0.5)
+        return []
+
+    monkeypatch.setattr(published, "listeners", listeners)
+    settings = Settings()
+    judge: Any = SimpleNamespace(law=SimpleNamespace(last_settings=settings, settings=settings))
+    troubles: list[str] = []
+    ledger: Any = SimpleNamespace(trouble=troubles.append)
+    publishing = Publishing(lambda: judge, lambda: ledger, lambda *_: None, lambda _: None)
+    nowhere: Any = None
+    threads = [threading.Thread(target=publishing.publish, args=((3000,), nowhere)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asked == [3000] and not troubles
