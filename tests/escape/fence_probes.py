@@ -206,6 +206,21 @@ def a_link_on_the_way_to_a_protected_name_protects_where_it_leads() -> None:
     assert not os.path.exists(".cargo/config.toml")
 
 
+def a_name_that_begins_above_a_granted_directory_is_protected_in_it() -> None:
+    home = f"{os.getcwd()}/home"
+    for name in (".m2", ".config/nvim", ".cargo"):
+        os.makedirs(f"{home}/{name}")
+    put(f"{home}/.cargo/config.toml", "")
+    os.mkdir("work")
+    write = [f"{home}/{name}" for name in (".m2", ".config", ".cargo")]
+    with opened({"filesystem": {"write": write}}, "work") as session:
+        session.run(f"echo evil > {home}/.m2/settings.xml; echo evil > {home}/.cargo/config.toml")
+        session.run(f"cd {home}/.config && echo evil > nvim/init.lua; echo evil > new; mv new autostart")
+        assert session.run(f"echo fine > {home}/.m2/fine && cat {home}/.m2/fine").stdout == "fine\n"
+    assert os.listdir(f"{home}/.m2") == ["fine"] and not read(f"{home}/.cargo/config.toml")
+    assert sorted(os.listdir(f"{home}/.config")) == ["new", "nvim"] and not os.listdir(f"{home}/.config/nvim")
+
+
 def a_settings_file_in_the_workspace_is_not_the_agents_to_write() -> None:
     put("mine.toml", 'mode = "use_allowlist"\n')
     with opened(os.path.abspath("mine.toml")) as session:
