@@ -261,6 +261,23 @@ def the_code_that_holds_the_fence_is_not_the_agents_to_write() -> None:
     assert read("lib/pinfold/__init__.py") == before
 
 
+def what_starts_pinfold_from_a_checkout_is_not_the_agents_to_write() -> None:
+    leave = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(os.path.dirname(pinfold.__file__), "checkout/src/pinfold", ignore=leave)
+    put("checkout/pinfold", "#!/bin/sh\n")
+    put("checkout/pyproject.toml", "[project]\n")
+    program = (
+        "import sys; sys.path.insert(0, 'checkout/src')\nimport pinfold\n"
+        "with pinfold.Session(['.'], settings={}) as session:\n"
+        "    session.run('cd checkout; echo evil >> pinfold; ln -s x .venv.log')\n"
+        "    session.run('cd checkout; echo evil >> pyproject.toml')\n"
+        "    session.run('cd checkout; mv pinfold away; echo evil > pinfold; echo fine > notes')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert read("checkout/pinfold") == "#!/bin/sh\n" and read("checkout/pyproject.toml") == "[project]\n"
+    assert sorted(os.listdir("checkout")) == ["notes", "pinfold", "pyproject.toml", "src"]
+
+
 EVIL = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = touch {};\n"
 BARE = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/x > {0}/HEAD; cp evil {0}/config; "
 
