@@ -266,6 +266,7 @@ def test_colours_are_for_terminals(tmp_path: Path) -> None:
         (["check", "--help"], 0, "usage: pinfold check"),
         (["check", "--nope", "ls"], 2, "pinfold: unrecognized arguments: --nope"),
         (["check", "--network", "nope", "ls"], 2, "help: see `pinfold check --help`"),
+        (["explain"], 2, "help: see `pinfold explain --help`"),
         (["rules", "add", "deyn", "ls"], 2, "help: see `pinfold rules add --help`"),
     ],
 )

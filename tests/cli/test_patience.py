@@ -4,10 +4,13 @@ import io
 import signal
 from _thread import allocate_lock
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import pinfold
 from pinfold.cli import patience
+from pinfold.model.decision import Verdict
 
 
 class Screen(io.StringIO):
@@ -38,6 +41,22 @@ def test_it_is_told_what_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> N
     assert screen.getvalue().startswith("pinfold: looking through /usr for")
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_it_is_told_which_hook_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 5\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    hooks = {"before_command": [str(slow)], "timeout": "1s"}
+    session = pinfold.Session([str(tmp_path)], settings={"hooks": hooks})
+    with session, patience.patience(("/usr",), allocate_lock()):
+        assert session.check("true").verdict is Verdict.DENY
+        ring()
+    waited, looked = screen.getvalue().splitlines()
+    assert waited.startswith(f"pinfold: waiting for what `{slow}` says")
+    assert looked.startswith("pinfold: looking through /usr for")
 
 
 def test_a_question_is_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,6 +237,21 @@ def a_link_on_the_way_to_a_protected_name_protects_where_it_leads() -> None:
     assert not os.path.exists(".cargo/config.toml")
 
 
+def a_name_that_begins_above_a_granted_directory_is_protected_in_it() -> None:
+    home = f"{os.getcwd()}/home"
+    for name in (".m2", ".config/nvim", ".cargo"):
+        os.makedirs(f"{home}/{name}")
+    put(f"{home}/.cargo/config.toml", "")
+    os.mkdir("work")
+    write = [f"{home}/{name}" for name in (".m2", ".config", ".cargo")]
+    with opened({"filesystem": {"write": write}}, "work") as session:
+        session.run(f"echo evil > {home}/.m2/settings.xml; echo evil > {home}/.cargo/config.toml")
+        session.run(f"cd {home}/.config && echo evil > nvim/init.lua; echo evil > new; mv new autostart")
+        assert session.run(f"echo fine > {home}/.m2/fine && cat {home}/.m2/fine").stdout == "fine\n"
+    assert os.listdir(f"{home}/.m2") == ["fine"] and not read(f"{home}/.cargo/config.toml")
+    assert sorted(os.listdir(f"{home}/.config")) == ["new", "nvim"] and not os.listdir(f"{home}/.config/nvim")
+
+
 def a_settings_file_in_the_workspace_is_not_the_agents_to_write() -> None:
     put("mine.toml", 'mode = "use_allowlist"\n')
     with opened(os.path.abspath("mine.toml")) as session:
@@ -276,6 +291,23 @@ def the_code_that_holds_the_fence_is_not_the_agents_to_write() -> None:
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert read("lib/pinfold/__init__.py") == before
+
+
+def what_starts_pinfold_from_a_checkout_is_not_the_agents_to_write() -> None:
+    leave = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(os.path.dirname(pinfold.__file__), "checkout/src/pinfold", ignore=leave)
+    put("checkout/pinfold", "#!/bin/sh\n")
+    put("checkout/pyproject.toml", "[project]\n")
+    program = (
+        "import sys; sys.path.insert(0, 'checkout/src')\nimport pinfold\n"
+        "with pinfold.Session(['.'], settings={}) as session:\n"
+        "    session.run('cd checkout; echo evil >> pinfold; ln -s x .venv.log')\n"
+        "    session.run('cd checkout; echo evil >> pyproject.toml')\n"
+        "    session.run('cd checkout; mv pinfold away; echo evil > pinfold; echo fine > notes')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert read("checkout/pinfold") == "#!/bin/sh\n" and read("checkout/pyproject.toml") == "[project]\n"
+    assert sorted(os.listdir("checkout")) == ["notes", "pinfold", "pyproject.toml", "src"]
 
 
 EVIL = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = touch {};\n"

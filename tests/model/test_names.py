@@ -95,3 +95,34 @@ def test_what_a_file_system_passes_over_makes_no_other_name(code: int) -> None:
 @pytest.mark.parametrize("name", [".g\u0301it", ".gít", "данные", "日本語.txt"])
 def test_what_is_drawn_makes_another_name(name: str) -> None:
     assert folded(name) == name.casefold()
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "rule"),
+    [
+        ("/h/.m2", "/h/.m2/settings.xml", ".m2/settings.xml"),
+        ("/h/.M2", "/h/.M2/Settings.xml", ".m2/settings.xml"),
+        ("/h/.config", "/h/.config/Code/User/tasks.json", ".config/Code/User"),
+        ("/h/.config/Code", "/h/.config/Code/User", ".config/Code/User"),
+        ("/m/.git", "/m/.git/hooks/pre-commit", ".git/hooks"),
+        ("/m/.git", "/m/.git/modules/x/hooks", ".git/hooks"),
+        ("/m/.git/objects", "/m/.git/objects/info/alternates", ".git/objects/info/alternates"),
+        ("/m/.git/modules/x", "/m/.git/modules/x/config", ".git/config"),
+    ],
+)
+def test_a_name_that_begins_above_its_root_is_protected_in_it(root: str, path: str, rule: str) -> None:
+    further = [NameRule(".m2/settings.xml", "w"), NameRule(".config/Code/User", "w")]
+    (found,) = NameMatcher([*RULES, *further], [root]).matches(path)
+    assert found.rule.name == rule and not found.rest
+
+
+def test_a_root_that_is_on_the_way_to_a_name_tells_what_is_left_of_it() -> None:
+    rule = NameRule(".config/Code/User", "w")
+    assert NameMatcher([rule], ["/h/.config"]).matches("/h/.config/Code") == (Match(rule, ("user",)),)
+    assert NameMatcher([rule], ["/h/.config"]).matches("/h/.config/other/Code/User") == ()
+
+
+def test_a_root_that_is_itself_a_protected_name_is_open() -> None:
+    rules = [NameRule(".config/nvim", "w"), NameRule(".vscode", "w")]
+    for root in ("/h/.config/nvim", "/h/.vscode"):
+        assert NameMatcher(rules, [root]).matches(f"{root}/init.lua") == ()

@@ -110,6 +110,16 @@ def test_a_policy_that_is_read_only_is_named() -> None:
         assert told.remedy.startswith(remedy) and told.origin
 
 
+@pytest.mark.parametrize("layer", ["project", "project-local", "user"])
+def test_what_a_project_has_narrowed_is_changed_in_its_file(layer: str) -> None:
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+    origin = Origin(layer, "/w/.pinfold/settings.toml", 2)
+    told = explained(
+        refused("open", "/w/new"), Settings(origins={"sandbox.policy": origin}), "", policy, ("/w",)
+    )
+    assert told.remedy.endswith(", in /w/.pinfold/settings.toml:2") is (layer != "user")
+
+
 def test_a_network_that_is_off_is_named() -> None:
     off = Settings(network=NetworkSettings(access=NetworkAccess.NONE))
     assert explained(refused("resolve", "10.0.0.2:53"), off, "").remedy == 'set `network.access = "ask"`'

@@ -595,6 +595,10 @@ def a_hundred_sessions_at_once() -> None:
 
 def the_socket_is_the_users_own_and_wants_the_token() -> None:
     path = os.path.expanduser("~/s")
+    try:
+        Client.connect(path)
+    except PinfoldError as error:
+        assert "no service listens there" in str(error), error
     service = Service(settings={}, cwd=os.getcwd())
     listener = Listener(path, service, os.environ)
     thread = threading.Thread(target=listener.serve)

@@ -110,8 +110,9 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ("file/below", "cannot be read"),
     ]
     for name, message in table:
-        with pytest.raises(PolicyError, match=message):
+        with pytest.raises(PolicyError, match=message) as raised:
             load(Sources(user=f"{tmp_path}/{name}"), shape)
+        assert raised.value.help
     with pytest.raises(PolicyError, match="is not a plain file"):
         read_text("/dev/zero")
     assert read_text(f"{tmp_path}/missing") is None

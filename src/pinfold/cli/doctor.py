@@ -22,10 +22,14 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from msgspec.structs import replace
+
+    from pinfold.integrations.install.standing import probe_hooks
     from pinfold.session.doctor import diagnose
 
     project_of(args)  # a directory that is none is bad input, and no finding
     diagnosis = diagnose(*_policy(args), os.environ)
+    diagnosis = replace(diagnosis, standings=(*diagnosis.standings, *probe_hooks(os.environ)))
     if args.json:
         print_json(as_json(diagnosis))
     else:

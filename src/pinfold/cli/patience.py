@@ -1,5 +1,5 @@
-"""Tells a person at a terminal, once, what takes so long where beginning a command does: all of its project
-is looked through for what is hidden or protected.
+"""Tells a person at a terminal, once, what takes so long where beginning a command does: a hook of theirs is
+asked, or all of its project is looked through for what is hidden or protected.
 
 A timer of the process rings in the main thread, between two steps of the search: a thread would have to be
 started for every command, and hardly one takes that long.
@@ -30,8 +30,7 @@ def patience(roots: Sequence[str], turn: LockType) -> Iterator[None]:
 
     def ring(_: int, __: object) -> None:
         if not turn.locked():
-            where = ", ".join(visible(short(root)) for root in roots)
-            tell(f"looking through {where} for what is hidden or protected; a smaller --project takes less")
+            tell(_what_takes_long(roots))
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -40,3 +39,13 @@ def patience(roots: Sequence[str], turn: LockType) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _what_takes_long(roots: Sequence[str]) -> str:
+    from pinfold.session.hooks import awaited
+
+    if awaited:
+        hooks = ", ".join(f"`{visible(name)}`" for name in awaited)
+        return f"waiting for what {hooks} says, as `hooks.before_command` wants"
+    where = ", ".join(visible(short(root)) for root in roots)
+    return f"looking through {where} for what is hidden or protected; a smaller --project takes less"

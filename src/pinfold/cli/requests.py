@@ -34,6 +34,7 @@ def add_request(parser: ArgumentParser) -> None:
     parser.add_argument("--host", metavar="HOST:PORT", type=filled, help="judge a connection")
     parser.add_argument("--mcp", metavar="SERVER:TOOL", type=filled, help="judge a call of an MCP tool")
     parser.add_argument("--browser", metavar="ACTION", type=filled, help="judge the use of a browser")
+    parser.set_defaults(prog=parser.prog)
     add_choices(parser)
     add_call(parser)
     add_common(parser)
@@ -86,10 +87,10 @@ def request_of(args: Namespace) -> Request:
     given = [name for name in ("line", "path", "host", "mcp", "browser") if getattr(args, name)]
     if len(given) != 1:
         raise PolicyError(
-            "give one of: a shell line, --path, --host, --mcp, --browser", help="see `pinfold check --help`"
+            "give one of: a shell line, --path, --host, --mcp, --browser", help=f"see `{args.prog} --help`"
         )
     if (args.write or args.delete) and not args.path:
-        raise PolicyError("--write and --delete go with --path", help="see `pinfold check --help`")
+        raise PolicyError("--write and --delete go with --path", help=f"see `{args.prog} --help`")
     if args.path:
         return WriteFile(args.path, args.delete) if args.write or args.delete else ReadFile(args.path)
     if args.host:

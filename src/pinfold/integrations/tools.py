@@ -211,8 +211,10 @@ def _refusal(told: dict[str, Any], given: list[str] | None = None) -> Outcome:
     data = {key: value for key, value in told.items() if value is not None}
     if given:
         data["given"] = given
-    next_ = f"\nnext: {told['next']}" if told.get("next") else ""
-    return Outcome(f"{visible(told['message'])}{next_}", data, is_error=True)
+    next_ = told.get("next") or ""
+    # A file tool's message ends with it already.
+    said = "" if told["message"].endswith(next_) else f"\nnext: {next_}"
+    return Outcome(f"{visible(told['message'])}{said}", data, is_error=True)
 
 
 def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Started) -> Outcome:

@@ -12,7 +12,7 @@ Facts about git: the git directories of submodules lie in `.git/modules/NAME`, w
 modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ class Match(NamedTuple):
 Matches = tuple[Match, ...]
 Children = dict[str, Matches]
 """What names in a directory would meet, by their folded spelling."""
+Placed = tuple[NameRule, tuple[str, ...]]
+"""A rule, and the folded components that it holds at."""
 
 # Default_Ignorable_Code_Point, of Unicode's DerivedCoreProperties.txt: first and last of each range.
 IGNORABLE = (
@@ -120,15 +122,18 @@ class NameMatcher:
         self.roots = tuple(root.rstrip("/") for root in roots)
         parts = [(rule, tuple(components(rule.name))) for rule in rules]
         self.fixed = [(rule, part) for rule, part in parts if rule.name.startswith("/")]
-        self.named: dict[str, list[tuple[NameRule, tuple[str, ...]]]] = {}
+        self.named: dict[str, list[Placed]] = {}
         """Rules for any place, by their first component."""
-        self.at_top: dict[str, list[tuple[NameRule, tuple[str, ...]]]] = {}
+        self.at_top: dict[str, list[Placed]] = {}
         """Those and the rules for the top of a root."""
         for rule, part in parts:
             if part and not rule.name.startswith("/"):
                 self.at_top.setdefault(part[0], []).append((rule, part))
                 if not rule.top:
                     self.named.setdefault(part[0], []).append((rule, part))
+        self.begun = {root: begun for root in self.roots if (begun := list(self._begun_by(root)))}
+        """Rules whose first components are the last of a root's own path: `.m2/settings.xml` in `~/.m2`. With
+        them the parts of the one place where such a rule then holds."""
         self.anywhere = {first: _first_steps(found) for first, found in self.named.items()}
         self.anywhere_at_top = {first: _first_steps(found) for first, found in self.at_top.items()}
 
@@ -148,6 +153,10 @@ class NameMatcher:
                 continue
             given, holds_git = unnested(components(directory[len(root) :]))
             inside = self._below(given, found)
+            if root in self.begun and not inside:
+                whole, open_end = unnested(components(directory))
+                holds_git = holds_git or open_end
+                inside = _steps(self.begun[root], whole, found)
             if inside:
                 return inside
             shared = self.anywhere_at_top if not given else shared or self.anywhere
@@ -166,13 +175,29 @@ class NameMatcher:
             return _Whatever(children, tuple(others))
         return children
 
+    def _begun_by(self, root: str) -> Iterator[Placed]:
+        """Rules that a root is on the way to. What it has reached is open: who names such a root means it."""
+        place, _ = unnested(components(root))
+        for start, component in enumerate(place):
+            taken = len(place) - start
+            for rule, parts in self.named.get(component, ()):
+                if taken < len(parts) and parts[:taken] == tuple(place[start:]):
+                    yield rule, (*place, *parts[taken:])
+
     def _below(self, given: list[str], found: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
         for start, component in enumerate(given):
-            for rule, parts in (self.named if start else self.at_top).get(component, ()):
-                if inside := _step(rule, parts, given[start:], found):
-                    return inside
+            rules = (self.named if start else self.at_top).get(component, ())
+            if inside := _steps(rules, given[start:], found):
+                return inside
         return None
+
+
+def _steps(rules: Iterable[Placed], given: list[str], found: Children) -> Match | None:
+    for rule, parts in rules:
+        if inside := _step(rule, parts, given, found):
+            return inside
+    return None
 
 
 def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], found: Children) -> Match | None:
@@ -186,7 +211,7 @@ def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], found: Child
     return None
 
 
-def _first_steps(rules: list[tuple[NameRule, tuple[str, ...]]]) -> Matches:
+def _first_steps(rules: list[Placed]) -> Matches:
     return _strictest(tuple(Match(rule, parts[1:]) for rule, parts in rules))
 
 

@@ -165,6 +165,9 @@ def _of_name(violation: Violation, settings: Settings) -> tuple[str, str]:
 
 def _of_setting(settings: Settings, key: str, remedy: str) -> tuple[str, str]:
     origin: Origin = settings.origin(key)
+    if remedy and origin.layer.startswith("project"):
+        # A project has narrowed it: what the user writes elsewhere would change nothing.
+        remedy = f"{remedy}, in {origin}"
     return f"`{key}`, {origin}", remedy_for(origin, remedy)
 
 

@@ -117,17 +117,18 @@ class Client:
         """Talks to the service at a socket, with the token that lies in the user's state directory."""
         from pinfold.service.listener import token_file
 
-        try:
-            with open(token_file(path, os.environ if environ is None else environ)) as file:
-                token = file.read()
-        except OSError as error:
-            raise PinfoldError(f"the token of the service at {path} cannot be read: {error}") from None
         held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             held.connect(path)
         except OSError as error:
             held.close()
             raise PinfoldError(f"{path}: no service listens there: {error.strerror}") from None
+        try:
+            with open(token_file(path, os.environ if environ is None else environ)) as file:
+                token = file.read()
+        except OSError as error:
+            held.close()
+            raise PinfoldError(f"the token of the service at {path} cannot be read: {error}") from None
         return cls(Lines(held.fileno(), held.fileno(), held), token=token, ended=held.close, **given)
 
     def call(self, method: str, **params: Any) -> Any:

@@ -27,7 +27,7 @@ from pinfold.session.state import state_directory
 from pinfold.settings import policy_of
 from pinfold.shell.shfmt import find_binary
 
-__all__ = ["Diagnosis", "Enforcement", "diagnose", "enforcement_of"]
+__all__ = ["Diagnosis", "Enforcement", "Standing", "State", "diagnose", "enforcement_of"]
 
 PATIENCE = 10.0
 REPORT = "report it, with the output of: pinfold doctor --json"

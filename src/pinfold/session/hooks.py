@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LARGEST_ANSWER = 1_000_000
 LONGEST_COMPLAINT = 200
 
+awaited: list[str] = []
+"""The hooks that have not answered yet, in this process: a person may want to know what takes so long."""
+
 
 class Question(Struct, frozen=True):
     """What a hook is told, in Cursor's words."""
@@ -172,12 +175,15 @@ def _answer(
 ) -> HookAnswer | None:
     from subprocess import TimeoutExpired
 
+    awaited.append(_name(hook))
     try:
         answer = _understood(started(deadline))
     except (TimeoutError, TimeoutExpired):
         return _denial(hook, f"it did not answer within {timeout:g} s")
     except _Trouble as trouble:
         return _denial(hook, str(trouble))
+    finally:
+        awaited.remove(_name(hook))
     if answer.permission is None:
         return None
     return HookAnswer(

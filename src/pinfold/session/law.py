@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
 
+LAUNCHER = ("pinfold", "pyproject.toml", ".venv.lock", ".venv.log")
+"""In a checkout: the script that starts pinfold there, what it installs by, and what it writes meanwhile."""
+
 
 class Law:
     """May be used from any thread. A changed settings file counts from the next look on."""
@@ -147,7 +150,7 @@ class Law:
         hooks = self._hooks(settings)
         # A project's own file is in its `.pinfold`, which is protected by its name.
         files = (file for file in self._live.files if os.path.basename(os.path.dirname(file)) != ".pinfold")
-        paths = (*files, *hooks, os.path.dirname(pinfold.__file__), sys.prefix, sys.base_prefix)
+        paths = (*files, *hooks, *_code(), sys.prefix, sys.base_prefix)
         writable = (*self.roots, *policy.additional_readwrite_paths)
         return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 
@@ -160,7 +163,7 @@ class Law:
         settings = self.settings
         if self._own[0] is not settings:
             files = (path for file in self._live.files for path in (file, *_own_directory(file)))
-            code = (os.path.dirname(pinfold.__file__), os.path.dirname(os.__file__), sys.executable)
+            code = (*_code(), os.path.dirname(os.__file__), sys.executable)
             environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
             paths = (*self._withheld, *files, *self._hooks(settings), *code, *environment, MANAGED)
             self._own = settings, _with_targets(tuple(filter(None, paths)))
@@ -185,6 +188,14 @@ class Law:
                 from pinfold.session.identities import identity_files
 
                 yield from (path for path in identity_files(home) if path not in granted)
+
+
+def _code() -> tuple[str, ...]:
+    """Our own package, and in a checkout what starts it there, outside of every fence."""
+    package = os.path.dirname(pinfold.__file__)
+    checkout, source = os.path.split(os.path.dirname(package))
+    starts = LAUNCHER if source == "src" else ()
+    return (package, *(os.path.join(checkout, name) for name in starts))
 
 
 def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ class Result(Struct, frozen=True):
         if not self.ran:
             return f"<Result: {self.refusal}>"
         end = f"signal={self.signal}" if self.exit_code is None else f"exit_code={self.exit_code}"
-        return f"<Result: {end}, stdout={self.stdout[:2000]!r}, stderr={self.stderr[:2000]!r}>"
+        why = ", timed_out=True" * self.timed_out + ", cancelled=True" * self.cancelled
+        return f"<Result: {end}{why}, stdout={self.stdout[:2000]!r}, stderr={self.stderr[:2000]!r}>"
 
     @property
     def stdout(self) -> str:

@@ -16,6 +16,8 @@ from pinfold.model.visible import visible
 
 LARGEST = 1_000_000
 """Bytes; the largest sensible settings file is a hundredth of it."""
+MENDING = "make it a file that you can read, or have it taken away"
+"""Nothing is run without it: what is not read may be what narrows."""
 
 
 def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
@@ -27,10 +29,11 @@ def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
         if os.path.lexists(path):
-            raise _trouble(path, "is a link that leads nowhere") from None
+            raise _trouble(path, "is a link that leads nowhere", MENDING) from None
         return None
     except OSError as error:
-        raise _trouble(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+        why = (error.strerror or str(error)).lower()
+        raise _trouble(path, f"cannot be read: {why}", MENDING) from None
     except ValueError:
         raise _trouble(path, "has a NUL character in its name") from None
     try:

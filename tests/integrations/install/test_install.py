@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from pinfold.integrations.hooks import AGENTS
+from pinfold.integrations.install.command import MARK
+from pinfold.integrations.install.standing import probe_hooks
 from tests.integrations.program import pinfold
 
 FILES = {
@@ -152,3 +154,20 @@ def test_an_old_way_in_is_replaced(tmp_path: Path) -> None:
     assert path.read_text().count("start.py") == 3
     assert pinfold("uninstall", "codex", home=tmp_path).returncode == 0
     assert "start.py" not in (path.read_text() if path.exists() else "")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_doctor_tells_of_hooks_whose_pinfold_is_gone(agent: str, tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    assert not list(probe_hooks(environ))
+    pinfold("install", agent, home=tmp_path)
+    (found,) = probe_hooks(environ)
+    assert found.state == "ready" and found.name == f"{agent} hooks"
+    file = tmp_path / FILES[agent][0]
+    file.write_text(file.read_text().replace(f"/src/{MARK}", f"/gone/src/{MARK}"))
+    (found,) = probe_hooks(environ)
+    assert found.state == "not" and found.needed and found.fix == f"pinfold install {agent}"
+    assert f"/gone/src/{MARK} is not there any more" in found.detail
+    file.write_text(file.read_text()[:-5])
+    (found,) = probe_hooks(environ)
+    assert found.state == "not" and "is not JSON" in found.detail

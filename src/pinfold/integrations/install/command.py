@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pinfold.integrations.hooks import start
 from pinfold.model.quoting import quoted
@@ -20,8 +20,15 @@ def hook_line(agent: str) -> str:
 
 def is_ours(entry: object) -> bool:
     """Whether a part of a configuration starts our hook, wherever pinfold was when it was written."""
+    return any(lines_of(entry))
+
+
+def lines_of(entry: object) -> Iterator[str]:
+    """The command lines in it that start our hook."""
     if isinstance(entry, Mapping):
-        return any(map(is_ours, entry.values()))
+        entry = list(entry.values())
     if isinstance(entry, list):
-        return any(map(is_ours, entry))
-    return isinstance(entry, str) and MARK in entry
+        for each in entry:
+            yield from lines_of(each)
+    elif isinstance(entry, str) and MARK in entry:
+        yield entry
