@@ -11,6 +11,7 @@ The two kinds of rule are read in opposite ways, so that a doubt always falls to
 import re
 from collections.abc import Iterator
 from enum import Enum
+from itertools import dropwhile
 
 from pinfold.model.script import SOME_NAME, Command, Hazard, Shape, Text, Trait, Word
 from pinfold.model.settings import Rule
@@ -104,7 +105,12 @@ def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
     if program not in text or not any(blank in text for blank in " \t,"):
         return
     for piece in BEFORE_A_COMMAND.split(BETWEEN_WORDS.sub(" ", text)):
-        if program in piece and (words := piece.split())[0].rpartition("/")[2] == program:
+        if program not in piece:
+            continue
+        words = list(dropwhile(lambda each: each.startswith("-"), piece.split()))
+        while len(words) > 1 and words[0] == words[1]:
+            words.pop(0)  # a program's file and its own name for itself: `execvp("git", ["git", "push"])`
+        if words and words[0].rpartition("/")[2] == program:
             yield tuple(Word(each, word.span, (Text(each),)) for each in words)
 
 

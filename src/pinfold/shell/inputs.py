@@ -21,6 +21,8 @@ STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 HERE = frozenset({"<<", "<<-", "<<<"})
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
 _FORMAT = re.compile(r"\\[nt\\]|%[%s]|[^\\%]+")
+_ESCAPED = re.compile(r"\\[abcefnrtvxuU0-9\\]")
+"""What `echo` of some shells undoes, and that of others with some options."""
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
 
@@ -85,6 +87,8 @@ def _echoed(words: list[Word], span: Span) -> Word:
     if words and words[0].start.startswith("-"):
         return unknown_text(span)
     parts = [part for word in words for part in (*word.parts, Text(" "))]
+    if any(isinstance(part, Text) and _ESCAPED.search(part.text) for part in parts):
+        return unknown_text(span)
     return Word(" ".join(word.source for word in words), span, tuple(parts))
 
 

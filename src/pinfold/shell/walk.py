@@ -381,7 +381,7 @@ class _Walker(ExpansionVisitor):
             self.visit_word(node["Word"], places)
             return read_word(node["Word"], self.scope)
         if "Hdoc" in node:
-            self.visit_parts(node["Hdoc"]["Parts"], places)
+            self.visit_quoted_parts(node["Hdoc"]["Parts"], places)
         return read_here_document(node, self.scope)
 
 
