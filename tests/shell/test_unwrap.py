@@ -209,7 +209,7 @@ def test_a_here_document_is_a_text() -> None:
         (literal_word("bash", Span(0, 4)),),
         Span(0, 18),
         "bash <<E",
-        redirections=(Redirection("<<", body, Span(5, 18), False, False),),
+        redirections=(Redirection("<<", body, Span(5, 18), False, False, feeds=True),),
     )
     assert [text.text for text in unwrap(line).texts] == ["touch x\n"]
     assert unwrap(line).unknowns == ()

@@ -121,7 +121,7 @@ REDIRECTIONS = [
     ("p >&$fd", [(">&", "$fd", True, False)]),
     ("p <> f", [("<>", "f", True, True)]),
     ("p < f", [("<", "f", False, True)]),
-    ("p 2>&- <&3 3>&1-", []),
+    ("p 2>&- <&3 3>&1-", [("<&", "3", False, False)]),
     ("exec {fd}> f", [(">", "f", True, False)]),
     ("p > {a,}", [(">", "{a,}", True, False)]),
     ("{ :; } > f", [(">", "f", True, False)]),
@@ -132,7 +132,8 @@ REDIRECTIONS = [
 
 @pytest.mark.parametrize(("text", "expected"), REDIRECTIONS)
 def test_redirections(text: str, expected: list[tuple[str, str, bool, bool]]) -> None:
-    found = [r for command in parse(text).commands for r in command.redirections]
+    # What the commands of a loop or a function read is `test_inputs`' business.
+    found = [r for command in parse(text).commands[:1] for r in command.redirections]
     assert [(r.operator, r.target.source, r.writes, r.reads) for r in found] == expected
 
 

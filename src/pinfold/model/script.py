@@ -16,6 +16,9 @@ from pinfold.model.text import Span
 LONGEST_LINE = 10_000
 """Characters; a longer line is not judged, by anybody."""
 
+PROCESS_SUBSTITUTION = "process substitution"
+"""What `Computed` calls `<(...)`: a file whose text a command of the line makes."""
+
 SOME_NAME = "\N{REPLACEMENT CHARACTER}"
 """Stands for a name that is not known but is surely there."""
 
@@ -176,6 +179,8 @@ class Redirection(Struct, frozen=True):
     span: Span
     writes: bool
     reads: bool
+    feeds: bool = False
+    """It may be standard input. A pipe is such a redirection too, of the operator `|`."""
 
 
 class Hazard(Struct, frozen=True):
@@ -211,6 +216,8 @@ class Trait(StrEnum):
     """A `pinfold` command that changes settings or approvals, or widens."""
     TEXT_ONLY = "text_only"
     """Its operands are text, never files."""
+    RUNS_CODE = "runs_code"
+    """It runs code in a language that is not read here, from its words or from standard input."""
     UNCHARTED = "uncharted"
     """Nothing is known of this program: what its operands mean, and whether its options are harmless."""
 

@@ -11,8 +11,9 @@ The two kinds of rule are read in opposite ways, so that a doubt always falls to
 import re
 from collections.abc import Iterator
 from enum import Enum
+from itertools import dropwhile
 
-from pinfold.model.script import Command, Hazard, Shape, Text, Trait, Word
+from pinfold.model.script import SOME_NAME, Command, Hazard, Shape, Text, Trait, Word
 from pinfold.model.settings import Rule
 
 SYSTEM_DIRECTORIES = frozenset(
@@ -33,9 +34,28 @@ def restrictive_match(shape: Shape, command: Command) -> Match:
     """Whether a deny or ask rule speaks of this command."""
     if _begins(_literals(command), shape.words):
         return Match.YES  # word by word, whatever else may be known of them
-    if shape.program != command.program:
-        return Match.MAYBE if _may_wrap(shape, command) else Match.NO
-    return min(_flags_match(shape, command), _operands_match(shape, command), key=lambda match: match.value)
+    match = Match.NO
+    if shape.program == command.program:
+        flags, operands = _flags_match(shape, command), _operands_match(shape, command)
+        match = min(flags, operands, key=lambda match: match.value)
+    elif _may_wrap(shape, command):
+        match = Match.MAYBE
+    return Match.MAYBE if match is Match.NO and _may_obey(shape, command) else match
+
+
+def _may_obey(shape: Shape, command: Command) -> bool:
+    """Many programs take options, commands and code from variables: `TAR_OPTIONS='-I "git push"' tar cf x`.
+
+    Code in a language that is not read here is looked through in the same way.
+    """
+    told = [assigned.value for assigned in command.assignments if assigned.exported and assigned.value]
+    if Trait.RUNS_CODE in command.traits:
+        told += [*command.words[1:], *_inputs(command)]
+    return any(_may_hold(shape, word) for word in told)
+
+
+def _inputs(command: Command) -> tuple[Word, ...]:
+    return tuple(redirection.target for redirection in command.redirections if redirection.feeds)
 
 
 def _may_wrap(shape: Shape, command: Command) -> bool:
@@ -47,9 +67,13 @@ def _may_wrap(shape: Shape, command: Command) -> bool:
     if has_flags and any(_may_start(shape, command.words, given, at) for at in range(1, len(given))):
         return True
     # The program may be such a text itself: wrappers differ in what they make of a single word.
+    return any(_may_hold(shape, word) for word in (*command.words, *_inputs(command)))
+
+
+def _may_hold(shape: Shape, word: Word) -> bool:
+    """Whether what the rule speaks of stands in this one word, for something that takes it for a text."""
     return any(
         _may_start(shape, words, tuple(word.source for word in words), 0)
-        for word in command.words
         for words in _commands_in(word, shape.program)
     )
 
@@ -67,7 +91,9 @@ def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, .
 
 # What may stand before a command in a text for a shell, or around such a text in one for something else.
 # This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
-BEFORE_A_COMMAND = re.compile(r"""[;&|(){}`'"\n=!]+""")
+BEFORE_A_COMMAND = re.compile(r"""(?:\(shell\s|[;&|(){}`'"\n=!])+""")
+# Between the words of a list in many languages: `["git", "push"]`, `"git", ["push"]`; and a quoted blank.
+BETWEEN_WORDS = re.compile(r"""["'`]\s*,\s*\[?\s*["'`]|\\(?=[ \t])""")
 
 
 def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
@@ -75,11 +101,16 @@ def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
 
     Every rule asks anew, and a text may have thousands of commands: of the others no words are made.
     """
-    text = word.literal
-    if text is None or program not in text or not (" " in text or "\t" in text):
+    text = "".join(part.text if isinstance(part, Text) else SOME_NAME for part in word.parts)
+    if program not in text or not any(blank in text for blank in " \t,"):
         return
-    for piece in BEFORE_A_COMMAND.split(text):
-        if program in piece and (words := piece.split())[0].rpartition("/")[2] == program:
+    for piece in BEFORE_A_COMMAND.split(BETWEEN_WORDS.sub(" ", text)):
+        if program not in piece:
+            continue
+        words = list(dropwhile(lambda each: each.startswith("-"), piece.split()))
+        while len(words) > 1 and words[0] == words[1]:
+            words.pop(0)  # a program's file and its own name for itself: `execvp("git", ["git", "push"])`
+        if words and words[0].rpartition("/")[2] == program:
             yield tuple(Word(each, word.span, (Text(each),)) for each in words)
 
 

@@ -13,7 +13,7 @@ import re
 
 from msgspec.structs import replace
 
-from pinfold.model.script import Command, Computed, Hazard, Redirection, Text, Trait, Word
+from pinfold.model.script import Command, Computed, Hazard, Text, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.narrowing import is_narrowed, some_of
 from pinfold.shell.options import Given, Stage, drop, literal_word
@@ -186,12 +186,6 @@ def moved(
     return ways if ways is None else tuple(way + tuple(steps) for way in ways)
 
 
-def here_text(redirections: tuple[Redirection, ...]) -> Word | None:
-    """The here-document or here-string that is standard input, if one is."""
-    bodies = [r.target for r in redirections if r.operator in ("<<", "<<-", "<<<")]
-    return bodies[-1] if bodies else None
-
-
 def _own_hazard(found: _Found, stage: Stage, command: Command) -> None:
     if stage.chart.program.hazard:
         found.hazards.append(Hazard(stage.chart.program.hazard, command.span, stage.chart.name))
@@ -297,6 +291,8 @@ def _traits(stages: tuple[Stage, ...]) -> frozenset[Trait]:
     if any(not given.listed and given.value is None for stage in stages for given in stage.arguments.given):
         # The word after an option that no chart lists may be its value, so the operands are not certain.
         traits.add(Trait.UNCHARTED)
+    if any(stage.chart.program.runs and stage.chart.program.runs.stdin == "script" for stage in stages):
+        traits.add(Trait.RUNS_CODE)
     return frozenset(traits)
 
 

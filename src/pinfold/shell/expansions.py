@@ -36,6 +36,22 @@ def _quotes_substitution(part: Node) -> bool:
     return value is None or re.search(_SUBSTITUTION, value) is not None
 
 
+def _require_one_reading(parts: Sequence[Node]) -> None:
+    """Facts about shells: in `${x:-'}` inside of double quotes or a here-document, dash, bash in its POSIX
+    mode, and bash in here-documents take the quote for itself: the expansion ends there, and what stands
+    between two quotes is expanded. shfmt looks for the other quote, and bash elsewhere does so too."""
+    for part in parts:
+        if part["Type"] != "ParamExp":
+            continue
+        replaced = part.get("Repl") or {}
+        for word in ((part.get("Exp") or {}).get("Word"), replaced.get("Orig"), replaced.get("With")):
+            inside = (word or {}).get("Parts", ())
+            for inner in inside:
+                if inner["Type"] == "SglQuoted" and set(inner.get("Value", "")) & set('}"$`\\'):
+                    raise UnknownNode("a quote inside of a quoted expansion")
+            _require_one_reading(inside)
+
+
 def _lists_keys(part: Node) -> bool:
     """`${!a[@]}` lists the keys of an array."""
     index = part.get("Index") or {}
@@ -73,7 +89,7 @@ class ExpansionVisitor(ABC):
                 case "Lit" | "SglQuoted":
                     self.findings.quotes_substitution |= _quotes_substitution(part)
                 case "DblQuoted":
-                    self.visit_parts(part.get("Parts", ()), places)
+                    self.visit_quoted_parts(part.get("Parts", ()), places)
                 case "CmdSubst" | "ProcSubst":
                     self.substitution(part, places)
                 case "ParamExp":
@@ -84,6 +100,11 @@ class ExpansionVisitor(ABC):
                     self.pattern_group(part)
                 case kind:
                     raise UnknownNode(f"an unknown kind of word: {kind}")
+
+    def visit_quoted_parts(self, parts: Sequence[Node], places: Places) -> None:
+        """The parts of what stands in double quotes, or of a here-document."""
+        _require_one_reading(parts)
+        self.visit_parts(parts, places)
 
     def substitution(self, part: Node, places: Places) -> None:
         self.statements(part.get("Stmts"), places)

@@ -3,7 +3,9 @@
 What it fills in is only known when it runs; where it was found may be known.
 """
 
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from pinfold.model.script import Computed, Part, Text, Word
 from pinfold.model.text import Span
@@ -13,6 +15,8 @@ from pinfold.shell.options import Given, Stage, computed_word, literal_word
 from pinfold.shell.programs import Runs
 
 FILLED_IN = Computed("what the program fills in", quoted=True)
+INPUT = "${1:?}"
+"""The same in a text that a shell will read."""
 
 
 def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[Given], span: Span) -> tuple[Word, ...]:
@@ -39,6 +43,22 @@ def with_found(words: tuple[Word, ...], runs: Runs, stage: Stage, span: Span) ->
         else:
             found.append(_fill(word, mark) if mark else word)
     return tuple(found)
+
+
+def with_inputs(words: tuple[Word, ...], runs: Runs) -> tuple[Word, ...]:
+    """The words of a shell text in which every placeholder, or what is added at their end, is an input.
+
+    Facts about GNU parallel: inputs stand after `:::`, or are read. Without a command each is one itself.
+    """
+    command = tuple(takewhile(lambda word: not word.start.startswith(":::"), words))
+    if not command:
+        return words
+    texts = [word.literal for word in command]
+    found = tuple(
+        word if text is None else literal_word(re.sub(runs.placeholder, lambda _: INPUT, text), word.span)
+        for word, text in zip(command, texts, strict=True)
+    )
+    return found if found != command else (*command, literal_word(INPUT, command[-1].span))
 
 
 def _found_in(stage: Stage, place: Word, mark: Word) -> Word:

@@ -6,7 +6,7 @@ function defined later, a variable assigned inside of an `eval`. `LineFacts` onl
 
 from msgspec import Struct
 
-from pinfold.model.script import Command, Unknown, Word
+from pinfold.model.script import Command, Redirection, Unknown, Word
 from pinfold.model.text import Span
 
 Places = tuple[tuple[Word, ...], ...] | None
@@ -50,6 +50,8 @@ class Nested(Struct, frozen=True):
     span: Span
     via: tuple[str, ...]
     directories: Places
+    inputs: tuple[Redirection, ...] = ()
+    """What the commands in it read."""
     is_alias: bool = False
 
 

@@ -17,6 +17,7 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
     body = redirect.get("Hdoc")
     if body is None:
         return Word("", scope.source.span(redirect["Word"]), ())
+    _require_one_end(scope.source.written(body), strip=redirect["Op"] == "<<-")
     quoted = _delimiter_is_quoted(redirect["Word"])
     strip = redirect["Op"] == "<<-"
     if not quoted:
@@ -46,6 +47,16 @@ def _body_as_bash_reads(body: dict[str, Any], source: Source) -> str:
     while source.text[:start].endswith("\\\n"):
         start -= 2
     return source.text[start : place.end]
+
+
+def _require_one_end(written: str, *, strip: bool) -> None:
+    """Facts about bash: a body ends at the first line that is the delimiter, whatever stands open there.
+    shfmt reads an expansion, and a quote in it (`${x:-'`), to its end first, and so may pass it over."""
+    *lines, delimiter = written.split("\n")
+    if strip:
+        lines, delimiter = [line.lstrip("\t") for line in lines], delimiter.lstrip("\t")
+    if delimiter in lines:
+        raise UnknownNode("a here-document in which something stands open at its end")
 
 
 def _require_plain_end(written: str) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from pinfold.model.script import Command, Computed, Script, Trait, Word
+from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
@@ -140,7 +140,7 @@ class _Pass:
         self.findings = Findings(facts)
         self.done: list[Command] = []
         self.waiting: deque[Command] = deque()
-        self.seen: set[tuple[str, Places]] = set()
+        self.seen: set[tuple[str, Places, tuple[Redirection, ...]]] = set()
 
     def run(self) -> Findings:
         self.whole()
@@ -164,7 +164,14 @@ class _Pass:
             self.findings.unreadable(trouble.message, span)
 
     def read(
-        self, text: str, within: Span | None, places: Places, via: tuple[str, ...], *, is_alias: bool = False
+        self,
+        text: str,
+        within: Span | None,
+        places: Places,
+        via: tuple[str, ...],
+        inputs: tuple[Redirection, ...] = (),
+        *,
+        is_alias: bool = False,
     ) -> Trouble | None:
         """Lines up the commands of a text, or of as much of it as can be read."""
         if "\r" in text:
@@ -174,7 +181,7 @@ class _Pass:
             return None
         reading = self.line.reading(text)
         try:
-            walk(reading.tree, Source(reading.text, within), places, via, self.findings)
+            walk(reading.tree, Source(reading.text, within), places, via, self.findings, inputs)
         except RecursionError:
             self.findings.unreadable("nested too deeply")
         if is_alias and self.findings.commands:
@@ -197,17 +204,19 @@ class _Pass:
             self.findings.unreadable("too many commands inside of each other")
             return
         self.waiting.extendleft(reversed(unwrapped.inner))
+        inputs = tuple(r for r in command.redirections if r.feeds) if unwrapped.texts else ()
         for found in unwrapped.texts:
-            texts.append(Nested(found.text, found.span, found.via, command.directories))
+            texts.append(Nested(found.text, found.span, found.via, command.directories, inputs))
         for nested in texts:
             self.nested(nested)
 
     def nested(self, nested: Nested) -> None:
-        key = (nested.text, nested.directories)
+        key = (nested.text, nested.directories, nested.inputs)
         if key in self.seen:
             return
         self.seen.add(key)
-        if self.read(nested.text, nested.span, nested.directories, nested.via, is_alias=nested.is_alias):
+        where = (nested.span, nested.directories, nested.via, nested.inputs)
+        if self.read(nested.text, *where, is_alias=nested.is_alias):
             self.findings.unknown("a text inside of the line cannot be parsed", nested.span, runs=True)
         elif runs_in_another_shell(nested.via) and has_bash_only_syntax(nested.text):
             self.findings.unknown("`sh` may read this otherwise than bash does", nested.span, runs=True)

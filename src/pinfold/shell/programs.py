@@ -68,7 +68,10 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """`shell`: its value is shell text; `argv`: the words after it, up to one of `until`, are a command;
     `rest`: the operands are a command; `first`: the first operand is shell text; `split`: its value,
     split as `env -S` does, and the operands are the program's own command line; `stdin`: standard input is
-    shell text; `foreign`: code in a language that is not bash's; `none`: with it, nothing is run."""
+    shell text; `foreign`: code in a language that is not bash's; `none`: with it, neither operands nor
+    standard input are run."""
+    script: bool = False
+    """Its value is a file of code: one that a command of the line writes, or its input, may run anything."""
     until: tuple[str, ...] = ()
     strip: str = ""
     """What stands before the shell text in its value."""
@@ -121,12 +124,13 @@ class Runs(Struct, frozen=True, forbid_unknown_fields=True):
     """`NAME=value` operands before the command go to its environment."""
     transparent: bool = False
     """The program adds nothing of its own to what it runs."""
-    stdin: Literal["", "shell", "foreign"] = ""
-    """Without operands it runs what it reads."""
+    stdin: Literal["", "shell", "foreign", "script"] = ""
+    """Without operands it runs what it reads. `script`: which of it starts programs is told by `foreign`, or
+    is up to the rules, as far as the line says what it reads; a file is read as any script is run."""
     extra: str = ""
     """Operands of unknown number are added to the command: where they come from."""
     placeholder: str = ""
-    """What stands for such an operand inside the command."""
+    """What stands for such an operand inside the command; in shell text, as a regular expression."""
     alone: str = ""
     """Why it is a hazard to give no command."""
     remote: bool = False

@@ -13,22 +13,32 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Hazard, Trait, Unknown, Word
+from pinfold.model.script import (
+    Assignment,
+    Command,
+    Glob,
+    Hazard,
+    Home,
+    Text,
+    Trait,
+    Unknown,
+    Variable,
+    Word,
+)
 from pinfold.model.text import Span
 from pinfold.shell.effects import (
     complete,
-    here_text,
     lenient,
     running_scripts,
     uncharted,
 )
-from pinfold.shell.filling import filled, with_found
+from pinfold.shell.filling import filled, with_found, with_inputs
+from pinfold.shell.inputs import STANDARD_INPUT, given_texts, is_made_by_a_command, is_stream
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, is_shell_text, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.variables import assignment_hazards, declaration_hazards
 
-STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 NOTHING = Runs()
 
 
@@ -51,8 +61,9 @@ def unwrap(command: Command) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer."""
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
-        texts = _assigned(command.assignments, command.via)
-        return Unwrapped(replace(command, hazards=tuple(dict.fromkeys(hazards))), texts=texts)
+        told = _told(command.assignments, command.via)
+        command = replace(command, hazards=tuple(dict.fromkeys(hazards)))
+        return Unwrapped(command, texts=told.texts, unknowns=told.unknowns)
     first = command.words[0]
     if first.literal is None:
         why = f"`{first.source}` is only known to be a program when it runs"
@@ -68,17 +79,52 @@ def unwrap(command: Command) -> Unwrapped:
 def _uncharted(command: Command, name: str) -> Unwrapped:
     words = tuple(literal_word(word, command.words[0].span) for word in spelled_out(name))
     inner = replace(command, words=words + command.words[1:], via=(*command.via, name))
-    texts = () if command.via else _assigned(command.assignments, command.via)
-    return Unwrapped(uncharted(command, name), inner=(inner,) if words else (), texts=texts)
+    told = _told(() if command.via else command.assignments, command.via)
+    inners = (inner,) if words else ()
+    return Unwrapped(uncharted(command, name), inner=inners, texts=told.texts, unknowns=told.unknowns)
 
 
-def _assigned(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> tuple[ShellText, ...]:
+class _Told(Struct, frozen=True):
+    """What variables tell programs to run."""
+
+    texts: tuple[ShellText, ...]
+    unknowns: tuple[Unknown, ...]
+
+
+def _told(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> _Told:
     """What variables such as EDITOR hold is run as shell text."""
-    return tuple(
-        ShellText(assigned.value.literal, assigned.span, (*via, assigned.name))
-        for assigned in assignments
-        if assigned.value is not None and assigned.value.literal and is_shell_text(assigned.name)
-    )
+    texts: list[ShellText] = []
+    unknowns: list[Unknown] = []
+    for assigned in assignments:
+        if assigned.value is None or not assigned.value.parts or not is_shell_text(assigned.name):
+            continue
+        text = _as_written(assigned.value)
+        if text is not None:
+            texts.append(ShellText(text, assigned.span, (*via, assigned.name)))
+        elif assigned.exported:
+            why = f"what `{assigned.name}` tells programs to run is only known when it runs"
+            unknowns.append(Unknown(why, assigned.span, True))
+    return _Told(tuple(texts), tuple(unknowns))
+
+
+def _as_written(value: Word) -> str | None:
+    """The text with the names of variables left in it, where nothing in the line says what they hold.
+
+    Accepted: that each of them holds one word, as the path of a key does.
+    """
+    pieces: list[str] = []
+    for part in value.parts:
+        match part:
+            case Text(text) | Glob(text):
+                pieces.append(text)
+            case Variable(name, _):
+                is_quoted = "".join(pieces).count('"') % 2
+                pieces.append(f"${{{name}}}" if is_quoted else f'"${{{name}}}"')
+            case Home(user):
+                pieces.append(f"~{user}")
+            case _:
+                return None
+    return "".join(pieces)
 
 
 class _Unwrapping:
@@ -98,15 +144,15 @@ class _Unwrapping:
     def unwrapped(self) -> Unwrapped:
         self._subcommand()
         self._code()
-        # What a wrapper was given reaches what it wraps, but is told once.
-        if not self.command.via:
-            self.texts += _assigned(self.command.assignments, ())
         for given in self.given:
             self._option(given)
             if given.option.variable and given.value is not None:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
+        # What a wrapper was given reaches what it wraps, but is told once.
+        if not self.command.via:
+            self._tell(self.command.assignments, ())
         self.hazards += declaration_hazards(self.name, self.operands)
         command = replace(
             self.command, hazards=tuple(dict.fromkeys(self.command.hazards + tuple(self.hazards)))
@@ -163,6 +209,8 @@ class _Unwrapping:
             self._setting(given)
         if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
             self._foreign(given.word.span)
+        if given.option.script and given.value is not None and is_stream(given.value):
+            self._foreign(given.word.span)
         match given.option.runs:
             case "shell" if given.value is not None:
                 value = given.value
@@ -189,8 +237,7 @@ class _Unwrapping:
 
     def _code(self) -> None:
         """Words and texts that hold code which is not the shell's."""
-        body = here_text(self.command.redirections)
-        words = (*self.command.words[1:], *((body,) if body is not None else ()))
+        words = (*self.command.words[1:], *given_texts(self.command.redirections))
         for stage in self.stages:
             if pattern := stage.chart.program.foreign:
                 for word in words:
@@ -219,7 +266,8 @@ class _Unwrapping:
         kind = self._kind()
         if kind == "split":
             return
-        words = self.operands[self.runs.skip :] if kind in ("argv", "shell", "first") else self.operands
+        skips = kind in ("argv", "shell", "first") or self.runs.stdin == "script"
+        words = self.operands[self.runs.skip :] if skips else self.operands
         assignments, words = self._assignments(words)
         doubts = self.stages[-1].arguments.doubts
         unlisted = [g for g in self.stages[-1].arguments.given if not g.listed and g.value is None]
@@ -238,7 +286,7 @@ class _Unwrapping:
                 words = filled(words, self.runs, self.given, self.command.words[0].span)
                 self._start(words, assignments)
             case "shell":
-                self._text_of(words, words[0].span)
+                self._text_of(with_inputs(words, self.runs) if self.runs.extra else words, words[0].span)
             case "each":
                 for word in words:
                     self._text_of((word,), word.span)
@@ -246,6 +294,9 @@ class _Unwrapping:
                 self._text_of(words[:1], words[0].span)
             case "foreign":
                 self._foreign(words[0].span)
+            case _ if self.runs.stdin == "script":
+                if is_stream(words[0]):
+                    self._foreign(words[0].span)
             case _ if self.runs.stdin and words[0].known({"HOME": "~"}) is None:
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
@@ -275,12 +326,20 @@ class _Unwrapping:
         starts = self.texts or self.inner or any(given.option.runs == "foreign" for given in self.given)
         if not (self.runs.stdin or kind == "stdin") or starts:
             return
-        body = here_text(self.command.redirections)
-        if body is not None and body.literal is not None and self.runs.stdin != "foreign":
-            self.texts.append(ShellText(body.literal, body.span, self.via))
-        else:
+        if not self._reads_known_text():
             why = f"`{self.name}` runs what it reads from standard input"
             self.unknowns.append(Unknown(why, self.command.span, True))
+
+    def _reads_known_text(self) -> bool:
+        """Whether what it runs is all written in the line; a shell's is judged as any text."""
+        fed = [r for r in self.command.redirections if r.feeds]
+        if self.runs.stdin == "script":
+            return not any(map(is_made_by_a_command, fed))
+        texts = given_texts(fed)
+        if self.runs.stdin == "foreign":
+            return False
+        self.texts += [ShellText(t.literal, t.span, self.via) for t in texts if t.literal is not None]
+        return bool(texts) and len(texts) == len(fed) and all(text.literal is not None for text in texts)
 
     # What is started
 
@@ -292,18 +351,25 @@ class _Unwrapping:
         span = Span(min(w.span.start for w in words), max(w.span.end for w in words))
         outer = tuple(replace(a, exported=True) for a in self.command.assignments)
         lost = anywhere or self.runs.remote
-        self.texts += _assigned(assignments, self.via)
+        self._tell(assignments, self.via)
         self.inner.append(
             Command(
                 words=words,
                 span=span,
                 text=" ".join(word.source for word in words),
                 assignments=outer + assignments,
-                redirections=tuple(r for r in self.command.redirections if r.operator.startswith("<<")),
+                redirections=tuple(
+                    replace(r, writes=False, reads=False) for r in self.command.redirections if r.feeds
+                ),
                 directories=None if lost else self.command.directories,
                 via=self.via,
             )
         )
+
+    def _tell(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
+        told = _told(assignments, via)
+        self.texts += told.texts
+        self.unknowns += told.unknowns
 
     def _text_of(self, words: tuple[Word, ...], span: Span) -> None:
         """Words that a shell gets joined by spaces."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pinfold.model.script import Assignment, Hazard, Word
 from pinfold.model.text import Span
 from pinfold.shell.findings import Findings
-from pinfold.shell.programs import harmless_variable
+from pinfold.shell.programs import harmless_variable, is_shell_text
 
 DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
 # Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
@@ -41,6 +41,14 @@ EVALUATED = frozenset(
 """Variables that are integers to bash: what they are given is evaluated."""
 
 
+IN_MANY_ENVIRONMENTS = frozenset(
+    ("PATH", "HOME", "SHELL", "USER", "LANG", "TERM", "PWD", "TMPDIR", "EDITOR", "VISUAL", "PAGER",
+     "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "NODE_PATH", "GIT_EDITOR", "GIT_PAGER",
+     "GIT_SSH_COMMAND", "BROWSER")
+)  # fmt: skip
+"""Assigning one of these needs no `export` to reach programs: it usually is in the environment already."""
+
+
 def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = False) -> None:
     """A variable that gets a value by another way than `NAME=value`: no command carries the assignment.
 
@@ -48,8 +56,12 @@ def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = F
     names are not among the harmless ones.
     """
     (findings.looped if looped else findings.assigned).add(name)
+    facts = findings.facts
+    exported = facts.exports_all or name in facts.exported or name in IN_MANY_ENVIRONMENTS
     if name in RUN_LATER:
         findings.unknown(f"the shell may run what `{name}` holds", span, runs=True)
+    elif exported and is_shell_text(name):
+        findings.unknown(f"programs may run what `{name}` holds", span, runs=True)
     elif name in EVALUATED:
         findings.evaluated(f"what `{name}` is given is evaluated as arithmetic", span)
     elif not (harmless_variable(name) or is_local(name)):

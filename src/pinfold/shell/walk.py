@@ -8,7 +8,8 @@ own commands beyond the directory they leave behind (`builtins`).
 INVARIANT: every word of every node is given to `expansions.visit_word`, so no substitution is passed over.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pinfold.model.script import Assignment, Command, Redirection, Text, Word
 from pinfold.model.text import Span
@@ -16,32 +17,38 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
+from pinfold.shell.inputs import HERE, piped, printed, unknown_text
 from pinfold.shell.source import Source
-from pinfold.shell.variables import note_assigned
+from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 _READS = frozenset(("<", "<>"))
-_HERE = frozenset(("<<", "<<-", "<<<"))
-_IN_MANY_ENVIRONMENTS = frozenset(
-    ("PATH", "HOME", "SHELL", "USER", "LANG", "TERM", "PWD", "TMPDIR", "EDITOR", "VISUAL", "PAGER",
-     "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "NODE_PATH", "GIT_EDITOR", "BROWSER")
-)  # fmt: skip
-"""Assigning one of these needs no `export` to reach programs: it usually is in the environment already."""
 _STMT_FIELDS = frozenset(
     ("Pos", "End", "Comments", "Cmd", "Position", "Semicolon", "Negated", "Background", "Redirs")
 )
 
 
-def walk(tree: Node, source: Source, places: Places, via: tuple[str, ...], findings: Findings) -> Places:
-    """Adds to `findings` what the tree may start; returns where it leaves the shell."""
-    return _Walker(source, via, findings).statements(tree.get("Stmts"), places)
+def walk(
+    tree: Node,
+    source: Source,
+    places: Places,
+    via: tuple[str, ...],
+    findings: Findings,
+    inputs: tuple[Redirection, ...] = (),
+) -> Places:
+    """Adds to `findings` what the tree may start, reading `inputs`; returns where it leaves the shell."""
+    return _Walker(source, via, findings, inputs).statements(tree.get("Stmts"), places)
 
 
 class _Walker(ExpansionVisitor):
-    def __init__(self, source: Source, via: tuple[str, ...], findings: Findings) -> None:
+    def __init__(
+        self, source: Source, via: tuple[str, ...], findings: Findings, inputs: tuple[Redirection, ...]
+    ) -> None:
         super().__init__(source, findings)
         self.via = via
+        self.inputs = inputs
+        """What the commands met now read, unless they say otherwise themselves."""
         self.facts = findings.facts
         self.moves = 0
         """How many commands changed the directory so far."""
@@ -73,10 +80,24 @@ class _Walker(ExpansionVisitor):
         else:
             if redirections:
                 self.emit((), stmt, places, redirections=redirections)
-            after = self.compound(command, places)
+            with self.reading(tuple(r for r in redirections if r.feeds) or self.inputs):
+                after = self.compound(command, places)
         if stmt.get("Background"):
             return stays(places)
         return After(after.bad, after.ok) if stmt.get("Negated") else after
+
+    @contextmanager
+    def reading(self, inputs: tuple[Redirection, ...]) -> Iterator[None]:
+        """The commands met inside read `inputs`."""
+        before, self.inputs = self.inputs, inputs
+        try:
+            yield
+        finally:
+            self.inputs = before
+
+    def reading_a_pipe(self, node: Node) -> AbstractContextManager[None]:
+        """The commands met inside read what is written while the line runs."""
+        return self.reading((piped(unknown_text(self.source.span(node))),))
 
     def compound(self, node: Node, places: Places) -> After:
         match node["Type"]:
@@ -132,7 +153,9 @@ class _Walker(ExpansionVisitor):
                 return After(unite(left.ok, right.ok), right.bad)
             case "|" | "|&":
                 self.statement(node["X"], places)
-                self.statement(node["Y"], places)
+                text = printed(node["X"], self.scope)
+                with self.reading((piped(text),) if text is not None else ()):
+                    self.statement(node["Y"], places)
                 return stays(places)
             case op:
                 raise UnknownNode(f"an unknown operator: {op}")
@@ -192,7 +215,8 @@ class _Walker(ExpansionVisitor):
         self.findings.defined.add(name)
         if name == "command_not_found_handle":
             self.findings.unknown(f"`{name}` runs for unknown programs", self.source.span(node), runs=True)
-        self.statement(node["Body"], anywhere(self.facts, places))
+        with self.reading_a_pipe(node):  # what it reads is known where it is called
+            self.statement(node["Body"], anywhere(self.facts, places))
 
     def prefixed(self, node: Node, places: Places) -> After:
         if "Name" in node:
@@ -200,8 +224,15 @@ class _Walker(ExpansionVisitor):
             self.assign_word(read_word(node["Name"], self.scope))
         if "Stmt" not in node:
             return stays(places)
-        after = self.statement(node["Stmt"], places)
-        return after if node["Type"] == "TimeClause" else stays(places)
+        if node["Type"] == "TimeClause":
+            return self.statement(node["Stmt"], places)
+        with self.reading_a_pipe(node):
+            self.statement(node["Stmt"], places)
+        return stays(places)
+
+    def substitution(self, part: Node, places: Places) -> None:
+        with self.reading_a_pipe(part) if part.get("Op") == ">(" else nullcontext():
+            super().substitution(part, places)
 
     # Simple commands
 
@@ -215,6 +246,8 @@ class _Walker(ExpansionVisitor):
         if arguments and not words:
             self.findings.unknown("the program's name is empty", self.source.span(node), runs=True)
         self.emit(words, stmt, places, redirections=redirections, assignments=assignments)
+        if len(words) == 1 and words[0].literal == "exec" and any(r.feeds for r in redirections):
+            self.inputs = tuple(r for r in redirections if r.feeds)
         after = after_command(words, places, self.facts)
         self.moves += after.ok not in (places, ())
         return after
@@ -249,7 +282,7 @@ class _Walker(ExpansionVisitor):
         if exported:
             self.findings.exported.add(name)
         exported = (
-            exported or self.facts.exports_all or name in self.facts.exported or name in _IN_MANY_ENVIRONMENTS
+            exported or self.facts.exports_all or name in self.facts.exported or name in IN_MANY_ENVIRONMENTS
         )
         if "Index" in node:
             self.subscript(node["Index"], node, places)
@@ -283,6 +316,8 @@ class _Walker(ExpansionVisitor):
         assignments: Sequence[Assignment] = (),
     ) -> None:
         place = self.extent(stmt)
+        if words and not any(redirection.feeds for redirection in redirections):
+            redirections += self.inputs
         command = Command(
             words=tuple(words),
             span=self.source.within or place,
@@ -317,22 +352,28 @@ class _Walker(ExpansionVisitor):
         span = self.source.span(node["Word"])
         if "N" in node and node["N"]["Value"].startswith("{"):
             self.assign_name(node["N"]["Value"][1:-1], span)
-        if op in _HERE:
-            return [Redirection(op, self.here_text(node, places), span, writes=False, reads=False)]
+        if op in HERE:
+            return [
+                Redirection(op, self.here_text(node, places), span, writes=False, reads=False, feeds=True)
+            ]
         if op not in _WRITES and op not in _READS and op != "<&":
             raise UnknownNode(f"an unknown redirection: {op}")
         self.visit_word(node["Word"], places)
         words = read_words(node["Word"], self.scope)
         if op == "<" and all((w.literal or "x").strip("0123456789") == "-" for w in words):
             self.findings.unknown("means something else in zsh", span)
+        # Another descriptor may become standard input later, but then by `<&`.
+        feeds = op in ("<", "<>", "<&") and node.get("N", {"Value": "0"})["Value"] == "0"
         found: list[Redirection] = []
         for word in words:
             if op in ("<&", ">&") and _is_descriptor(word):
+                if feeds and word.literal not in ("-", "0"):
+                    found.append(Redirection(op, word, span, writes=False, reads=False, feeds=True))
                 continue
             if word.start.startswith(("/dev/tcp/", "/dev/udp/")):
                 self.findings.unknown("opens a network connection", span)
             writes = op in _WRITES
-            found.append(Redirection(op, word, span, writes=writes, reads=op in _READS))
+            found.append(Redirection(op, word, span, writes=writes, reads=op in _READS, feeds=feeds))
         return found
 
     def here_text(self, node: Node, places: Places) -> Word:
@@ -340,7 +381,7 @@ class _Walker(ExpansionVisitor):
             self.visit_word(node["Word"], places)
             return read_word(node["Word"], self.scope)
         if "Hdoc" in node:
-            self.visit_parts(node["Hdoc"]["Parts"], places)
+            self.visit_quoted_parts(node["Hdoc"]["Parts"], places)
         return read_here_document(node, self.scope)
 
 

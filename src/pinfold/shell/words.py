@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pinfold.model.script import Computed, Glob, Home, Part, Text, Variable, Word
+from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Glob, Home, Part, Text, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
 from pinfold.shell.quotes import undo_ansi_c, undo_double
@@ -169,7 +169,7 @@ def read_expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
         case "CmdSubst":
             return Computed("command substitution", quoted)
         case "ProcSubst":
-            return Computed("process substitution", quoted)
+            return Computed(PROCESS_SUBSTITUTION, quoted)
         case "ArithmExp":
             return Computed("arithmetic", quoted)
         case kind:
