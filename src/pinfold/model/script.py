@@ -199,6 +199,8 @@ class Unknown(Struct, frozen=True):
     span: Span
     runs: bool
     """It may start any command (`$X` as a program, `eval`); else it may only slip through an allowlist."""
+    is_data: bool = False
+    """Only if there is a command in what it reads, which is data in ordinary work (`pg_dump a | psql b`)."""
 
 
 class Trait(StrEnum):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict
-from pinfold.model.script import Command
+from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
 from pinfold.policy.case import Case
@@ -71,19 +71,26 @@ def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -
             said = because(f"the rule `{rule.text}` speaks of it", rule)
             yield _by_rule(step, verdict, said, rule, part.span, "change that rule")
     for unknown in case.script.unknowns:
-        if unknown.runs and rules:
-            said = f"{unknown.why}, so the rule `{rules[0].text}` may speak of it"
-            yield _by_rule(step, verdict, said, rules[0], unknown.span, "write out what is to be run")
+        if unknown.runs and not unknown.is_data and rules:
+            yield _by_unknown(step, verdict, unknown, rules[0])
 
 
 def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterator[Reason]:
-    """Parts that a rule speaks of only if a word that cannot be known has the right value."""
+    """Parts that a rule speaks of only if a word, or data, that cannot be known has the right value."""
     for part in case.script.commands:
         rule = _matching(rules, part, Match.MAYBE)
         if rule:
             said = f"a word of it cannot be known, so the rule `{rule.text}` may speak of it"
             remedy = "write out its options and operands"
             yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
+    for unknown in case.script.unknowns:
+        if unknown.is_data and rules:
+            yield _by_unknown(step, Verdict.ASK, unknown, rules[0])
+
+
+def _by_unknown(step: str, verdict: Verdict, unknown: Unknown, rule: Rule) -> Reason:
+    said = f"{unknown.why}, so the rule `{rule.text}` may speak of it"
+    return _by_rule(step, verdict, said, rule, unknown.span, "write out what is to be run")
 
 
 def _matching(rules: tuple[Rule, ...], part: Command, how: Match) -> Rule | None:

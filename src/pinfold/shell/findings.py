@@ -81,8 +81,8 @@ class Findings:
         self.moves = False
         self.quotes_substitution = False
 
-    def unknown(self, why: str, span: Span, *, runs: bool = False) -> None:
-        found = Unknown(why, span, runs)
+    def unknown(self, why: str, span: Span, *, runs: bool = False, is_data: bool = False) -> None:
+        found = Unknown(why, span, runs, is_data)
         if found not in self.unknowns:
             self.unknowns.append(found)
 

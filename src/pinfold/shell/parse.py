@@ -199,7 +199,7 @@ class _Pass:
         unwrapped = unwrap(command)
         self.done.append(unwrapped.command)
         for unknown in unwrapped.unknowns:
-            self.findings.unknown(unknown.why, unknown.span, runs=unknown.runs)
+            self.findings.unknown(unknown.why, unknown.span, runs=unknown.runs, is_data=unknown.is_data)
         if len(command.via) >= MAX_DEPTH and (unwrapped.inner or unwrapped.texts or texts):
             self.findings.unreadable("too many commands inside of each other")
             return

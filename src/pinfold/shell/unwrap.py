@@ -328,7 +328,10 @@ class _Unwrapping:
             return
         if not self._reads_known_text():
             why = f"`{self.name}` runs what it reads from standard input"
-            self.unknowns.append(Unknown(why, self.command.span, True))
+            is_data = (
+                self.runs.stdin == "script" and Trait.INTERPRETER not in self.stages[-1].chart.program.traits
+            )
+            self.unknowns.append(Unknown(why, self.command.span, True, is_data))
 
     def _reads_known_text(self) -> bool:
         """Whether what it runs is all written in the line; a shell's is judged as any text."""
