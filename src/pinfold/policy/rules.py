@@ -91,9 +91,9 @@ def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, .
 
 # What may stand before a command in a text for a shell, or around such a text in one for something else.
 # This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
-BEFORE_A_COMMAND = re.compile(r"""(?:\(shell\s|[;&|(){}`'"\n=!])+""")
+BEFORE_A_COMMAND = r"""(?:\(shell\s|[;&|(){}`'"\n=!])+"""
 # Between the words of a list in many languages: `["git", "push"]`, `"git", ["push"]`; and a quoted blank.
-BETWEEN_WORDS = re.compile(r"""["'`]\s*,\s*\[?\s*["'`]|\\(?=[ \t])""")
+BETWEEN_WORDS = r"""["'`]\s*,\s*\[?\s*["'`]|\\(?=[ \t])"""
 
 
 def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
@@ -104,7 +104,7 @@ def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
     text = "".join(part.text if isinstance(part, Text) else SOME_NAME for part in word.parts)
     if program not in text or not any(blank in text for blank in " \t,"):
         return
-    for piece in BEFORE_A_COMMAND.split(BETWEEN_WORDS.sub(" ", text)):
+    for piece in re.split(BEFORE_A_COMMAND, re.sub(BETWEEN_WORDS, " ", text)):
         if program not in piece:
             continue
         words = list(dropwhile(lambda each: each.startswith("-"), piece.split()))

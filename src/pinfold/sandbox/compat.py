@@ -4,7 +4,6 @@ Nothing is taken out silently: each loss is a `Gap` of the answer's `Enforcement
 asks `require_accepted` first. A machine without namespaces has no pen of this kind at all.
 """
 
-import re
 from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
@@ -106,8 +105,9 @@ def _gaps(machine: Machine, policy: SandboxPolicy) -> Iterator[Gap]:
 
 
 def _version(release: str) -> tuple[int, ...]:
-    numbers = re.match(r"(\d+)\.(\d+)", release)
-    return tuple(int(number) for number in numbers.groups()) if numbers else (0, 0)
+    major, _, rest = release.partition(".")
+    minor = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    return (int(major), int(minor)) if major.isdecimal() and minor else (0, 0)
 
 
 def require_accepted(enforcement: Enforcement, accepted: Collection[Layer]) -> None:

@@ -44,7 +44,9 @@ def parse_mounts(mountinfo: bytes) -> tuple[Mount, ...]:
 
 
 def _path(text: bytes) -> str:
-    return os.fsdecode(text.decode("unicode_escape").encode("latin-1"))
+    if b"\\" in text:
+        text = text.decode("unicode_escape").encode("latin-1")
+    return os.fsdecode(text)
 
 
 def _overlapping(mounts: tuple[Mount, ...]) -> list[tuple[Mount, Mount]]:

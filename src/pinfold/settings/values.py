@@ -38,6 +38,7 @@ VARIABLE = rf"\$({_NAME}/|\{{{_NAME}\}}(/|$))"
 SOCKETS = "network.unix_sockets"
 PROXY_WORDS = ("none", "environment")
 PROXY = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?"
+_NUMERALS, _LETTERS = "0123456789.", "smhd"
 _DURATION_HELP = 'write "10m", "90s" or "1h30m"'
 _ENDLESS = ("limits.timeout", "approvals.keep")
 """Durations that an empty text leaves without an end."""
@@ -46,18 +47,34 @@ _SIZE_HELP = 'write "512MB" or "2GiB", or "" for no limit'
 
 def parse_duration(text: str) -> float:
     """`1h30m` in seconds."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd])", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 32:
-        raise BadValue(f"`{visible(text[:40])}` is not a duration")
-    return float(sum(float(number) * _UNITS_OF_TIME[unit] for number, unit in parts))
+    seconds, rest = 0.0, text
+    while rest or not text:
+        number, rest = _split(rest, _NUMERALS)
+        unit, rest = _split(rest, _LETTERS)
+        if not _is_number(number) or unit not in _UNITS_OF_TIME or len(text) > 32:
+            raise BadValue(f"`{visible(text[:40])}` is not a duration")
+        seconds += float(number) * _UNITS_OF_TIME[unit]
+    return seconds
 
 
 def parse_size(text: str) -> int:
     """`2GiB` in bytes; `MB` counts by thousands, `MiB` and a bare `M` by 1024."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)", text)
-    if match is None or match[2] not in _UNITS_OF_SIZE or len(text) > 32:
+    number, rest = _split(text, _NUMERALS)
+    unit = rest.removeprefix(" ")
+    if not _is_number(number) or unit not in _UNITS_OF_SIZE or len(text) > 32:
         raise BadValue(f"`{visible(text[:40])}` is not a size", _SIZE_HELP)
-    return int(float(match[1]) * _UNITS_OF_SIZE[match[2]])
+    return int(float(number) * _UNITS_OF_SIZE[unit])
+
+
+def _split(text: str, characters: str) -> tuple[str, str]:
+    """What it begins with of these, and the rest; no pattern, which would be compiled at each start."""
+    rest = text.lstrip(characters)
+    return text[: len(text) - len(rest)], rest
+
+
+def _is_number(text: str) -> bool:
+    whole, point, fraction = text.partition(".")
+    return whole.isdecimal() and (fraction.isdecimal() or not point)
 
 
 def check_scalar(key: Key, value: object) -> object:

@@ -4,7 +4,6 @@ Only the shell knows what such an expansion comes to; here it is decided whether
 way. What a word's own value is, is `words`' business.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -27,13 +26,13 @@ _PARAMETER_FIELDS = frozenset(
 )  # fmt: skip
 
 
-_SUBSTITUTION = r"\$\(|`|\$\{[\s|]|[<>]\("
+_SUBSTITUTIONS = ("$(", "`", "<(", ">(", *("${" + after for after in " \t\n\r\f\v|"))
 
 
 def _quotes_substitution(part: Node) -> bool:
     text = part.get("Value", "")
     value = undo_ansi_c(text) if part.get("Dollar") else text.replace("\\", "")
-    return value is None or re.search(_SUBSTITUTION, value) is not None
+    return value is None or any(opening in value for opening in _SUBSTITUTIONS)
 
 
 def _require_one_reading(parts: Sequence[Node]) -> None:

@@ -20,8 +20,8 @@ from pinfold.shell.words import Scope, read_words
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 HERE = frozenset({"<<", "<<-", "<<<"})
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
-_FORMAT = re.compile(r"\\[nt\\]|%[%s]|[^\\%]+")
-_ESCAPED = re.compile(r"\\[abcefnrtvxuU0-9\\]")
+_FORMAT = r"\\[nt\\]|%[%s]|[^\\%]+"
+_ESCAPED = r"\\[abcefnrtvxuU0-9\\]"
 """What `echo` of some shells undoes, and that of others with some options."""
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
@@ -87,7 +87,7 @@ def _echoed(words: list[Word], span: Span) -> Word:
     if words and words[0].start.startswith("-"):
         return unknown_text(span)
     parts = [part for word in words for part in (*word.parts, Text(" "))]
-    if any(isinstance(part, Text) and _ESCAPED.search(part.text) for part in parts):
+    if any(isinstance(part, Text) and re.search(_ESCAPED, part.text) for part in parts):
         return unknown_text(span)
     return Word(" ".join(word.source for word in words), span, tuple(parts))
 
@@ -95,7 +95,7 @@ def _echoed(words: list[Word], span: Span) -> Word:
 def _formatted(words: list[Word], span: Span) -> Word:
     texts = [word.literal for word in words]
     known = [text for text in texts if text is not None]
-    pieces = _FORMAT.findall(known[0]) if len(known) == len(texts) else []
+    pieces = re.findall(_FORMAT, known[0]) if len(known) == len(texts) else []
     if not pieces or "".join(pieces) != known[0]:
         return unknown_text(span)
     left = known[1:]

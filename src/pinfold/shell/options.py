@@ -15,7 +15,7 @@ from pinfold.model.script import Computed, Glob, Text, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.programs import Chart, Option, is_risky
 
-NUMBER = re.compile(r"-[0-9]+")
+NUMBER = r"-[0-9]+"
 UNLISTED = Option()
 
 
@@ -160,7 +160,7 @@ class _Sorter:
             self._long(word)
         elif self.chart.style == "single":
             self._single(word)
-        elif program.numbers and NUMBER.fullmatch(start):
+        elif program.numbers and re.fullmatch(NUMBER, start):
             self._give((start,), UNLISTED, word)
         else:
             self._short(word, "-")

@@ -40,7 +40,8 @@ GNU = frozenset({
 # fmt: on
 VERSION = r"(?<=[A-Za-z+])-?[0-9][0-9.]*$"
 CAPITAL = r"[A-Z]"
-PLAIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+PUNCTUATION = "._+-"
+"""Of the names of charts; none begins with it."""
 
 
 class Option(Struct, frozen=True, forbid_unknown_fields=True):
@@ -295,10 +296,15 @@ def chart(name: str) -> Chart | None:
     return _load(name) if _file(name) else None
 
 
+def _is_plain(name: str) -> bool:
+    plain = all(each.isalnum() or each in PUNCTUATION for each in name)
+    return name.isascii() and plain and name[:1] not in PUNCTUATION
+
+
 @lru_cache(maxsize=512)
 def _file(name: str) -> str:
     stem = SPELLED.get(name, name)
-    if not re.fullmatch(PLAIN_NAME, stem) or stem == "environment":
+    if not _is_plain(stem) or stem == "environment":
         return ""
     file = os.path.join(DATA, stem + ".toml")
     return file if os.path.isfile(file) else ""

@@ -16,7 +16,7 @@ from pinfold.shell.programs import harmless_variable, is_shell_text
 
 DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
 # Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
-LOCAL = re.compile(r"[a-z_][a-z0-9_]*")
+LOCAL = r"[a-z_][a-z0-9_]*"
 NOT_LOCAL = r"(?i:.*_proxy|npm_config_.*|no_proxy)|_"
 
 
@@ -70,7 +70,7 @@ def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = F
 
 def is_local(name: str) -> bool:
     """Whether a name looks like a line's own variable, which no program reads."""
-    return bool(LOCAL.fullmatch(name)) and not re.fullmatch(NOT_LOCAL, name)
+    return bool(re.fullmatch(LOCAL, name)) and not re.fullmatch(NOT_LOCAL, name)
 
 
 def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard]:
