@@ -301,6 +301,22 @@ def test_a_second_project_is_reached_once_it_is_added(session: pinfold.Session, 
     assert (other / "f").read_text() == "x"
 
 
+def test_places_are_held_once_however_often_they_change(session: pinfold.Session, tmp_path: Path) -> None:
+    tools = session.files
+    for number in range(5):
+        other = tmp_path / f"other-{number}"
+        other.mkdir()
+        session.add_project(str(other))
+        session.files.write(str(other / "f"), "x")
+    held = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)]
+    assert [held.count(root) for root in session.roots] == [1] * 6
+    assert tools.read(str(other / "f")).text == "x"  # whoever has kept them
+
+
+def _is_open(descriptor: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{descriptor}")
+
+
 def test_a_person_is_asked_as_for_commands(work: Path) -> None:
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     (work / ".gitignore").write_text("out\n")

@@ -53,25 +53,32 @@ class Ground:
     Preconditions: no link is in their paths. One that is there by now, whoever made it, leads nowhere.
     """
 
-    def __init__(self, places: Iterable[str]) -> None:
+    def __init__(self, places: Iterable[str] = ()) -> None:
         self._held: dict[str, int] = {}
+        """Another one when other places are held: whoever looks through it looks through one set of them."""
         self._lock = allocate_lock()
-        for place in places:
-            if place not in self._held:
-                try:
-                    self._held[place] = _held_by_name(place)
-                except OSError:
-                    continue  # not there, or no directory: then nothing is in it
+        self.hold(places)
 
     @property
     def places(self) -> tuple[str, ...]:
         return tuple(self._held)
 
-    def close(self) -> None:
+    def hold(self, places: Iterable[str]) -> None:
+        """These from now on, and no others."""
+        held: dict[str, int] = {}
+        for place in places:
+            if place not in held:
+                try:
+                    held[place] = _held_by_name(place)
+                except OSError:
+                    continue  # not there, or no directory: then nothing is in it
         with self._lock:
-            for descriptor in self._held.values():
+            before, self._held = self._held, held
+            for descriptor in before.values():
                 os.close(descriptor)
-            self._held.clear()
+
+    def close(self) -> None:
+        self.hold(())
 
     def place(self, path: str, start: str, *, itself: bool = False) -> str:
         """Where a path leads by the names of now, in a held directory; a link at its end may mean itself."""
@@ -100,7 +107,7 @@ class Ground:
         with self._lock:
             held = os.dup(self._held[root]) if root in self._held else -1
         if held < 0:
-            raise OSError(errno.EBADF, "the session is closed")
+            raise OSError(errno.EBADF, "it is not held any more")
         try:
             return self._walk(held, parts, make)
         finally:

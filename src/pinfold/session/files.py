@@ -26,7 +26,7 @@ CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)
 
 
 class SessionFiles:
-    """Makes the tools anew when there is another project to work in."""
+    """They work in other places when there is another project, or another grant."""
 
     def __init__(
         self,
@@ -41,9 +41,8 @@ class SessionFiles:
         self._is_over = is_over
         self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
-        self._grounds = [Ground(())]
-        """The last one is in use; another thread may be in the middle of something on those before it."""
-        self._tools = FileTools(self._grounds[0], self._permit, self._start)
+        self._ground = Ground()
+        self._tools = FileTools(self._ground, self._permit, self._start)
 
     def tools(self) -> FileTools:
         """Over the projects of now, and what the policy adds to them."""
@@ -52,14 +51,12 @@ class SessionFiles:
         places = (*self._judge().roots, *added)
         with self._lock:
             if places != self._places:
-                self._grounds.append(Ground(places))
+                self._ground.hold(places)
                 self._places = places
-                self._tools = FileTools(self._grounds[-1], self._permit, self._start)
             return self._tools
 
     def close(self) -> None:
-        for ground in self._grounds:
-            ground.close()
+        self._ground.close()
 
     def _start(self) -> str:
         return self._judge().cwd
