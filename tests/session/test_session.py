@@ -253,6 +253,7 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
     [
         (3, {}, "a shell line, a list of words or a Request, not int"),
         (["ls", 3], {}, "the words of a command are texts, not int"),
+        ([], {}, "a command has at least one word"),
         ("ls", {"cwd": 3}, "expected str, bytes or os.PathLike object, not int"),
         ("ls", {"timeout": "3"}, "a timeout is a number of seconds above 0, not '3'"),
         ("ls", {"stdin": "text"}, "stdin is bytes or a descriptor, not str"),

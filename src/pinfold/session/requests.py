@@ -56,6 +56,8 @@ def as_command(
     wanted = as_request(request)
     if not isinstance(wanted, RunCommand):
         raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
+    if wanted.argv is not None and not wanted.argv:
+        raise ValueError("a command has at least one word")
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < float("inf")):
         raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
     if cwd is None and timeout is None:
