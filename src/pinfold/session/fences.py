@@ -62,7 +62,7 @@ class Fences:
         self._outside = make_outside()
         self._elevation = elevation
         self._home = home
-        self._lookout = self._new_lookout()
+        self._lookout = Lookout(Surveyor(roots, home), self._changed, self._tend)
         self._lock = threading.Lock()
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None
@@ -84,19 +84,13 @@ class Fences:
             if self._pens is None:
                 try:
                     self._pens = _backend().open_session(
-                        self._roots, self._survey, self._outside, self._elevation
+                        self._roots, self._lookout, self._outside, self._elevation
                     )
                 except SandboxUnavailable:
                     raise
                 except ConfinementError as error:
                     raise SandboxUnavailable(str(error)) from None
             return self._pens
-
-    def _new_lookout(self) -> Lookout:
-        return Lookout(Surveyor(self._roots, self._home), self._changed, self._tend)
-
-    def _survey(self, policy: SandboxPolicy) -> Found:
-        return self._lookout(policy)
 
     def _changed(self, policy: SandboxPolicy, found: Found) -> None:
         if (pens := self._pens) is not None:
