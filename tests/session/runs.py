@@ -630,6 +630,33 @@ def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
     assert refused == [[f"{os.getcwd()}/.vscode"]] * 3 + [[]]
 
 
+def what_had_ended_by_itself_is_told_as_it_ended_though_nobody_followed_it() -> None:
+    session = opened(approvers=[Says(pinfold.Answer.ONCE)])
+    fenced = session.start("echo said; exit 3")
+    unfenced = session.start(pinfold.RunCommand("exit 4", disable_sandbox=True))
+    session.start(["/nowhere/to/be/found"])
+    unseen: list[Any] = [fenced._running, unfenced._running]
+    wait_until(lambda: all(dict(each.pump.poll.poll(0)).keys() & {each.pump.end} for each in unseen))
+    session.close()
+    ends = [entry.data for entry in journal() if entry.kind == "end"]
+    assert [(end["exit_code"], end["cancelled"]) for end in ends] == [(3, False), (4, False), (127, False)]
+    assert (fenced.wait().stdout, fenced.wait().exit_code, unfenced.wait().exit_code) == ("said\n", 3, 4)
+
+
+def an_end_is_journaled_though_its_refusals_cannot_be_explained() -> None:
+    def unexplained(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with opened() as session, mock.patch.object(session._refusals, "explained", unexplained):
+        with suppress(RuntimeError):
+            session.run("mkdir .vscode; exit 3")
+            raise AssertionError("it was not said")
+        (end,) = [entry.data for entry in journal() if entry.kind == "end"]
+    assert end["exit_code"] == 3 and [each["path"] for each in end["violations"]] == [
+        f"{os.getcwd()}/.vscode"
+    ]
+
+
 def who_follows_what_another_follows_already_ends_nothing() -> None:
     with opened() as session:
         execution = session.start("echo on; exit 4")

@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.events import Event
+from pinfold.model.events import Event, Exited
 from pinfold.model.names import NameRule
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.quoting import quoted
@@ -178,8 +178,9 @@ class Running(Protocol):
     """A command under way."""
 
     @property
-    def has_ended(self) -> bool:
-        """Whether whoever followed it has seen its end, or has left, which ended it."""
+    def end(self) -> Exited | None:
+        """How it ended; None while it runs, and until whoever follows it has seen its end, or has left, which
+        ended it."""
 
     @property
     def failure(self) -> str:

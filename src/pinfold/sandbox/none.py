@@ -67,7 +67,9 @@ class UnfencedCommand(PumpedCommand):
     def _read_end(self) -> Exited:
         with self.reaping:
             code = self.process.wait()
-        return Exited(code if code >= 0 else None, -code if code < 0 else None, cancelled=self.cancelled)
+        if code >= 0:
+            return Exited(code, None)  # by itself, though it may have been cancelled since
+        return Exited(None, -code, cancelled=self.cancelled)
 
     def _kill(self) -> None:
         # Once the first process is awaited its number may be somebody else's.

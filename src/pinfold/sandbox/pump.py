@@ -89,7 +89,8 @@ class Pump:
                         yield output
                         self._require_own()
                 if ended and self.exited is None:
-                    self._ended()
+                    with self.lock:
+                        self._ended()
                 elif not ready:
                     self.nudge()
                     if self._unreported() or self._late():
@@ -179,14 +180,24 @@ class Pump:
             del self.streams[descriptor]
         self.hung_up.append(descriptor)
 
+    def known_end(self) -> Exited | None:
+        """How it ended, whether or not anybody follows it; None if that is not known yet."""
+        # Not where it is followed: its generator may be let go of while this thread has the lock. Nor in a
+        # fork, where another that had it is not there any more.
+        if not self.taken and self.is_own:
+            with self.lock:
+                if not self.taken and self.exited is None and self.end in dict(self.poll.poll(0)):
+                    self._ended()
+        return self.exited
+
     def _ended(self) -> None:
+        """Preconditions: the lock is held."""
         end = self.read_end()
         if end is None:
             return
         self.poll.unregister(self.end)
-        with self.lock:
-            self.exited = Exited(end.exit_code, end.signal, self.timed_out, end.cancelled)
-            self.deadline = time.monotonic() + GRACE
+        self.exited = Exited(end.exit_code, end.signal, self.timed_out, end.cancelled)
+        self.deadline = time.monotonic() + GRACE
 
     def _unreported(self) -> bool:
         """Everything of the command was ended, yet nobody says so: whoever should is ended or stopped too."""

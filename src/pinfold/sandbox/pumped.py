@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.events import Event
+from pinfold.model.events import Event, Exited
 from pinfold.sandbox.pump import Pump
 
 
@@ -17,8 +17,8 @@ class PumpedCommand:
     cancelled = False
 
     @property
-    def has_ended(self) -> bool:
-        return self.pump.exited is not None
+    def end(self) -> Exited | None:
+        return self.pump.known_end()
 
     @property
     def failure(self) -> str:

@@ -12,21 +12,20 @@ from pinfold.sandbox.enforcement import Enforcement
 
 
 class Unstarted:
-    has_ended = True
     failure = ""
 
     def __init__(self, program: str, code: int, enforcement: Enforcement, newline: str = "\n") -> None:
         """`newline` is `\\r\\n` where a terminal was asked for, as one would have written it."""
-        self.exit_code = 127 if code == errno.ENOENT else 126
+        self.end = Exited(127 if code == errno.ENOENT else 126, None)
         self.message = os.fsencode(f"{program}: {os.strerror(code)}{newline}")
         self.enforcement = enforcement
 
     def events(self) -> Iterator[Event]:
         yield Output(Stream.STDERR, self.message)
-        yield Exited(self.exit_code, None)
+        yield self.end
 
     def wait(self) -> Result:
-        return Result(self.exit_code, None, b"", self.message, False, False, self.enforcement)
+        return Result(self.end.exit_code, None, b"", self.message, False, False, self.enforcement)
 
     def violations(self) -> tuple[Violation, ...]:
         return ()

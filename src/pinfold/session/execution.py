@@ -175,20 +175,25 @@ class Execution:
     def _tell_if_left(self) -> None:
         """Whoever followed the command left, and with them it ended: unless somebody else follows it, be that
         the process that this is a fork of. At Python's own end none is told."""
-        if self._running and self._running.has_ended and not sys.is_finalizing():
-            self.tell_cancelled()
+        if self._running and self._running.end and not sys.is_finalizing():
+            self.tell_end()
 
-    def tell_cancelled(self) -> None:
-        """Tells that it was ended, and what it was refused until then. Preconditions: it has ended."""
+    def tell_end(self) -> None:
+        """Tells how it ended, and what it was refused until then. Preconditions: it has ended."""
         if self._running is not None:
             error = self._running.failure
-            self._tell(Exited(None, None, cancelled=not error), self._running.violations(), error)
+            seen = None if error else self._running.end
+            self._tell(seen or Exited(None, None, cancelled=not error), self._running.violations(), error)
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...], error: str = "") -> None:
         self.violations = violations
-        if self._explain and violations:
-            violations, self.violations = self._explain(violations)
         ended, self._ended = self._ended, None
-        if ended:
-            seconds = time.monotonic() - self._began
-            ended(End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations, error))
+        try:
+            if self._explain and violations:
+                violations, self.violations = self._explain(violations)
+        finally:  # it has ended, whatever cannot be said about it
+            if ended:
+                seconds = time.monotonic() - self._began
+                ended(
+                    End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations, error)
+                )

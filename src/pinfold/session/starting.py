@@ -110,7 +110,7 @@ class Starting:
                 if is_first and decision.sandboxed
                 else None,
             )
-            ledger.began(entry, execution.tell_cancelled)
+            ledger.began(entry, execution.tell_end)
         except BaseException:
             running.cancel()  # nobody will have it
             raise
