@@ -147,6 +147,8 @@ def without(text: str, path: tuple[str | int, ...]) -> str:
     elif index:  # the last one: the comma before it goes with it
         before = parent.children[index - 1][2].end
         comma = text.index(",", _Scanner(text, "").skipped(before))
+        if not text[comma + 1 : start].strip(" \t"):
+            return text[:comma] + text[end:]  # all on one line
         text, start, end = text[:comma] + text[comma + 1 :], start - 1, end - 1
     line = text.rfind("\n", 0, start) + 1
     after = text.find("\n", end)
