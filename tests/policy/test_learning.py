@@ -58,6 +58,10 @@ GIT = Record("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are block
         # a new directory is one entry, whatever is made in it
         ([write("mkdir", f"{HOME}/new"), *(write("open", f"{HOME}/new/{n}") for n in range(20))], ["~/new"]),
         ([write("mkdir", f"{HOME}/new"), write("mkdir", f"{HOME}/new/a")], ["~/new"]),
+        # more than a few side by side are packages of a cache, and the next run wants others
+        ([write("mkdir", f"{HOME}/cache/{n}") for n in range(5)], ["~/cache"]),
+        ([write("mkdir", f"{HOME}/cache/{n}") for n in range(4)], [f"~/cache/{n}" for n in range(4)]),
+        ([write("mkdir", f"{HOME}/{n}") for n in range(5)], [f"~/{n}" for n in range(5)]),
         # what a person let be written as a whole
         ([write("open", f"{HOME}/cache/db", said=Said.YES, directory=f"{HOME}/cache")], ["~/cache"]),
         # what is in the project already needs nothing
@@ -67,6 +71,12 @@ GIT = Record("open", (f"{ROOT}/.git/index.lock",), ".git", "git writes are block
 def test_paths(records: list[Record], entries: list[str]) -> None:
     found = learned(*records)
     assert found.entries == tuple(Entry("filesystem.write", entry) for entry in entries) and not found.left
+
+
+def test_what_was_refused_is_not_opened_with_what_lies_around_it() -> None:
+    made = [write("mkdir", f"{HOME}/cache/{n}") for n in range(9)]
+    found = learned(*made, write("mkdir", f"{HOME}/cache/no", said=Said.NO))
+    assert [entry.value for entry in found.entries] == [f"~/cache/{n}" for n in range(9)] and found.left
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,15 @@ left to them.
 The least, of paths: what is changed in place is proposed by its own path. What makes, moves or removes a name
 needs the directory of that name. A directory that a program makes is proposed itself, and is to be made by
 whoever accepts it: to let it be made would need the directory above. So everything in a new directory is one
-entry, and no entry lies in another.
+entry, and no entry lies in another. Only where a run makes more than a few side by side, as packages are kept
+in a cache, the next run would make others: they are one entry, the directory around them, unless something
+speaks against that or in it was left to the person.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from posixpath import basename
+from posixpath import basename, dirname
 
 from msgspec import Struct
 
@@ -56,6 +59,8 @@ COMMANDING = {
 """Sockets, by their names, that a person may open by hand."""
 LOADED = frozenset(("site-packages", "dist-packages"))
 """Directories that Python loads from, wherever they lie."""
+FEW = 4
+"""New directories side by side that are proposed one by one."""
 NO = "you said no"
 
 
@@ -133,7 +138,8 @@ def propose(records: Iterable[Record], ground: Ground, around: Surroundings) -> 
             places += _places(record, ground, around)
         else:
             entries += _entries(record, ground, around)
-    wanted = outermost(places)
+    refused = [path for each in left for path in each.record.paths]
+    wanted = outermost([*places, *_around_many(outermost(places), refused, ground, around)])
     entries += [Entry(WRITE, spelled(place, ground.home)) for place in wanted]
     makes = tuple(place for place in wanted if not around.is_there(place))
     return Proposal(tuple(sorted(set(entries))), tuple(left), makes)
@@ -173,6 +179,20 @@ def _places(record: Record, ground: Ground, around: Surroundings) -> list[str]:
     else:
         needed = [place_of(record.operation, path, around.is_there) for path in record.paths]
     return [place for place in needed if not is_covered(place, ground.writable)]
+
+
+def _around_many(
+    places: Iterable[str], refused: list[str], ground: Ground, around: Surroundings
+) -> list[str]:
+    """The directories that more than a few new ones of these lie in."""
+    new = Counter(dirname(place) for place in places if not around.is_there(place))
+    return [
+        directory
+        for directory, count in new.items()
+        if count > FEW
+        and not is_covered_by(refused, directory)
+        and not _against_place(directory, ground, around)
+    ]
 
 
 # What is against it; empty if nothing is.
