@@ -52,6 +52,22 @@ def test_hint(line: str, told: str) -> None:
     assert not hopeless(decision) and not hint(decision, {}, unfenced.cwd, unfenced.roots)
 
 
+def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    (home / ".m2").mkdir(parents=True)
+    work.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+
+    def told(line: str, **filesystem: list[str]) -> str:
+        session = Session([str(work)], settings={"filesystem": filesystem})
+        return hint(session.check(line), {}, session.cwd, session.roots)
+
+    assert told("./mvnw test") == ""
+    (home / ".m2/settings.xml").write_text("<settings/>")
+    assert told("./mvnw test").startswith("`~/.m2/settings.xml` is hidden from commands")
+    assert told("mvn test", read=["~/.m2/settings.xml"]) == told("gradle test") == ""
+
+
 def test_a_chain_of_links_without_end_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for number in range(2 * sys.getrecursionlimit()):

@@ -17,6 +17,9 @@ AGENT = "SSH_AUTH_SOCK"
 OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
 """Programs that use what it names."""
 LENDING = f"the ssh agent is out of reach; to lend it: add `${AGENT}` to `network.unix_sockets`"
+MAVEN, GRADLE = "~/.m2/settings.xml", "~/.gradle/gradle.properties"
+STOPPED_BY = {"mvn": MAVEN, "mvnw": MAVEN, "mvnd": MAVEN, "gradle": GRADLE, "gradlew": GRADLE}
+"""Programs that end where a file of theirs is there and cannot be read."""
 OUTSIDE = (("submodule", "add"), ("worktree", "remove"))
 """What git cannot do to a project inside of the fence, whoever says yes: README.md has it."""
 OF_MODE = ("chmod", "install")
@@ -41,7 +44,9 @@ def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[
     for name, argv in _named(decision):
         if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
             return LENDING
-        if word := next((each for each in argv[1:] if _is_hidden(each, decision, cwd, roots)), ""):
+        file = STOPPED_BY.get(name, "")
+        wanted = (*argv[1:], *([file] if os.path.exists(os.path.expanduser(file)) else ()))
+        if word := next((each for each in wanted if _is_hidden(each, decision, cwd, roots)), ""):
             return f"`{visible(word)}` is hidden from commands: `pinfold explain --path` tells by what"
     return ""
 
