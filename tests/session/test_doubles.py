@@ -10,10 +10,12 @@ def test_mountinfo_is_read_with_its_blanks() -> None:
     lines = (
         b"22 27 0:21 / /proc rw,relatime - proc proc rw\n"
         b"30 27 254:0 /a\\040b /mnt/with\\134slash rw,relatime shared:1 master:2 - ext4 /dev/vda rw\n"
+        b"31 27 254:1 / /mnt/a\rb rw,relatime - ext4 /dev/vdb rw\n"
     )
     assert parse_mounts(lines) == (
         Mount("0:21", "/", "/proc"),
         Mount("254:0", "/a b", "/mnt/with\\slash"),
+        Mount("254:1", "/", "/mnt/a\rb"),
     )
 
 

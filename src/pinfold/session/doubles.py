@@ -4,7 +4,7 @@ Facts (proc_pid_mountinfo(5)):
 - A line of mountinfo tells the device, which directory of it is mounted (its root), and where. Two mounts of
   one device show the same things where one's root lies in the other's: a bind mount, the whole of a file
   system beside a subvolume of it, homes and caches kept on a disk of their own and bound into place.
-- Blanks and backslashes in its paths are written in octal.
+- Blanks, line feeds and backslashes in its paths are written in octal, and a carriage return as it is.
 - A mount may be covered by a later one. So what the lines say is a guess, and the inode proves it.
 """
 
@@ -39,7 +39,7 @@ def load_mounts() -> tuple[Mount, ...]:
 
 
 def parse_mounts(mountinfo: bytes) -> tuple[Mount, ...]:
-    fields = (line.split(b" ", 5)[2:5] for line in mountinfo.splitlines())
+    fields = (line.split(b" ", 5)[2:5] for line in mountinfo.split(b"\n") if line)
     return tuple(Mount(device.decode(), _path(root), _path(point)) for device, root, point in fields)
 
 
