@@ -9,7 +9,7 @@ configuration and hooks are protected there. So it must not get another name; an
 one is one.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from pinfold.model.names import GIT, components, unnested
 
@@ -31,6 +31,6 @@ def is_git_by_name(path: str) -> bool:
     return unnested(components(path))[0][-1:] == [GIT]
 
 
-def is_repository(names: Collection[str]) -> bool:
-    """Whether a directory with these names in it, folded, is one for git."""
-    return "head" in names and ("commondir" in names or ("objects" in names and "refs" in names))
+def is_repository(is_there: Callable[[str], bool]) -> bool:
+    """Whether a directory is one for git, with what is there."""
+    return is_there("HEAD") and completes("head", is_there)

@@ -1,13 +1,15 @@
 """Which names make a directory a repository, in whatever spelling a file system takes for them."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from pinfold.model.names import folded
-from pinfold.model.repositories import is_repository
-from pinfold.sandbox.linux.bare import completes
+from pinfold.model.names import Match, NameMatcher, folded
+from pinfold.sandbox.linux.bare import RULE, completes
+from pinfold.sandbox.linux.carried import carried
 from pinfold.sandbox.linux.spots import Place, Spot
 
 
@@ -27,15 +29,25 @@ def test_one_that_is_called_git_may_have_them_all(tmp_path: Path) -> None:
     assert not _is_completed(inside, "refs")
 
 
-def test_a_repository_is_one_in_every_spelling() -> None:
-    assert is_repository({folded(name) for name in ("Head", "OBJECTS", "re\u200cfs")})
-    assert not is_repository({"head", "objects"})
+def test_one_that_is_moved_is_known_in_every_spelling(tmp_path: Path) -> None:
+    for name in ("Head", "OBJECTS"):
+        (tmp_path / "d" / name).mkdir(parents=True)
+    with _spot(tmp_path, "d", in_git=True) as spot:
+        assert not carried(NameMatcher((), (str(tmp_path),)), spot, spot)
+        (tmp_path / "d" / "re\u200cfs").mkdir()
+        assert carried(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(RULE)
 
 
 def _is_completed(directory: Path, name: str) -> bool:
-    place = Place(str(directory), made_by_warden=True, free=False, inside=None, children={}, in_git=False)
+    with _spot(directory, name) as spot:
+        return bool(completes(spot))
+
+
+@contextmanager
+def _spot(directory: Path, name: str, *, in_git: bool = False) -> Iterator[Spot]:
+    place = Place(str(directory), made_by_warden=True, free=False, inside=None, children={}, in_git=in_git)
     held = os.open(directory, os.O_PATH)
     try:
-        return bool(completes(Spot(held, place, os.fsencode(name), folded(name.rstrip("/")))))
+        yield Spot(held, place, os.fsencode(name), folded(name.rstrip("/")))
     finally:
         os.close(held)

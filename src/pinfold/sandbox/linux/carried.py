@@ -37,7 +37,8 @@ def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: l
     try:
         with os.scandir(inner) as listed:
             entries = list(islice(listed, left[0] + 1))
-            if not is_git_by_name(path) and is_repository({folded(entry.name) for entry in entries}):
+            names = {folded(entry.name) for entry in entries}
+            if not is_git_by_name(path) and is_repository(lambda each: folded(each) in names):
                 return Match(RULE)
             for entry in entries:
                 left[0] -= 1
