@@ -37,7 +37,7 @@ def command(text: str) -> Command:
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS)
 def test_texts_that_stand_in_the_line(text: str, expected: list[str]) -> None:
-    fed = command(text).redirections
+    fed = command(text).inputs
     assert [word.literal for word in given_texts(fed)] == expected
     assert not any(map(is_made_by_a_command, fed))
 
@@ -65,4 +65,4 @@ def test_texts_that_stand_in_the_line(text: str, expected: list[str]) -> None:
     ],
 )
 def test_what_is_made_while_the_line_runs(text: str) -> None:
-    assert any(map(is_made_by_a_command, command(text).redirections))
+    assert any(map(is_made_by_a_command, command(text).inputs))

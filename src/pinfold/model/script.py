@@ -253,6 +253,11 @@ class Command(Struct, frozen=True):
     hazards: tuple[Hazard, ...] = ()
     traits: frozenset[Trait] = frozenset()
 
+    @property
+    def inputs(self) -> tuple[Redirection, ...]:
+        """What may be its standard input."""
+        return tuple(redirection for redirection in self.redirections if redirection.feeds)
+
 
 class Shape(Struct, frozen=True):
     """What a rule's text asks of a command, in the same canonical form as `Command`."""

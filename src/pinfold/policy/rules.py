@@ -50,12 +50,8 @@ def _may_obey(shape: Shape, command: Command) -> bool:
     """
     told = [assigned.value for assigned in command.assignments if assigned.exported and assigned.value]
     if Trait.RUNS_CODE in command.traits:
-        told += [*command.words[1:], *_inputs(command)]
+        told += [*command.words[1:], *(each.target for each in command.inputs)]
     return any(_may_hold(shape, word) for word in told)
-
-
-def _inputs(command: Command) -> tuple[Word, ...]:
-    return tuple(redirection.target for redirection in command.redirections if redirection.feeds)
 
 
 def _may_wrap(shape: Shape, command: Command) -> bool:
@@ -67,7 +63,8 @@ def _may_wrap(shape: Shape, command: Command) -> bool:
     if has_flags and any(_may_start(shape, command.words, given, at) for at in range(1, len(given))):
         return True
     # The program may be such a text itself: wrappers differ in what they make of a single word.
-    return any(_may_hold(shape, word) for word in (*command.words, *_inputs(command)))
+    inputs = (each.target for each in command.inputs)
+    return any(_may_hold(shape, word) for word in (*command.words, *inputs))
 
 
 def _may_hold(shape: Shape, word: Word) -> bool:

@@ -17,9 +17,9 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
     body = redirect.get("Hdoc")
     if body is None:
         return Word("", scope.source.span(redirect["Word"]), ())
-    _require_one_end(scope.source.written(body), strip=redirect["Op"] == "<<-")
-    quoted = _delimiter_is_quoted(redirect["Word"])
     strip = redirect["Op"] == "<<-"
+    _require_one_end(scope.source.written(body), strip=strip)
+    quoted = _delimiter_is_quoted(redirect["Word"])
     if not quoted:
         _require_plain_end(_body_as_bash_reads(body, scope.source))
     parts: list[Part] = []

@@ -19,6 +19,7 @@ from pinfold.shell.words import Scope, read_words
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 HERE = frozenset({"<<", "<<-", "<<<"})
+PIPE = "|"
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
 _FORMAT = r"\\[nt\\]|%[%s]|[^\\%]+"
 _ESCAPED = r"\\[abcefnrtvxuU0-9\\]"
@@ -28,25 +29,27 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
 def piped(text: Word) -> Redirection:
     """What the other end of a pipe writes, as the input of a command."""
-    return Redirection("|", text, text.span, writes=False, reads=False, feeds=True)
+    return Redirection(PIPE, text, text.span, writes=False, reads=False, feeds=True)
 
 
 def unknown_text(span: Span) -> Word:
     return Word("...", span, (Computed("output of a command", quoted=True),))
 
 
-def given_texts(redirections: Iterable[Redirection]) -> tuple[Word, ...]:
-    """The texts in the line that may be standard input; what is computed in them is left as it is."""
-    return tuple(r.target for r in redirections if r.feeds and (r.operator in HERE or r.operator == "|"))
+def given_texts(inputs: Iterable[Redirection]) -> tuple[Word, ...]:
+    """Those of the inputs that are texts in the line; what is computed in them is left as it is."""
+    return tuple(each.target for each in inputs if _is_text(each))
 
 
-def is_made_by_a_command(redirection: Redirection) -> bool:
-    """Whether what is read is made while the line runs, so that nobody can have looked at it."""
-    if not redirection.feeds:
-        return False
-    if redirection.operator in HERE or redirection.operator == "|":
-        return any(isinstance(part, Computed) for part in redirection.target.parts)
-    return redirection.operator == "<&" or is_stream(redirection.target)
+def is_made_by_a_command(given: Redirection) -> bool:
+    """Whether what an input holds is made while the line runs, so that nobody can have looked at it."""
+    if _is_text(given):
+        return any(isinstance(part, Computed) for part in given.target.parts)
+    return given.operator == "<&" or is_stream(given.target)
+
+
+def _is_text(given: Redirection) -> bool:
+    return given.operator in HERE or given.operator == PIPE
 
 
 def is_stream(file: Word) -> bool:

@@ -204,9 +204,8 @@ class _Pass:
             self.findings.unreadable("too many commands inside of each other")
             return
         self.waiting.extendleft(reversed(unwrapped.inner))
-        inputs = tuple(r for r in command.redirections if r.feeds) if unwrapped.texts else ()
         for found in unwrapped.texts:
-            texts.append(Nested(found.text, found.span, found.via, command.directories, inputs))
+            texts.append(Nested(found.text, found.span, found.via, command.directories, command.inputs))
         for nested in texts:
             self.nested(nested)
 

@@ -18,8 +18,7 @@ Judge = Callable[[Command, list[Word], Findings], list[Nested]]
 
 def _nested(command: Command, name: str, text: str, word: Word, findings: Findings) -> Nested:
     places = command.directories if name == "eval" else anywhere(findings.facts, command.directories)
-    inputs = tuple(r for r in command.redirections if r.feeds)
-    return Nested(text, word.span, (*command.via, name), places, inputs, is_alias=name == "alias")
+    return Nested(text, word.span, (*command.via, name), places, command.inputs, is_alias=name == "alias")
 
 
 def _eval(command: Command, words: list[Word], findings: Findings) -> list[Nested]:

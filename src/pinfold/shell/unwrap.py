@@ -237,7 +237,7 @@ class _Unwrapping:
 
     def _code(self) -> None:
         """Words and texts that hold code which is not the shell's."""
-        words = (*self.command.words[1:], *given_texts(self.command.redirections))
+        words = (*self.command.words[1:], *given_texts(self.command.inputs))
         for stage in self.stages:
             if pattern := stage.chart.program.foreign:
                 for word in words:
@@ -335,7 +335,7 @@ class _Unwrapping:
 
     def _reads_known_text(self) -> bool:
         """Whether what it runs is all written in the line; a shell's is judged as any text."""
-        fed = [r for r in self.command.redirections if r.feeds]
+        fed = self.command.inputs
         if self.runs.stdin == "script":
             return not any(map(is_made_by_a_command, fed))
         texts = given_texts(fed)
@@ -361,9 +361,7 @@ class _Unwrapping:
                 span=span,
                 text=" ".join(word.source for word in words),
                 assignments=outer + assignments,
-                redirections=tuple(
-                    replace(r, writes=False, reads=False) for r in self.command.redirections if r.feeds
-                ),
+                redirections=tuple(replace(r, writes=False, reads=False) for r in self.command.inputs),
                 directories=None if lost else self.command.directories,
                 via=self.via,
             )

@@ -80,7 +80,7 @@ class _Walker(ExpansionVisitor):
         else:
             if redirections:
                 self.emit((), stmt, places, redirections=redirections)
-            with self.reading(tuple(r for r in redirections if r.feeds) or self.inputs):
+            with self.reading(_inputs(redirections) or self.inputs):
                 after = self.compound(command, places)
         if stmt.get("Background"):
             return stays(places)
@@ -246,8 +246,8 @@ class _Walker(ExpansionVisitor):
         if arguments and not words:
             self.findings.unknown("the program's name is empty", self.source.span(node), runs=True)
         self.emit(words, stmt, places, redirections=redirections, assignments=assignments)
-        if len(words) == 1 and words[0].literal == "exec" and any(r.feeds for r in redirections):
-            self.inputs = tuple(r for r in redirections if r.feeds)
+        if len(words) == 1 and words[0].literal == "exec":
+            self.inputs = _inputs(redirections) or self.inputs
         after = after_command(words, places, self.facts)
         self.moves += after.ok not in (places, ())
         return after
@@ -316,7 +316,7 @@ class _Walker(ExpansionVisitor):
         assignments: Sequence[Assignment] = (),
     ) -> None:
         place = self.extent(stmt)
-        if words and not any(redirection.feeds for redirection in redirections):
+        if words and not _inputs(redirections):
             redirections += self.inputs
         command = Command(
             words=tuple(words),
@@ -388,3 +388,7 @@ class _Walker(ExpansionVisitor):
 def _is_descriptor(word: Word) -> bool:
     text = word.literal
     return text is not None and (text == "-" or text.removesuffix("-").isdigit())
+
+
+def _inputs(redirections: tuple[Redirection, ...]) -> tuple[Redirection, ...]:
+    return tuple(each for each in redirections if each.feeds)
