@@ -43,8 +43,16 @@ class LineFacts(Struct, frozen=True):
         return name in self.looped and not unsure
 
 
+class ShellText(Struct, frozen=True):
+    """A text that a shell will run."""
+
+    text: str
+    span: Span
+    via: tuple[str, ...]
+
+
 class Nested(Struct, frozen=True):
-    """Shell text found inside of a line."""
+    """Such a text as a line has it: where it is run, and with what to read."""
 
     text: str
     span: Span

@@ -13,18 +13,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import (
-    Assignment,
-    Command,
-    Glob,
-    Hazard,
-    Home,
-    Text,
-    Trait,
-    Unknown,
-    Variable,
-    Word,
-)
+from pinfold.model.script import Assignment, Command, Hazard, Trait, Unknown, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import (
     complete,
@@ -33,21 +22,15 @@ from pinfold.shell.effects import (
     uncharted,
 )
 from pinfold.shell.filling import filled, with_found, with_inputs
+from pinfold.shell.findings import ShellText
 from pinfold.shell.inputs import STANDARD_INPUT, given_texts, is_made_by_a_command, is_stream
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.programs import Runs, chart, is_shell_text, program_name, spelled_out
+from pinfold.shell.programs import Runs, chart, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
+from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards
 
 NOTHING = Runs()
-
-
-class ShellText(Struct, frozen=True):
-    """A text that a shell will run."""
-
-    text: str
-    span: Span
-    via: tuple[str, ...]
 
 
 class Unwrapped(Struct, frozen=True):
@@ -61,7 +44,7 @@ def unwrap(command: Command) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer."""
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
-        told = _told(command.assignments, command.via)
+        told = told_by(command.assignments, command.via)
         command = replace(command, hazards=tuple(dict.fromkeys(hazards)))
         return Unwrapped(command, texts=told.texts, unknowns=told.unknowns)
     first = command.words[0]
@@ -79,52 +62,9 @@ def unwrap(command: Command) -> Unwrapped:
 def _uncharted(command: Command, name: str) -> Unwrapped:
     words = tuple(literal_word(word, command.words[0].span) for word in spelled_out(name))
     inner = replace(command, words=words + command.words[1:], via=(*command.via, name))
-    told = _told(() if command.via else command.assignments, command.via)
+    told = told_by(() if command.via else command.assignments, command.via)
     inners = (inner,) if words else ()
     return Unwrapped(uncharted(command, name), inner=inners, texts=told.texts, unknowns=told.unknowns)
-
-
-class _Told(Struct, frozen=True):
-    """What variables tell programs to run."""
-
-    texts: tuple[ShellText, ...]
-    unknowns: tuple[Unknown, ...]
-
-
-def _told(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> _Told:
-    """What variables such as EDITOR hold is run as shell text."""
-    texts: list[ShellText] = []
-    unknowns: list[Unknown] = []
-    for assigned in assignments:
-        if assigned.value is None or not assigned.value.parts or not is_shell_text(assigned.name):
-            continue
-        text = _as_written(assigned.value)
-        if text is not None:
-            texts.append(ShellText(text, assigned.span, (*via, assigned.name)))
-        elif assigned.exported:
-            why = f"what `{assigned.name}` tells programs to run is only known when it runs"
-            unknowns.append(Unknown(why, assigned.span, True))
-    return _Told(tuple(texts), tuple(unknowns))
-
-
-def _as_written(value: Word) -> str | None:
-    """The text with the names of variables left in it, where nothing in the line says what they hold.
-
-    Accepted: that each of them holds one word, as the path of a key does.
-    """
-    pieces: list[str] = []
-    for part in value.parts:
-        match part:
-            case Text(text) | Glob(text):
-                pieces.append(text)
-            case Variable(name, _):
-                is_quoted = "".join(pieces).count('"') % 2
-                pieces.append(f"${{{name}}}" if is_quoted else f'"${{{name}}}"')
-            case Home(user):
-                pieces.append(f"~{user}")
-            case _:
-                return None
-    return "".join(pieces)
 
 
 class _Unwrapping:
@@ -368,7 +308,7 @@ class _Unwrapping:
         )
 
     def _tell(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
-        told = _told(assignments, via)
+        told = told_by(assignments, via)
         self.texts += told.texts
         self.unknowns += told.unknowns
 
