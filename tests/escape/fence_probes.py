@@ -245,8 +245,8 @@ def a_name_that_begins_above_a_granted_directory_is_protected_in_it() -> None:
     os.mkdir("work")
     write = [f"{home}/{name}" for name in (".m2", ".config", ".cargo")]
     with opened({"filesystem": {"write": write}}, "work") as session:
-        session.run(f"echo evil > {home}/.m2/settings.xml; echo evil > {home}/.cargo/config.toml")
-        session.run(f"cd {home}/.config && echo evil > nvim/init.lua; echo evil > new; mv new autostart")
+        does(session, f"echo evil > {home}/.m2/settings.xml; echo evil > {home}/.cargo/config.toml")
+        does(session, f"cd {home}/.config && echo evil > nvim/init.lua; echo evil > new; mv new autostart")
         assert session.run(f"echo fine > {home}/.m2/fine && cat {home}/.m2/fine").stdout == "fine\n"
     assert os.listdir(f"{home}/.m2") == ["fine"] and not read(f"{home}/.cargo/config.toml")
     assert sorted(os.listdir(f"{home}/.config")) == ["new", "nvim"] and not os.listdir(f"{home}/.config/nvim")
@@ -287,7 +287,7 @@ def the_code_that_holds_the_fence_is_not_the_agents_to_write() -> None:
     program = (
         "import sys; sys.path.insert(0, 'lib')\nimport pinfold\n"
         "with pinfold.Session(['.'], settings={}) as session:\n"
-        "    session.run('echo evil >> lib/pinfold/__init__.py')\n"
+        "    assert session.run('echo evil >> lib/pinfold/__init__.py').ran\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert read("lib/pinfold/__init__.py") == before
@@ -301,9 +301,9 @@ def what_starts_pinfold_from_a_checkout_is_not_the_agents_to_write() -> None:
     program = (
         "import sys; sys.path.insert(0, 'checkout/src')\nimport pinfold\n"
         "with pinfold.Session(['.'], settings={}) as session:\n"
-        "    session.run('cd checkout; echo evil >> pinfold; ln -s x .venv.log')\n"
-        "    session.run('cd checkout; echo evil >> pyproject.toml')\n"
-        "    session.run('cd checkout; mv pinfold away; echo evil > pinfold; echo fine > notes')\n"
+        "    for line in ('echo evil >> pinfold; ln -s x .venv.log', 'echo evil >> pyproject.toml',\n"
+        "        'mv pinfold away; echo evil > pinfold; echo fine > notes'):\n"
+        "        assert session.run(f'cd checkout; {line}').ran\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert read("checkout/pinfold") == "#!/bin/sh\n" and read("checkout/pyproject.toml") == "[project]\n"
@@ -366,9 +366,10 @@ def two_pens_do_not_make_a_repository_together() -> None:
     with pinfold.Session([f"{os.getcwd()}/r"], settings=GIT) as session:
         os.chdir("r")
         first = session.start(python(one.replace("r/", "")))
+        assert not first.refusal, first.refusal
         session.change({"environment.drop": ["OTHER"]})  # another policy, another pen
-        second = session.run(python(two.replace("r/", "")))
-        assert "MADE" not in second.stdout + first.wait().stdout
+        second = does(session, python(two.replace("r/", "")))
+        assert "MADE" not in second + first.wait().stdout
 
 
 def two_sessions_do_not_make_a_protected_name_together() -> None:
@@ -382,8 +383,9 @@ def two_sessions_do_not_make_a_protected_name_together() -> None:
     move = "lambda: os.mkdir('x'), lambda: os.rename('x', '.cargo'), lambda: os.rmdir('.cargo')"
     with opened() as one, opened() as two:
         first = one.start(python(program.format(acts=file)))
-        second = two.run(python(program.format(acts=move)))
-        assert "MADE" not in second.stdout + first.wait().stdout
+        assert not first.refusal, first.refusal
+        second = does(two, python(program.format(acts=move)))
+        assert "MADE" not in second + first.wait().stdout
 
 
 def refusals_draw_nothing_on_the_terminal() -> None:
