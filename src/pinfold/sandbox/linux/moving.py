@@ -43,7 +43,7 @@ class Moving:
                 self.locked = True
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise OSError(errno.EBUSY, "another pen of the session does not come to an end") from None
+                    raise OSError(errno.EBUSY, "another pen does not come to an end") from None
                 time.sleep(PAUSE)
 
     def release(self) -> None:
