@@ -549,6 +549,8 @@ RESTRICTED: list[Row] = [
     ("echo push | parallel git", "operands from its input"),
     ("parallel git {} ::: push", "operands from its input"),
     ("parallel {1} {2} ::: git ::: push", "operands from its input"),
+    ("parallel -I@ @ ::: 'git push'", "a placeholder of one's own"),
+    ("parallel --replace=@ @ ::: 'git push'", "a placeholder of one's own"),
     ("parallel echo '{= system(\"git push\") =}' ::: 1", "an expression of Perl's"),
     ("script -q /dev/null git push", "a command after the file, on BSD"),
     ("man -H'git push' ls", "an option that is shell text"),

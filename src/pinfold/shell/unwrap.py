@@ -286,7 +286,8 @@ class _Unwrapping:
                 words = filled(words, self.runs, self.given, self.command.words[0].span)
                 self._start(words, assignments)
             case "shell":
-                self._text_of(with_inputs(words, self.runs) if self.runs.extra else words, words[0].span)
+                text = with_inputs(words, self.runs, self.given) if self.runs.extra else words
+                self._text_of(text, words[0].span)
             case "each":
                 for word in words:
                     self._text_of((word,), word.span)
