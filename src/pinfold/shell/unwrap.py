@@ -33,7 +33,7 @@ from pinfold.shell.effects import (
     uncharted,
 )
 from pinfold.shell.filling import filled, with_found, with_inputs
-from pinfold.shell.inputs import STANDARD_INPUT, given_texts, is_made_by_a_command, is_stream
+from pinfold.shell.inputs import given_texts, is_made_by_a_command, is_standard_input, is_stream
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, is_shell_text, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
@@ -277,7 +277,7 @@ class _Unwrapping:
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True))
-        if not words or kind == "stdin" or (self.runs.stdin and words[0].literal in STANDARD_INPUT):
+        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0])):
             self._without_operands(kind)
             return
         match kind:
@@ -298,7 +298,7 @@ class _Unwrapping:
             case _ if self.runs.stdin == "script":
                 if is_stream(words[0]):
                     self._foreign(words[0].span)
-            case _ if self.runs.stdin and words[0].known({"HOME": "~"}) is None:
+            case _ if self.runs.stdin and (words[0].known({"HOME": "~"}) is None or is_stream(words[0])):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
 
