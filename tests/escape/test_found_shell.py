@@ -503,6 +503,12 @@ RESTRICTED: list[Row] = [
     ("echo ls | while sh; do exec <<< 'git push'; done", "the shell's own input, the second time"),
     ("echo ls | { trap sh EXIT; exec <<< 'git push'; }", "the shell's own input, at the end"),
     ("printf -- 'git push' | sh", "the format is not the first word"),
+    ("x='-c\\! git push'; psql \"$x\"", "an option that the line makes"),
+    ("nix develop .#x <<< 'git push'", "a shell of a wrapper's"),
+    ("nix-shell <<< 'git push'", "a shell of a wrapper's"),
+    ("meson devenv <<< 'git push'", "a shell of a wrapper's"),
+    ("poetry shell <<< 'git push'", "a shell of a wrapper's"),
+    ("chroot / <<< 'git push'", "a shell of a wrapper's"),
     ("PAGER=cat sh <<< 'git push'", "a variable that is shell text stands before it"),
     ("echo 'git push' | CC=gcc bash", "a variable that is shell text stands before it"),
     # Quotes inside of expansions, which shells read in different ways.
