@@ -695,6 +695,13 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('build() { make "$@"; }; build all', "a function"),
     ("ip -br addr; ip route show", "no wrapper"),
     ("screen -S x -X quit", "types nothing"),
+    ('psql "$DATABASE_URL" < schema.sql', "a database"),
+    ("psql \"$DATABASE_URL\" <<'E'\nselect 1;\nE", "a database"),
+    ('mysql -u"$U" -p"$P" app < dump.sql', "a password"),
+    ("ed -s \"$f\" <<'E'\n1d\nw\nE", "a file"),
+    ("kubectl run x --image=busybox --rm -it --restart=Never -- ls", "another command"),
+    ("kubectl debug -it pod/x --image=busybox -- ls", "another command"),
+    ("nix develop .#ci --command make", "another command"),
     ("git commit -m 'explain git push'", "a text that is no command"),
 ]
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pinfold.model.script import (
     Assignment,
     Command,
+    Computed,
     Glob,
     Hazard,
     Home,
@@ -274,9 +275,12 @@ class _Unwrapping:
         if kind in ("argv", "shell") and unlisted and words:
             why = f"what `{unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
+        if self.runs.stdin == "script":
+            # Its operands are files, databases and the like: only what the line itself makes is doubted.
+            doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
-            self.unknowns.append(Unknown(why, doubts[0].span, True))
+            self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
         if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0])):
             self._without_operands(kind)
             return
