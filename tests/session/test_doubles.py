@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from time import process_time
 
 from pinfold.session.doubles import Mount, doubles, parse_mounts
 
@@ -17,6 +18,19 @@ def test_mountinfo_is_read_with_its_blanks() -> None:
         Mount("254:0", "/a b", "/mnt/with\\slash"),
         Mount("254:1", "/", "/mnt/a\rb"),
     )
+
+
+def test_a_mount_point_may_have_a_carriage_return() -> None:
+    assert parse_mounts(b"30 27 8:1 / /a\rb rw - ext4 /dev/vda rw\n") == (Mount("8:1", "/", "/a\rb"),)
+
+
+def test_thousands_of_mounts_of_one_device_are_looked_through_in_no_time(tmp_path: Path) -> None:
+    """As where containers have their volumes bound from one disk."""
+    mounted = [Mount("8:1", f"/volumes/{number}", f"/pods/{number}") for number in range(5000)]
+    (tmp_path / "key").write_text("")
+    started = process_time()
+    assert not list(doubles([str(tmp_path / "key")], [Mount("8:1", "/", "/"), *mounted]))
+    assert process_time() - started < 1
 
 
 def test_a_thing_is_found_wherever_its_device_is_mounted(tmp_path: Path) -> None:

@@ -25,11 +25,27 @@ class Mount(NamedTuple):
 
 def doubles(paths: Iterable[str], mounts: Iterable[Mount]) -> Iterator[str]:
     """The other places of what lies at these paths; of a directory that is seen there in part, that part."""
-    pairs = _overlapping(tuple(mounts))
-    for path in paths if pairs else ():
-        for one, other in pairs:
-            if (rest := _below(one.point, path)) is not None:
-                yield from _seen(path, one.root.rstrip("/") + rest, other)
+    shared = _shared(mounts)
+    if not shared:
+        return
+    # There may be thousands of mounts: they are looked up, by where they are and by what they show.
+    at: dict[str, list[Mount]] = {}
+    showing: dict[tuple[str, str], list[Mount]] = {}
+    inside: dict[tuple[str, str], list[Mount]] = {}
+    for mount in shared:
+        at.setdefault(mount.point, []).append(mount)
+        showing.setdefault((mount.device, mount.root), []).append(mount)
+        for above in _upwards(mount.root)[1:]:
+            inside.setdefault((mount.device, above), []).append(mount)
+    for path in paths:
+        for place in _upwards(path):
+            for one in at.get(place, ()):
+                within = _joined(one.root, _below(place, path))
+                for above in _upwards(within):
+                    for other in showing.get((one.device, above), ()):
+                        yield from _proven(path, _joined(other.point, _below(above, within)))
+                for other in inside.get((one.device, within), ()):
+                    yield from _proven(_joined(path, _below(within, other.root)), other.point)
 
 
 def load_mounts() -> tuple[Mount, ...]:
@@ -49,37 +65,36 @@ def _path(text: bytes) -> str:
     return os.fsdecode(text)
 
 
-def _overlapping(mounts: tuple[Mount, ...]) -> list[tuple[Mount, Mount]]:
-    """Pairs of which one shows something of the other, both ways round: most machines have none."""
+def _shared(mounts: Iterable[Mount]) -> list[Mount]:
+    """Those whose device is mounted at several places: most machines have few."""
     by_device: dict[str, list[Mount]] = {}
-    for mount in mounts:
+    for mount in dict.fromkeys(mounts):
         by_device.setdefault(mount.device, []).append(mount)
-    return [
-        (one, other)
-        for found in by_device.values()
-        for one in found
-        for other in found
-        if one.point != other.point
-        and (_below(one.root, other.root) is not None or _below(other.root, one.root) is not None)
-    ]
+    return [mount for found in by_device.values() if len(found) > 1 for mount in found]
 
 
-def _seen(path: str, within: str, mount: Mount) -> Iterator[str]:
-    """`within`: where it lies in the mount's device."""
-    if (rest := _below(mount.root, within)) is not None:
-        pair = path, (mount.point.rstrip("/") + rest or "/")
-    elif (rest := _below(within, mount.root)) is not None:
-        pair = path + rest, mount.point
-    else:
-        return
-    if pair[0] != pair[1] and _is_same(*pair):
-        yield pair[1]
+def _upwards(path: str) -> list[str]:
+    """It and the directories above it."""
+    found = [path]
+    while path.strip("/"):
+        path = path.rpartition("/")[0] or "/"
+        found.append(path)
+    return found
 
 
-def _below(directory: str, path: str) -> str | None:
+def _below(directory: str, path: str) -> str:
     """What comes after the directory in a path that is it or lies in it."""
-    directory = directory.rstrip("/")
-    return path[len(directory) :] if f"{path}/".startswith(f"{directory}/") else None
+    return path[len(directory.rstrip("/")) :]
+
+
+def _joined(directory: str, rest: str) -> str:
+    return directory.rstrip("/") + rest.rstrip("/") or "/"
+
+
+def _proven(path: str, other: str) -> Iterator[str]:
+    """The other place, if the same thing lies there."""
+    if path != other and _is_same(path, other):
+        yield other
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -36,6 +36,8 @@ def examine(command: Command, findings: Findings) -> list[Nested]:
         findings.moves = True
         findings.assigned |= {"PWD", "OLDPWD"}
     rest = list(words[1:])
+    if name == "exec" and (not rest or rest[0].may_be_option):
+        findings.replaces_input |= any(redirection.feeds for redirection in command.redirections)
     if name in TAKES_NAMES:
         TAKES_NAMES[name](command, rest, findings)
     return RUNS_TEXT[name](command, rest, findings) if name in RUNS_TEXT else []

@@ -21,7 +21,7 @@ INPUT = "${1:?}"
 
 def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[Given], span: Span) -> tuple[Word, ...]:
     """A command's words, with every placeholder in them computed, or with what is added at their end."""
-    options = [each for each in given if "placeholder" in each.option.role]
+    options = _choosing(given)
     chosen = [each.value.literal for each in options if each.value is not None]
     placeholder = chosen[-1] or "{}" if chosen else runs.placeholder
     found = tuple(_fill(word, placeholder) for word in words) if placeholder else words
@@ -45,20 +45,28 @@ def with_found(words: tuple[Word, ...], runs: Runs, stage: Stage, span: Span) ->
     return tuple(found)
 
 
-def with_inputs(words: tuple[Word, ...], runs: Runs) -> tuple[Word, ...]:
+def with_inputs(words: tuple[Word, ...], runs: Runs, given: Sequence[Given]) -> tuple[Word, ...]:
     """The words of a shell text in which every placeholder, or what is added at their end, is an input.
 
     Facts about GNU parallel: inputs stand after `:::`, or are read. Without a command each is one itself.
+    What an option chooses as a placeholder is one beside the usual ones.
     """
+    chosen = [each.value.literal for each in _choosing(given) if each.value is not None]
+    placeholder = "|".join([runs.placeholder, *(re.escape(text) for text in chosen if text)])
     command = tuple(takewhile(lambda word: not word.start.startswith(":::"), words))
     if not command:
         return words
     texts = [word.literal for word in command]
     found = tuple(
-        word if text is None else literal_word(re.sub(runs.placeholder, lambda _: INPUT, text), word.span)
+        word if text is None else literal_word(re.sub(placeholder, lambda _: INPUT, text), word.span)
         for word, text in zip(command, texts, strict=True)
     )
     return found if found != command else (*command, literal_word(INPUT, command[-1].span))
+
+
+def _choosing(given: Sequence[Given]) -> list[Given]:
+    """The options that say what stands for what is filled in."""
+    return [each for each in given if "placeholder" in each.option.role]
 
 
 def _found_in(stage: Stage, place: Word, mark: Word) -> Word:

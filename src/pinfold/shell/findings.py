@@ -30,6 +30,8 @@ class LineFacts(Struct, frozen=True):
     exports_all: bool = False
     moves: bool = False
     """Something may change the directory."""
+    replaces_input: bool = False
+    """Some `exec` gives the shell another standard input, and so whatever is started after it."""
     quotes_substitution: bool = False
     """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
 
@@ -87,6 +89,7 @@ class Findings:
         self.sources = False
         self.exports_all = False
         self.moves = False
+        self.replaces_input = False
         self.quotes_substitution = False
 
     def unknown(self, why: str, span: Span, *, runs: bool = False, is_data: bool = False) -> None:
@@ -116,5 +119,6 @@ class Findings:
             facts.sources or self.sources,
             facts.exports_all or self.exports_all,
             facts.moves or self.moves,
+            facts.replaces_input or self.replaces_input,
             facts.quotes_substitution or self.quotes_substitution,
         )

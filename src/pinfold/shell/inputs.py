@@ -4,10 +4,13 @@ This module decides which words of a line become the input of a command: here-do
 what `echo`, `printf` and `cat` print into a pipe, and process substitutions. It does not know which programs
 run what they read; `unwrap` asks a program's chart.
 
-Facts about bash: of several redirections of standard input the last one holds, and any descriptor that was
-opened before can become it (`3<<< text <&3`). So every text that may be the input counts as one.
+Facts about bash: of several redirections of standard input the last one holds. So every text that may be the
+input counts as one. Any descriptor that was opened before can become it, in either direction (`<&3`, `0>&3`):
+what is read then counts as unknown, wherever it comes from. So does all that a line's commands inherit where
+an `exec` anywhere in it replaces the shell's own input: a function, a trap or a loop may come to it late.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -18,11 +21,12 @@ from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.words import Scope, read_words
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+STREAMS = ("/dev/fd/", "/proc/")
 HERE = frozenset({"<<", "<<-", "<<<"})
 PIPE = "|"
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
 _FORMAT = r"\\[nt\\]|%[%s]|[^\\%]+"
-_ESCAPED = r"\\[abcefnrtvxuU0-9\\]"
+_ESCAPED = r"\\[abceEfnrtvxuU0-9\\]"
 """What `echo` of some shells undoes, and that of others with some options."""
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
@@ -36,6 +40,12 @@ def unknown_text(span: Span) -> Word:
     return Word("...", span, (Computed("output of a command", quoted=True),))
 
 
+def is_of_standard_input(redirect: dict[str, Any]) -> bool:
+    """Facts about bash: `00` is a descriptor too, and `0>&3` does what `0<&3` does."""
+    number = redirect["N"]["Value"] if "N" in redirect else "0" if redirect["Op"].startswith("<") else ""
+    return number.isdecimal() and int(number) == 0 and redirect["Op"] in (*HERE, "<", "<>", "<&", ">&")
+
+
 def given_texts(inputs: Iterable[Redirection]) -> tuple[Word, ...]:
     """Those of the inputs that are texts in the line; what is computed in them is left as it is."""
     return tuple(each.target for each in inputs if _is_text(each))
@@ -45,7 +55,7 @@ def is_made_by_a_command(given: Redirection) -> bool:
     """Whether what an input holds is made while the line runs, so that nobody can have looked at it."""
     if _is_text(given):
         return any(isinstance(part, Computed) for part in given.target.parts)
-    return given.operator == "<&" or is_stream(given.target)
+    return given.operator in ("<&", ">&") or is_stream(given.target)
 
 
 def _is_text(given: Redirection) -> bool:
@@ -56,8 +66,18 @@ def is_stream(file: Word) -> bool:
     """Whether a file's name stands for an input, or for what a command of the line writes."""
     text = file.literal
     if text is not None:
-        return text in STANDARD_INPUT or text.startswith(("/dev/fd/", "/proc/"))
+        shortest = _shortest(text)
+        return shortest in STANDARD_INPUT or shortest.startswith(STREAMS) or text.startswith(STREAMS)
     return any(isinstance(part, Computed) and part.what == PROCESS_SUBSTITUTION for part in file.parts)
+
+
+def is_standard_input(file: Word) -> bool:
+    return file.literal is not None and _shortest(file.literal) in STANDARD_INPUT
+
+
+def _shortest(path: str) -> str:
+    """`//dev/./stdin` is `/dev/stdin`."""
+    return "/" + posixpath.normpath(path).lstrip("/") if path.startswith("/") else path
 
 
 def printed(stmt: dict[str, Any], scope: Scope) -> Word | None:
@@ -71,10 +91,11 @@ def printed(stmt: dict[str, Any], scope: Scope) -> Word | None:
     if name is None or name in scope.defined:
         return unknown_text(span)
     redirects = stmt.get("Redirs", ())
-    if name in PRINTS_FILES and len(words) > 1 and not redirects and not any(map(is_stream, words[1:])):
+    if name in PRINTS_FILES and not redirects and _are_files(words[1:]):
         return None
     if name == "cat" and len(words) == len(redirects) == 1 and redirects[0]["Op"] in ("<<", "<<-"):
-        return read_here_document(redirects[0], scope)
+        fed = is_of_standard_input(redirects[0])
+        return read_here_document(redirects[0], scope) if fed else unknown_text(span)
     if redirects:
         return unknown_text(span)
     if name == "echo":
@@ -84,13 +105,19 @@ def printed(stmt: dict[str, Any], scope: Scope) -> Word | None:
     return unknown_text(span)
 
 
+def _are_files(words: list[Word]) -> bool:
+    """Whether a program with these words reads files alone: without one it would read standard input."""
+    is_some = any(not (word.start.startswith("-") or word.may_vanish) for word in words)
+    return is_some and not any(map(is_stream, words))
+
+
 def _echoed(words: list[Word], span: Span) -> Word:
     if words and words[0].literal == "-n":
         words = words[1:]
     if words and words[0].start.startswith("-"):
         return unknown_text(span)
     parts = [part for word in words for part in (*word.parts, Text(" "))]
-    if any(isinstance(part, Text) and re.search(_ESCAPED, part.text) for part in parts):
+    if re.search(_ESCAPED, "".join(part.text for part in parts if isinstance(part, Text))):
         return unknown_text(span)
     return Word(" ".join(word.source for word in words), span, tuple(parts))
 
@@ -99,7 +126,7 @@ def _formatted(words: list[Word], span: Span) -> Word:
     texts = [word.literal for word in words]
     known = [text for text in texts if text is not None]
     pieces = re.findall(_FORMAT, known[0]) if len(known) == len(texts) else []
-    if not pieces or "".join(pieces) != known[0]:
+    if not pieces or "".join(pieces) != known[0] or known[0].startswith("-"):
         return unknown_text(span)
     left = known[1:]
     made: list[str] = []

@@ -13,7 +13,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Hazard, Trait, Unknown, Word
+from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import (
     complete,
@@ -23,7 +23,7 @@ from pinfold.shell.effects import (
 )
 from pinfold.shell.filling import filled, with_found, with_inputs
 from pinfold.shell.findings import ShellText
-from pinfold.shell.inputs import STANDARD_INPUT, given_texts, is_made_by_a_command, is_stream
+from pinfold.shell.inputs import given_texts, is_made_by_a_command, is_standard_input, is_stream
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
@@ -214,10 +214,13 @@ class _Unwrapping:
         if kind in ("argv", "shell") and unlisted and words:
             why = f"what `{unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
+        if self.runs.stdin == "script":
+            # Its operands are files, databases and the like: only what the line itself makes is doubted.
+            doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
-            self.unknowns.append(Unknown(why, doubts[0].span, True))
-        if not words or kind == "stdin" or (self.runs.stdin and words[0].literal in STANDARD_INPUT):
+            self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
+        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0])):
             self._without_operands(kind)
             return
         match kind:
@@ -226,7 +229,8 @@ class _Unwrapping:
                 words = filled(words, self.runs, self.given, self.command.words[0].span)
                 self._start(words, assignments)
             case "shell":
-                self._text_of(with_inputs(words, self.runs) if self.runs.extra else words, words[0].span)
+                text = with_inputs(words, self.runs, self.given) if self.runs.extra else words
+                self._text_of(text, words[0].span)
             case "each":
                 for word in words:
                     self._text_of((word,), word.span)
@@ -237,7 +241,7 @@ class _Unwrapping:
             case _ if self.runs.stdin == "script":
                 if is_stream(words[0]):
                     self._foreign(words[0].span)
-            case _ if self.runs.stdin and words[0].known({"HOME": "~"}) is None:
+            case _ if self.runs.stdin and (words[0].known({"HOME": "~"}) is None or is_stream(words[0])):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
 

@@ -17,7 +17,7 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.inputs import HERE, piped, printed, unknown_text
+from pinfold.shell.inputs import HERE, is_of_standard_input, piped, printed, unknown_text
 from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
@@ -246,8 +246,6 @@ class _Walker(ExpansionVisitor):
         if arguments and not words:
             self.findings.unknown("the program's name is empty", self.source.span(node), runs=True)
         self.emit(words, stmt, places, redirections=redirections, assignments=assignments)
-        if len(words) == 1 and words[0].literal == "exec":
-            self.inputs = _inputs(redirections) or self.inputs
         after = after_command(words, places, self.facts)
         self.moves += after.ok not in (places, ())
         return after
@@ -318,6 +316,8 @@ class _Walker(ExpansionVisitor):
         place = self.extent(stmt)
         if words and not _inputs(redirections):
             redirections += self.inputs
+            if self.facts.replaces_input:
+                redirections += (piped(unknown_text(place)),)
         command = Command(
             words=tuple(words),
             span=self.source.within or place,
@@ -352,18 +352,17 @@ class _Walker(ExpansionVisitor):
         span = self.source.span(node["Word"])
         if "N" in node and node["N"]["Value"].startswith("{"):
             self.assign_name(node["N"]["Value"][1:-1], span)
+        # Another descriptor may become standard input later, but then by `<&`.
+        feeds = is_of_standard_input(node)
         if op in HERE:
-            return [
-                Redirection(op, self.here_text(node, places), span, writes=False, reads=False, feeds=True)
-            ]
+            text = self.here_text(node, places)
+            return [Redirection(op, text, span, writes=False, reads=False, feeds=feeds)]
         if op not in _WRITES and op not in _READS and op != "<&":
             raise UnknownNode(f"an unknown redirection: {op}")
         self.visit_word(node["Word"], places)
         words = read_words(node["Word"], self.scope)
         if op == "<" and all((w.literal or "x").strip("0123456789") == "-" for w in words):
             self.findings.unknown("means something else in zsh", span)
-        # Another descriptor may become standard input later, but then by `<&`.
-        feeds = op in ("<", "<>", "<&") and node.get("N", {"Value": "0"})["Value"] == "0"
         found: list[Redirection] = []
         for word in words:
             if op in ("<&", ">&") and _is_descriptor(word):

@@ -6,6 +6,8 @@ Facts that shape it:
   the other renames `x` to `.git`, and neither sees what the other is about to do.
 - Only a name that some rule has behind its first component can become protected by the move of a directory
   above it. All others, which are nearly all, need no lock.
+- Who makes such names could share the lock, but then a few that do it without a pause would keep it for as
+  long as they like: nobody on the machine could move anything meanwhile.
 - flock belongs to an open file: each warden opens the directory anew. Who can read a directory can lock it,
   so it is one that no command sees (`charge`).
 
@@ -31,15 +33,14 @@ class Moving:
         """Names that can become protected by where their directory comes to stand."""
         self.locked = False
 
-    def hold(self, move: bool) -> None:
-        """Until `release`: no other warden moves anything; to `move`, none makes such a name either."""
+    def hold(self) -> None:
+        """Until `release`: no other warden moves anything or makes such a name."""
         if self.locked:
             return
-        wanted = (fcntl.LOCK_EX if move else fcntl.LOCK_SH) | fcntl.LOCK_NB
         end = time.monotonic() + PATIENCE
         while not self.locked:
             try:
-                fcntl.flock(self.descriptor, wanted)
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self.locked = True
             except BlockingIOError:
                 if time.monotonic() > end:

@@ -182,7 +182,7 @@ class Names:
         return found
 
     def rename(self, caller: Caller, old: End, new: End, flags: int) -> None:
-        self.moving.hold(move=True)
+        self.moving.hold()
         source, spot = self._found(caller, *old), self._found(caller, *new)
         if source is None or spot is None:
             return caller.resume()

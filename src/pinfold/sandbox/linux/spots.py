@@ -195,11 +195,8 @@ class Spots:
 
     def _at(self, directory: int, name: bytes) -> Spot:
         key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
-        if key in COMPLETED_BY:
-            # Two pens must not each make one half of a repository.
-            self.moving.hold(move=True)
-        elif key in self.moving.tails:
-            self.moving.hold(move=False)
+        if key in self.delicate:
+            self.moving.hold()
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
         return Spot(directory, self.places.get(path) or self._place(path), name, key)
 
