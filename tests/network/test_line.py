@@ -266,6 +266,33 @@ def test_who_said_no_is_told_to_the_warden_and_to_the_session() -> None:
         assert [each.answered for each in world.records] == [no.answered] * 2
 
 
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nno header: " + b"\1" * 60000,
+        b"GET /" + b"\\" * 60000 + b" HTTP/1.1\r\nHost: localhost",  # its echo is no answer of HTTP
+    ],
+    ids=["client's", "server's"],
+)
+def test_a_broken_line_of_any_length_is_told_and_others_live(request_head: bytes) -> None:
+    with echo() as port, session() as world:
+        with world.tunnel("localhost", port) as client:
+            client.recv(4096)
+            client.sendall(request_head + b"\r\n\r\n")
+            said = b"".join(iter(lambda: client.recv(65536), b""))
+            assert said.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 502 "))
+        assert world.recorded.acquire(timeout=PATIENCE)
+        assert world.records[0].verdict is Verdict.DENY
+        with world.tunnel("localhost", port) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_who_said_no_may_have_any_name() -> None:
+    no = NO._replace(message="\1" * 70000, answered="\1" * 70000)
+    with session(lambda *_: Ruling(Verdict.ASK), lambda *_: no) as world:
+        assert world.open(1, "a.test", 443).errno == ECONNREFUSED
+
+
 def test_a_question_is_withdrawn_when_the_program_is_gone() -> None:
     with patient() as (world, asked, gone):
         with world.tunnel("a.test", 443):

@@ -26,6 +26,9 @@ from pinfold.model.decision import Verdict
 from pinfold.network.ruling import Outcome, Ruling
 
 LONGEST = 65536
+LONGEST_SAID = 1024
+"""Characters of a text that quotes others: a fault of HTTP has the whole line in it, an answer any name. Each
+is twelve bytes of JSON at most, so that a message fits."""
 MOST_DESCRIPTORS = 16
 RESOLVER, PUBLISHED = "resolver", "publish:"
 """Faces that are no pen: what hears questions about names, and a listener, whose name goes on with a port."""
@@ -54,7 +57,7 @@ def receive(sock: socket.socket) -> tuple[Message | None, list[int]]:
 
 
 def ruling_to(ruling: Ruling) -> Message:
-    return {**ruling._asdict(), "verdict": str(ruling.verdict)}
+    return _bounded({**ruling._asdict(), "verdict": str(ruling.verdict)})
 
 
 def ruling_from(message: Message) -> Ruling:
@@ -71,8 +74,15 @@ def ruling_from(message: Message) -> Ruling:
 
 
 def outcome_to(outcome: Outcome) -> Message:
-    return {**outcome._asdict(), "verdict": str(outcome.verdict)}
+    return _bounded({**outcome._asdict(), "verdict": str(outcome.verdict)})
 
 
 def outcome_from(message: Message) -> Outcome:
     return Outcome(**{**message, "verdict": Verdict(message["verdict"])})
+
+
+def _bounded(message: Message) -> Message:
+    """INVARIANT: no text of others makes a message too long. One that is cut is taken for an end."""
+    for name in ("message", "answered"):
+        message[name] = message[name][:LONGEST_SAID]
+    return message
