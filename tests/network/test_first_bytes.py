@@ -20,6 +20,14 @@ SPOKEN = [
     (b"GET / HTTP/1.1" + b" " * 200 + b"\r\n", HTTP),
     (b"GET /\x01\xc3\xa4 HTTP/1.1\r\n", HTTP),
     (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n", HTTP),
+    (b"GET / HTTP/1." + b"0" * 200 + b"1\r\n", HTTP),
+    (b"GET\x1c/\x1cHTTP/1.1\r\n", HTTP),
+    (b"GET /\xa0HTTP/1.1\x85\r\n", HTTP),
+    (b"GET http://a.example/\r\n", HTTP),
+    (b"GET \t " + b"x" * 200 + b"://a.example\n", HTTP),
+    # what only a lenient server takes for TLS
+    (b"\x15\3\1\0\2\1\x5a" + real_hello("a.example"), TLS),
+    (b"\x14\3\3\0\1\1" + real_hello("a.example"), TLS),
     # other protocols
     (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", OTHER),
     (b"EHLO a.example\r\n", OTHER),
@@ -27,6 +35,8 @@ SPOKEN = [
     (b"\x16\x02\x00\n", OTHER),
     (b"a line about HTTP/1.1 and more\n", OTHER),
     (b"GET /\r\n", OTHER),  # HTTP/0.9 names no host
+    (b"OPTIONS rtsp://a.example/ RTSP/1.0\r\n", OTHER),
+    (b"GETS key http://\r\n", OTHER),
 ]
 
 

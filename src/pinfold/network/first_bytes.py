@@ -3,9 +3,13 @@
 TLS and HTTP name a host of their own, which must be the one that was asked for; other protocols name none.
 
 Facts:
-- TLS begins with 0x16 0x03. Nothing else in common use does.
+- TLS begins with 0x16 0x03. Nothing else in common use does. Some servers (Go's) pass over a warning before
+  the hello, so whatever begins as any record does counts; what is no hello is then refused.
 - What servers take for HTTP/1: a line that ends in `HTTP/` and a version, whatever its method; some pass over
-  empty lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path.
+  empty lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path,
+  any number of zeros in its version (nginx), what Python calls white space between its words.
+- HTTP/0.9 is a line without a version, and knows no method but GET. Its path names no host, but nginx takes
+  one from a whole target (`GET http://host/`), with any scheme.
 - HTTP/2 without TLS begins with the line `PRI * HTTP/2.0`; its host is compressed, so it cannot be compared.
 - Clients of other protocols may send a few letters and wait for an answer.
 
@@ -19,8 +23,13 @@ from enum import Enum
 
 _LONGEST_HELD = 65536
 _TEXT = frozenset((*range(9, 14), *range(32, 256))) - {127}
-_BLANKS = re.compile(rb"[\t\v\f\r ]+")
-_HTTP_LINE = re.compile(rb"[\t\v\f\r ]HTTP/[0-9][0-9.]*[\t\v\f\r ]*$", re.IGNORECASE)
+_RECORDS = frozenset((0x14, 0x15, 0x16, 0x17, 0x18))
+"""Kinds of TLS records."""
+_BLANKS = re.compile(rb"[\t\v\f\r\x1c-\x20\x85\xa0]+")
+_DIGITS = re.compile(rb"[0-9]+")
+_HTTP_LINE = re.compile(rb" HTTP/0[0.]* ?$", re.IGNORECASE)
+"""With one space for blanks, and one zero for digits."""
+_OLD = b"get "
 _LONGEST_END = 64
 
 
@@ -37,6 +46,7 @@ class FirstBytes:
         self._start = b""
         self._end = b""
         self._length = 0
+        self._has_scheme = False
         self._is_text = True
         self.protocol: Protocol | None = None
 
@@ -54,16 +64,28 @@ class FirstBytes:
     def _look(self, data: bytes) -> Protocol | None:
         if not self._start:
             data = data.lstrip(b"\r\n\t ")
-        if len(self._start) < 2:
-            self._start = (self._start + data)[:2]
-            if self._start == b"\x16\x03":
+        if len(self._start) < len(_OLD):
+            self._start = (self._start + data)[: len(_OLD)]
+            if self._may_be_record and self._start[1:2] == b"\x03":
                 return Protocol.TLS
-            if self._start == b"\x16":
+            if self._may_be_record and len(self._start) == 1:
                 return None
         line, newline, _ = data.partition(b"\n")
         self._is_text = self._is_text and _TEXT.issuperset(line)
         self._length += len(line)
-        self._end = _BLANKS.sub(b" ", self._end + line)[-_LONGEST_END:]
+        end = _DIGITS.sub(b"0", _BLANKS.sub(b" ", self._end + line))
+        self._has_scheme = self._has_scheme or b"://" in end
+        self._end = end[-_LONGEST_END:]
         if not newline:
             return None
-        return Protocol.HTTP if self._start[0] != 0x16 and _HTTP_LINE.search(self._end) else Protocol.OTHER
+        return Protocol.HTTP if self._is_http else Protocol.OTHER
+
+    @property
+    def _may_be_record(self) -> bool:
+        return bool(self._start) and self._start[0] in _RECORDS
+
+    @property
+    def _is_http(self) -> bool:
+        """Of a line that is whole."""
+        is_old = self._has_scheme and _BLANKS.sub(b" ", self._start).lower() == _OLD
+        return not self._may_be_record and (is_old or bool(_HTTP_LINE.search(self._end)))
