@@ -302,6 +302,35 @@ def test_names_must_agree(data: bytes, passes: bool, is_slow: bool) -> None:
     run(test())
 
 
+@pytest.mark.parametrize("is_slow", [False, True])
+@pytest.mark.parametrize("name", ["a.test", "evil.test"])
+def test_a_second_hello_must_agree_too(name: str, is_slow: bool) -> None:
+    """A server may ask for one, and takes the name that is in that."""
+    first, second = real_hello("a.test"), b"\x14\3\3\0\1\1" + real_hello(name)
+
+    async def test() -> None:
+        async with server(echo) as port, World("a.test", LOOPBACK, names=NAMES).running() as world:
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            for piece in (first[:3], first[3:]) if is_slow else (first,):
+                await client.say(piece)
+                await asyncio.sleep(0.04)
+            assert await client.hear(len(first)) == first
+            await client.say(second[:9])
+            assert await client.hear(9) == second[:9]
+            await client.say(second[9:])
+            if name == "a.test":
+                assert await client.hear(len(second) - 9) == second[9:]
+                client.close()
+            else:
+                with suppress(ConnectionError):
+                    assert not await client.hear_all()
+            (record,) = await world.recorded()
+            assert record.verdict == ("allow" if name == "a.test" else "deny"), record
+
+    run(test())
+
+
 def test_an_address_needs_no_server_name() -> None:
     async def test() -> None:
         async with server(echo) as port, World(LOOPBACK).running() as world:

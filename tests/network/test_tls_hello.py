@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pinfold.network.refusal import Malformed
 from pinfold.network.tls_hello import (
     ALPN,
+    EARLY_DATA,
     ENCRYPTED_HELLO,
     LONGEST,
     SERVER_NAME,
@@ -66,6 +67,45 @@ def test_hellos_in_any_pieces(
     *before, last = [reader.feed(piece) for piece in cut(data, places)]
     assert before == [None] * len(before)
     assert last == ClientHello(name, alpn, is_encrypted)
+
+
+EARLY = made_hello(NAMED, (EARLY_DATA, b""))
+CHANGE, DATA = b"\x14\3\3\0\1\1", b"\x17\3\3" + block(2, bytes(300))
+KEY = b"\x16\3\3" + block(2, b"\x10" + bytes(70))
+SECOND = made_hello((SERVER_NAME, server_name(b"b.example")))
+BEHIND = [
+    # the first hello and what follows it, and whether there is a second one in that
+    (made_hello(NAMED) + SECOND, True),
+    (made_hello(NAMED) + CHANGE + SECOND, True),
+    (
+        made_hello(NAMED)
+        + b"\x15\3\3\0\2\1\x5a"
+        + in_records(made_message((0, server_name(b"b.example"))), 1),
+        True,
+    ),
+    (in_records(made_message(NAMED) + made_message((0, server_name(b"b.example")))), True),
+    (EARLY + DATA + DATA + CHANGE + SECOND, True),
+    (EARLY + DATA + DATA, False),
+    # what comes behind these is encrypted
+    (made_hello(NAMED) + CHANGE + DATA + SECOND, False),
+    (made_hello(NAMED) + KEY + SECOND, False),
+    (made_hello(NAMED) + CHANGE + b"\x16\3\3" + block(2, b"\1" + b"\xff" * 39) + SECOND, False),
+]
+
+
+@pytest.mark.parametrize(("data", "is_there"), BEHIND)
+@given(places=PLACES)
+def test_a_second_hello_in_any_pieces(data: bytes, is_there: bool, places: list[int]) -> None:
+    reader, second, found = HelloReader(), None, []
+    for piece in cut(data, places):
+        if second is None:
+            hello = reader.feed(piece)
+            second = reader.second(hello) if hello else None
+            piece = b""
+        if second and not second.is_over:
+            found.append(second.feed(piece))
+    assert [hello.server_name for hello in found if hello] == ["b.example"] * is_there
+    assert second and second.is_over == (data != EARLY + DATA + DATA)
 
 
 @pytest.mark.parametrize("data", BROKEN)

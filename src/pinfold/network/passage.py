@@ -12,7 +12,7 @@ from pinfold.network.limits import Limits
 from pinfold.network.refusal import Malformed, Refusal, Why
 from pinfold.network.relay import Passing, Pump
 from pinfold.network.tls_hello import HelloReader
-from pinfold.network.tunnel import in_pieces, judge
+from pinfold.network.tunnel import in_pieces, judge, watch
 from pinfold.network.way import Way
 
 
@@ -71,17 +71,15 @@ class Passage:
             return self._refuse(in_pieces(self.way))
         if protocol is not Protocol.TLS:
             return None
+        reader = HelloReader()
         try:
-            hello = HelloReader().feed(data)
+            hello = reader.feed(data)
         except Malformed:
             return None
         if hello is None:
             return None
         no = judge(hello, self.way)
-        if no:
-            return self._refuse(no)
-        self._up.inspect = None
-        return True
+        return self._refuse(no) if no else watch(reader.second(hello), self.way, self._up, self._refuse)
 
     def _refuse(self, refusal: Refusal) -> bool:
         self.way.refusal = refusal

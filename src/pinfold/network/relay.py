@@ -58,7 +58,7 @@ class Pump:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self._break()
+            self.break_off()
             return
         if not count:
             self._end()
@@ -91,7 +91,7 @@ class Pump:
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:
-            self._break()
+            self.break_off()
             return 0
 
     def _keep(self, rest: bytes) -> None:
@@ -105,7 +105,7 @@ class Pump:
             self._sink.shutdown(socket.SHUT_WR)
         self._finish(True)
 
-    def _break(self) -> None:
+    def break_off(self) -> None:
         """Whoever waits for either side, here or in the program, is to see that nothing more comes."""
         for sock in (self._source, self._sink):
             with suppress(OSError):

@@ -8,6 +8,8 @@ Facts (RFC 8446 4.1.2 and 5.1, RFC 6066 3, RFC 9849):
 - server_name (0) is a list of (type, name); type 0 is a host name, in ASCII, without a trailing dot.
 - encrypted_client_hello (0xfe0d) means that the name which counts may be another one, inside. Browsers send
   a dummy of it that nobody can tell from a real one.
+- A server of TLS 1.3 may ask for a second hello (HelloRetryRequest), and OpenSSL takes the name from that.
+  It is in the clear too, behind the first, or behind records of early data, which the server passes over.
 """
 
 from typing import NamedTuple
@@ -17,8 +19,11 @@ from pinfold.network.refusal import Malformed
 LONGEST = 65536
 """Bytes of records. Hellos with post-quantum keys have 2 kB; OpenSSL accepts 16 kB."""
 HANDSHAKE, CLIENT_HELLO = 22, 1
-SERVER_NAME, ALPN, ENCRYPTED_HELLO = 0, 16, 0xFE0D
+APPLICATION_DATA = 23
+SERVER_NAME, ALPN, EARLY_DATA, ENCRYPTED_HELLO = 0, 16, 42, 0xFE0D
 _LONGEST_RECORD = 1 << 14
+_LONGEST_TAKEN = 1 << 18
+"""Bytes of a hello that no server takes: OpenSSL has 131,396 for it."""
 
 
 class ClientHello(NamedTuple):
@@ -26,6 +31,7 @@ class ClientHello(NamedTuple):
     alpn: tuple[str, ...]
     is_encrypted: bool
     """An encrypted hello is inside, so that `server_name` may be a pretext."""
+    has_early_data: bool = False
 
 
 class _Cursor:
@@ -65,8 +71,14 @@ class HelloReader:
         if self._taken > LONGEST:
             raise Malformed(f"the TLS hello is longer than {LONGEST} bytes")
         self._records += data
-        while (record := self._next_record()) is not None:
+        body = self._body()
+        while body is None and (record := self._next_record()) is not None:
             self._message += record
+            body = self._body()
+        return None if body is None else parse_hello(body)
+
+    def _body(self) -> bytes | None:
+        """That of the first message, once it is whole."""
         if self._message and self._message[0] != CLIENT_HELLO:
             raise Malformed("TLS begins with something other than a client's hello")
         if len(self._message) < 4:
@@ -74,7 +86,15 @@ class HelloReader:
         length = int.from_bytes(self._message[1:4], "big")
         if length > LONGEST:
             raise Malformed(f"the TLS hello is longer than {LONGEST} bytes")
-        return parse_hello(bytes(self._message[4 : 4 + length])) if len(self._message) >= 4 + length else None
+        if len(self._message) < 4 + length:
+            return None
+        body = bytes(self._message[4 : 4 + length])
+        del self._message[: 4 + length]
+        return body
+
+    def second(self, hello: ClientHello) -> "SecondHello":
+        """Goes on behind the hello that was read, with what came after it."""
+        return SecondHello(bytes(self._message), bytes(self._records), hello.has_early_data)
 
     def _next_record(self) -> bytes | None:
         head = self._records[:5]
@@ -90,6 +110,51 @@ class HelloReader:
         record = bytes(self._records[5 : 5 + length])
         del self._records[: 5 + length]
         return record
+
+
+class SecondHello:
+    """Looks for one more hello behind the first, until it is known that none is in the clear.
+
+    What is encrypted may look like the start of one, but not like a whole one: so nothing has to be held.
+    """
+
+    def __init__(self, message: bytes, records: bytes, has_early_data: bool) -> None:
+        """`message` is what the last record had behind the first hello, `records` what came after that."""
+        self._message, self._head = bytearray(message), b""
+        self._kind, self._left = HANDSHAKE, 0
+        self._unread, self._has_early_data = records, has_early_data
+        self.is_over = False
+
+    def feed(self, data: bytes) -> ClientHello | None:
+        """The hello that these bytes make whole; `Malformed` if it is broken."""
+        data, self._unread = self._unread + data, b""
+        hello = self._whole()
+        while data and hello is None and not self.is_over:
+            if self._left:
+                piece, data = data[: self._left], data[self._left :]
+                self._left -= len(piece)
+                self._message += piece if self._kind == HANDSHAKE else b""
+                hello = self._whole()
+            else:
+                missing = 5 - len(self._head)
+                self._head, data = self._head + data[:missing], data[missing:]
+                self._begin_record()
+        return hello
+
+    def _begin_record(self) -> None:
+        if len(self._head) == 5:
+            self._kind, self._left = self._head[0], int.from_bytes(self._head[3:], "big")
+            self._head = b""
+            self.is_over = self._kind == APPLICATION_DATA and not self._has_early_data
+
+    def _whole(self) -> ClientHello | None:
+        length = int.from_bytes(self._message[1:4], "big")
+        if self._message and (self._message[0] != CLIENT_HELLO or length > _LONGEST_TAKEN):
+            self.is_over = True
+        elif len(self._message) >= 4 + length:
+            self.is_over = True
+            return parse_hello(bytes(self._message[4 : 4 + length]))
+        return None
 
 
 def parse_hello(body: bytes) -> ClientHello:
@@ -115,7 +180,7 @@ def parse_hello(body: bytes) -> ClientHello:
             name = _server_name(content)
         elif kind == ALPN:
             alpn = _protocols(content)
-    return ClientHello(name, alpn, ENCRYPTED_HELLO in seen)
+    return ClientHello(name, alpn, ENCRYPTED_HELLO in seen, EARLY_DATA in seen)
 
 
 def _server_name(content: _Cursor) -> str:

@@ -8,6 +8,7 @@ The server may speak first (ssh, smtp): its bytes pass from the start, while the
 
 import asyncio
 import socket
+from collections.abc import Callable
 
 from pinfold.model.hosts import canonical, is_address, is_same
 from pinfold.network.first_bytes import FirstBytes, Protocol
@@ -18,7 +19,7 @@ from pinfold.network.limits import Limits
 from pinfold.network.readable import wait_readable
 from pinfold.network.refusal import Malformed, Refusal, Why
 from pinfold.network.relay import Pump, run
-from pinfold.network.tls_hello import ClientHello, HelloReader
+from pinfold.network.tls_hello import ClientHello, HelloReader, SecondHello
 from pinfold.network.way import Way
 
 _PIECE = 65536
@@ -88,7 +89,7 @@ async def _inspect(
         protocol = first.feed(data)
         held += data
         if protocol is Protocol.TLS:
-            held += await _hello(way, held, limits)
+            held += await _hello(way, held, limits, up)
             return protocol, held
         if protocol is Protocol.HTTP and (has_passed or down.moved):
             way.refusal = in_pieces(way)
@@ -137,7 +138,7 @@ async def _next_piece(client: socket.socket, patience: float, down: Pump) -> byt
                 return None
 
 
-async def _hello(way: Way, held: bytes, limits: Limits) -> bytes:
+async def _hello(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
     """Reads the whole TLS hello and judges it; what was read beyond `held`."""
     reader, data, more = HelloReader(), held, b""
     loop = asyncio.get_running_loop()
@@ -149,11 +150,33 @@ async def _hello(way: Way, held: bytes, limits: Limits) -> bytes:
                     raise Malformed("the TLS hello ends too early")
                 more += data
     except (Malformed, TimeoutError) as error:
-        said = f"{error}" or "it took too long"
-        way.refusal = Refusal(Why.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
+        way.refusal = _broken(way, f"{error}" or "it took too long")
         return more
+
+    def refuse(refusal: Refusal) -> bool:
+        way.refusal = refusal
+        up.break_off()
+        return False
+
     way.refusal = judge(hello, way)
+    if way.refusal is None:
+        watch(reader.second(hello), way, up, refuse)
     return more
+
+
+def watch(second: SecondHello, way: Way, up: Pump, refuse: Callable[[Refusal], bool]) -> bool:
+    """Has the client's bytes behind a hello looked at for a second one; whether those that came may pass."""
+
+    def inspect(data: bytes) -> bool:
+        try:
+            hello = second.feed(data)
+        except Malformed as error:
+            return refuse(_broken(way, f"{error}"))
+        no = judge(hello, way) if hello else None
+        up.inspect = None if second.is_over else inspect
+        return refuse(no) if no else True
+
+    return inspect(b"")
 
 
 def judge(hello: ClientHello, way: Way) -> Refusal | None:
@@ -164,6 +187,10 @@ def judge(hello: ClientHello, way: Way) -> Refusal | None:
 
 def in_pieces(way: Way) -> Refusal:
     return _no(f"a request to {way.host} came in pieces, so it could not be checked")
+
+
+def _broken(way: Way, said: str) -> Refusal:
+    return Refusal(Why.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
 
 
 def _no(message: str) -> Refusal:
