@@ -287,6 +287,15 @@ def test_a_broken_line_of_any_length_is_told_and_others_live(request_head: bytes
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
+def test_who_does_not_stay_for_a_refusal_was_refused() -> None:
+    with echo() as port, session() as world:
+        with world.tunnel("localhost", port) as client:
+            client.recv(4096)
+            client.sendall(b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+        assert world.recorded.acquire(timeout=PATIENCE)
+        assert world.records[0].verdict is Verdict.DENY
+
+
 def test_who_said_no_may_have_any_name() -> None:
     no = NO._replace(message="\1" * 70000, answered="\1" * 70000)
     with session(lambda *_: Ruling(Verdict.ASK), lambda *_: no) as world:

@@ -1,7 +1,7 @@
 """Carries out what `http_layer` commands, on two sockets."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pinfold.network.http_layer import Close, Command, HttpLayer, Switched, ToClient, ToServer
@@ -23,7 +23,7 @@ class Exchange:
         self._wanted = asyncio.Event()
         self._is_over = self._is_switched = False
 
-    async def run(self, commands: Iterable[Command], limits: Limits) -> None:
+    async def run(self, commands: Sequence[Command], limits: Limits) -> None:
         """`commands` are those that the layer gave already."""
         await self._obey(commands)
         tasks = {asyncio.create_task(part) for part in (self._from_client(), self._from_server())}
@@ -66,7 +66,10 @@ class Exchange:
             await self._obey(self._layer.from_server(data))
             self._is_over = self._is_over or not data
 
-    async def _obey(self, commands: Iterable[Command]) -> None:
+    async def _obey(self, commands: Sequence[Command]) -> None:
+        for command in commands:  # before the client hears of it, who may be gone
+            if isinstance(command, Close) and command.message:
+                self._way.refusal = Refusal(command.why, command.message)
         for command in commands:
             if isinstance(command, ToServer):
                 self._way.sent += len(command.data)
@@ -79,8 +82,6 @@ class Exchange:
                 self._is_switched = True
             elif isinstance(command, Close):
                 self._is_over = True
-                if command.message:
-                    self._way.refusal = Refusal(command.why, command.message)
         # After a switch both directions are the pumps': a read that is called off could lose bytes.
         if self._layer.wants_client and not self._is_switched:
             self._wanted.set()
