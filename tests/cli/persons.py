@@ -47,12 +47,14 @@ class Person:
             },
         }
 
-    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, *arguments: str, stdin: bytes = b"", patience: float = 60.0
+    ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [*self.program, "run", *arguments],
             input=stdin,
             capture_output=True,
-            timeout=60,
+            timeout=patience,
             start_new_session=True,  # without a terminal
             **self.given,
         )
