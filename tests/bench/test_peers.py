@@ -4,7 +4,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.contenders import CONTENDERS, ContenderError, OneShots, Place, codex_cold, require_fence
+from bench.contenders import (
+    CONTENDERS,
+    ContenderError,
+    OneShots,
+    Place,
+    codex_cold,
+    require_fence,
+    said,
+)
 from bench.report import Outcome, Report, as_page, as_picture
 from bench.works import WORKS
 
@@ -63,3 +71,8 @@ def test_the_page_and_the_picture_show_who_took_part() -> None:
 def test_names_of_works_and_contenders_differ() -> None:
     names = [work.name for work in WORKS] + [contender.name for contender in CONTENDERS]
     assert len(set(names)) == len(names)
+
+
+def test_a_complaint_is_told_without_the_path_of_this_machine() -> None:
+    words = b"first\nbwrap: no file at /home/a/pinfold-bench-x1/34/work/.claude: Read-only\n"
+    assert said(words) == "bwrap: no file at work/.claude: Read-only"

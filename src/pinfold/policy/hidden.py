@@ -1,12 +1,13 @@
 """Whether a path is one that does not exist for agents."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 
 from msgspec import Struct
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore, Within, united
+from pinfold.policy.paths import upwards
 
 IGNORE_FILES = "an ignore file"
 DEEPEST = 256
@@ -29,7 +30,7 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
     if is_too_deep(path.rpartition("/")[0]):
         return "its depth"
     entries = _entries(policy.hidden)
-    for place in _upwards(path):
+    for place in upwards(path):
         if place in entries.paths:
             return place
     for entry in entries.patterns:
@@ -124,14 +125,6 @@ def is_too_deep(directory: str) -> bool:
 def is_pattern(entry: str) -> bool:
     """A bare name, which hides whatever has that name in a root; else a path, which may have globs."""
     return not entry.startswith("/")
-
-
-def _upwards(path: str) -> Iterator[str]:
-    """The path, and every directory above it."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
-    yield "/"
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,7 @@ the answer. That is the safe side for both kinds of list: an intersection of gra
 union of restrictions then keeps.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pinfold.model.errors import PolicyError
 
@@ -84,3 +84,11 @@ def require_text(text: object, what: str) -> str:
     except UnicodeEncodeError:
         raise PolicyError(f"{what} is not valid Unicode: `{text!r}`") from None
     return text
+
+
+def upwards(path: str) -> Iterator[str]:
+    """The path (absolute, without `..`), and every directory above it."""
+    while path.strip("/"):
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"

@@ -10,7 +10,10 @@ Facts (proc_pid_mountinfo(5)):
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
+
+from pinfold.policy.paths import upwards
 
 MOUNTS = "/proc/self/mountinfo"
 
@@ -35,13 +38,13 @@ def doubles(paths: Iterable[str], mounts: Iterable[Mount]) -> Iterator[str]:
     for mount in shared:
         at.setdefault(mount.point, []).append(mount)
         showing.setdefault((mount.device, mount.root), []).append(mount)
-        for above in _upwards(mount.root)[1:]:
+        for above in islice(upwards(mount.root), 1, None):
             inside.setdefault((mount.device, above), []).append(mount)
     for path in paths:
-        for place in _upwards(path):
+        for place in upwards(path):
             for one in at.get(place, ()):
                 within = _joined(one.root, _below(place, path))
-                for above in _upwards(within):
+                for above in upwards(within):
                     for other in showing.get((one.device, above), ()):
                         yield from _proven(path, _joined(other.point, _below(above, within)))
                 for other in inside.get((one.device, within), ()):
@@ -71,15 +74,6 @@ def _shared(mounts: Iterable[Mount]) -> list[Mount]:
     for mount in dict.fromkeys(mounts):
         by_device.setdefault(mount.device, []).append(mount)
     return [mount for found in by_device.values() if len(found) > 1 for mount in found]
-
-
-def _upwards(path: str) -> list[str]:
-    """It and the directories above it."""
-    found = [path]
-    while path.strip("/"):
-        path = path.rpartition("/")[0] or "/"
-        found.append(path)
-    return found
 
 
 def _below(directory: str, path: str) -> str:
