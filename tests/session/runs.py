@@ -630,6 +630,31 @@ def what_close_ends_is_told_as_cancelled_whoever_waits_for_it() -> None:
     assert refused == [[f"{os.getcwd()}/.vscode"]] * 3 + [[]]
 
 
+def an_end_that_is_being_explained_is_in_the_journal_once_the_session_is_closed() -> None:
+    session = opened()
+    execution = session.start("mkdir .vscode; exit 3")
+    explained = session._refusals.explained
+    explains, closed = threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> object:
+        if threading.current_thread() is follower:
+            explains.set()
+            assert closed.wait(30)
+        return explained(*given)
+
+    follower = threading.Thread(target=execution.wait)
+    with mock.patch.object(session._refusals, "explained", slowly):
+        follower.start()
+        assert explains.wait(30)
+        session.close()
+        told = journal()
+        closed.set()
+        follower.join()
+    (end,) = [entry.data for entry in told if entry.kind == "end"]
+    assert end["exit_code"] == 3 and end["violations"] and journal() == told
+    assert execution.violations and execution.wait().exit_code == 3
+
+
 def what_had_ended_by_itself_is_told_as_it_ended_though_nobody_followed_it() -> None:
     session = opened(approvers=[Says(pinfold.Answer.ONCE)])
     fenced = session.start("echo said; exit 3")

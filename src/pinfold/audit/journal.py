@@ -70,7 +70,7 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a row may come while one is written: of what Python then forgets
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))

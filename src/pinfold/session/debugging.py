@@ -14,7 +14,7 @@ from pinfold.policy.convert import to_executor, to_json
 from pinfold.sandbox.backend import Request
 from pinfold.session.execution import End
 
-After = Callable[[int, End], None]
+After = Callable[[int, End], bool]
 
 
 class Debugging:
@@ -28,10 +28,12 @@ class Debugging:
     def after(self, after: After, plan: str) -> After:
         """The same as `after`, with the debug output besides."""
 
-        def both(entry: int, end: End) -> None:
-            after(entry, end)
-            with suppress(PinfoldError):  # the command has run: its result must not be lost with this
-                self._write(entry, end, plan)
+        def both(entry: int, end: End) -> bool:
+            is_first = after(entry, end)
+            if is_first:
+                with suppress(PinfoldError):  # the command has run: its result must not be lost with this
+                    self._write(entry, end, plan)
+            return is_first
 
         return both
 

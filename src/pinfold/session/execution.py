@@ -17,7 +17,8 @@ from pinfold.sandbox.backend import Result as Outcome
 from pinfold.sandbox.backend import Running
 from pinfold.session.result import Result, refusal_of
 
-Ended = Callable[["End"], None]
+Ended = Callable[["End"], object]
+"""Told as often as somebody hears of the end: a run has one, however many tell it."""
 Explain = Callable[[tuple[Violation, ...]], tuple[tuple[Violation, ...], tuple[Violation, ...]]]
 """Refusals in full: all of them, for the journal, and those that are to be reported."""
 
@@ -68,7 +69,6 @@ class Execution:
         self.settlement = settlement
         self._running = running
         self._ended = ended
-        """None once it was told: a run has one end."""
         self._began = began
         self._explain = explain
         self._needs = needs
@@ -187,13 +187,12 @@ class Execution:
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...], error: str = "") -> None:
         self.violations = violations
-        ended, self._ended = self._ended, None
         try:
             if self._explain and violations:
                 violations, self.violations = self._explain(violations)
         finally:  # it has ended, whatever cannot be said about it
-            if ended:
+            if self._ended:
                 seconds = time.monotonic() - self._began
-                ended(
+                self._ended(
                     End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations, error)
                 )

@@ -1,6 +1,7 @@
 """What a session writes into the journal: each run before it begins, and how it ended."""
 
 import os
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -30,9 +31,12 @@ class Ledger:
         self.troubles: list[str] = []
         """What could not be written of things that had already happened."""
         self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
-        self._under_way: dict[int, Callable[[], None]] = {}
+        self._under_way: dict[int, Callable[[], object]] = {}
         """Runs whose end is not written, by their rows: what tells it, if they are ended with all the rest.
         Whoever takes one out of it writes its end, so that each has one."""
+        self._ending = threading.RLock()
+        """Held from taking one out until it is written: the journal is not closed in between. By one thread
+        twice if it forgets a run that nobody follows any more, which tells that one's end."""
 
     def before(
         self,
@@ -69,7 +73,7 @@ class Ledger:
             self._under_way[row] = partial(self.after, row, CANCELLED)
         return row
 
-    def began(self, entry: int, tell_end: Callable[[], None]) -> None:
+    def began(self, entry: int, tell_end: Callable[[], object]) -> None:
         """It runs; who followed it knows more about its end."""
         if entry in self._under_way:
             self._under_way[entry] = tell_end
@@ -92,13 +96,14 @@ class Ledger:
             data["by"] = settlement.by
         return self.journal.append(self.session, "file" if allowed else "refused", data)
 
-    def after(self, entry: int, end: End) -> None:
+    def after(self, entry: int, end: End) -> bool:
+        """Whether it is told by this, and not before."""
         told = asdict(end)
         if not end.violations:
             del told["violations"]
         if not end.error:
             del told["error"]
-        self._end(entry, told)
+        return self._end(entry, told)
 
     def failed(self, entry: int, error: BaseException) -> None:
         """It did not begin, or whoever began it was interrupted, which ended it."""
@@ -107,9 +112,14 @@ class Ledger:
         else:
             self.after(entry, CANCELLED)
 
-    def _end(self, entry: int, told: Mapping[str, object]) -> None:
-        if self._under_way.pop(entry, None):
-            self._try("end", told, entry)
+    def _end(self, entry: int, told: Mapping[str, object]) -> bool:
+        if os.getpid() != self._owner:
+            return False  # a fork's copy, whose lock may be held for ever
+        with self._ending:
+            is_first = self._under_way.pop(entry, None) is not None
+            if is_first:
+                self._try("end", told, entry)
+        return is_first
 
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
         """A connection that came to its end, or to none."""
@@ -161,4 +171,5 @@ class Ledger:
         for tell_end in list(self._under_way.values()):
             tell_end()
         unregister(self._handle)
-        self.journal.close()
+        with self._ending:
+            self.journal.close()

@@ -82,7 +82,7 @@ class Starting:
             entry=entry,
         )
         ledger = self._parts.ledger()
-        after: Callable[[int, End], None] = ledger.after
+        after: Callable[[int, End], bool] = ledger.after
         debug = self._debugging(policy, start)
         pens = self._parts.fences().fenced() if decision.sandboxed else self._parts.fences().unfenced()
         began = monotonic()
