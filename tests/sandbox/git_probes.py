@@ -9,10 +9,14 @@ from contextlib import suppress
 from glob import glob
 from typing import Any
 
+from msgspec.structs import replace
+
+from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.linux.presence import WARDEN, building, fresh_socket, take_name
 from pinfold.session.survey import Surveyor
 from tests.patience import wait_until
 from tests.sandbox.probing import OPEN, probes_of, run
@@ -326,63 +330,116 @@ def a_lock_that_is_no_file_of_its_own_is_refused() -> None:
     assert read("one/.git/config") == before
 
 
-RACE = """
+MAKING = """
 import os, subprocess, sys
-flags, opens = int(sys.argv[1]), sys.argv[2] == "opens"
-child = os.fork()
-if child == 0:
-    caught = []
-    for n in range(int(sys.argv[3])):
-        turns = 0
-        while True:
-            turns += 1
-            if turns % 1000 == 0 and os.path.exists("stop"):
-                break
-            try:
-                if opens:
-                    os.chmod(f"r{n}/.git", 0o755)
-                caught.append(os.open(f"r{n}/.git/config", flags))
-                break
-            except OSError:
-                pass
-    wrote = 0
-    for descriptor in caught:
-        try:
-            again = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY)
-            wrote += os.write(again, b"[core]\\nfsmonitor = evil") > 0
-        except OSError:
-            pass
-    print(len(caught), wrote, flush=True)
-    os._exit(0)
 made, troubles = 0, []
-for n in range(int(sys.argv[3])):
+for n in range(int(sys.argv[1])):
     git = subprocess.run(["git", "init", "-q", f"r{n}"], capture_output=True, text=True)
     made += git.returncode == 0
     troubles += [git.stderr] if git.returncode else []
 open("stop", "w").close()
-os.waitpid(child, 0)
 print(made, *troubles)
 """
+GRASPING = """
+import os, sys
+count, flags, opens = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "opens"
+caught = []
+for n in range(count):
+    turns = 0
+    while True:
+        turns += 1
+        if turns % 1000 == 0 and os.path.exists("stop"):
+            break
+        try:
+            if opens:
+                os.chmod(f"r{n}/.git", 0o755)
+            caught.append(os.open(f"r{n}/.git/config", flags))
+            break
+        except OSError:
+            pass
+wrote = 0
+for descriptor in caught:
+    try:
+        again = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY)
+        wrote += os.write(again, b"[core]\\nfsmonitor = evil") > 0
+    except OSError:
+        pass
+print(len(caught), wrote)
+"""
+RACES = (
+    (os.O_WRONLY, "waits"),
+    (os.O_PATH, "waits"),
+    (os.O_PATH, "opens"),
+    (os.O_RDWR, "opens"),
+)
 
 
 def nobody_gets_hold_of_a_configuration_while_it_is_born() -> None:
     """A program that opens each new configuration as soon as it can, to write it later."""
-    with open("race.py", "w") as file:
-        file.write(RACE)
     bench = Bench()
-    for flags, opens in (
-        (os.O_WRONLY, "waits"),
-        (os.O_PATH, "waits"),
-        (os.O_PATH, "opens"),
-        (os.O_RDWR, "opens"),
-    ):
-        told = bench.out(f"{PYTHON} race.py {flags} {opens} 25; rm -f stop", timeout=60)
-        print(flags, opens, told.split())
-        texts = [read(f"r{n}/.git/config") or b"" for n in range(25)]
-        assert not any(b"evil" in text for text in texts), told
-        assert opens == "opens" or all(texts), told
-        for name in glob("r[0-9]*"):
-            shutil.rmtree(name)
+    for flags, opens in RACES:
+        race_for(25, bench, WRITING, flags, opens, makers=bench)
+
+
+def nor_do_other_pens_of_the_session_and_of_others() -> None:
+    bench, other = Bench(), Bench()
+    for flags, opens in RACES:
+        race_for(6, bench, replace(WRITING, limits=Limits(processes=500)), flags, opens, makers=bench)
+    for policy, flags, opens in ((WRITING, os.O_PATH, "waits"), (BLOCKED, os.O_WRONLY, "waits")):
+        race_for(6, other, policy, flags, opens, makers=bench)
+
+
+def race_for(count: int, bench: Bench, policy: SandboxPolicy, flags: int, opens: str, makers: Bench) -> None:
+    for name, text in (("making.py", MAKING), ("grasping.py", GRASPING)):
+        with open(name, "w") as file:
+            file.write(text)
+    grasping = bench.session.start(
+        Request(f"{PYTHON} grasping.py {count} {flags} {opens}", policy, bench.roots[0], timeout=60)
+    )
+    told = makers.out(f"{PYTHON} making.py {count}", timeout=60)
+    caught = grasping.wait()
+    assert caught.exit_code == 0, caught
+    print(flags, opens, caught.stdout.split(), told.split())
+    texts = [read(f"r{n}/.git/config") or b"" for n in range(count)]
+    assert not any(b"evil" in text for text in texts), told
+    assert opens == "opens" or all(texts), told
+    os.unlink("stop")
+    for name in glob("r[0-9]*"):
+        shutil.rmtree(name)
+
+
+def what_another_pen_cannot_be_told_of_is_not_born() -> None:
+    among_themselves()
+    bench = Bench()
+    silent = fresh_socket()
+    take_name(silent, WARDEN)
+    (refused,) = bench.fails("git init -q new").violations
+    assert refused.path == os.path.abspath("new/.git/config") and "another pen does not answer" in refused.why
+    assert not os.path.lexists("new/.git/config") and os.path.isdir("new/.git/refs")
+    silent.close()
+    bench.out("git init -q new")
+    assert read("new/.git/config")
+
+
+def a_pen_that_is_being_built_is_waited_for() -> None:
+    among_themselves()
+    bench = Bench()
+    with building():
+        running = bench.session.start(Request("git init -q new", WRITING, bench.roots[0]))
+        wait_until(lambda: os.path.exists("new/.git") and not os.stat("new/.git").st_mode & 0o777)
+        time.sleep(0.1)  # it must not go on
+        assert not os.stat("new/.git").st_mode & 0o777
+    assert running.wait().exit_code == 0
+
+
+def among_themselves() -> None:
+    """In a network without the pens of other tests: those would wait for ours, and for what we pretend."""
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
+        namespaces.unshare(namespaces.CLONE_NEWNET)
+    else:
+        namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNET)
+        namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
 
 
 def nothing_is_left_in_the_tree_even_when_killed() -> None:
@@ -416,7 +473,9 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
     assert config == read("one/.git/config")
 
 
-PROBES = probes_of(globals(), "git", "repository", "listing", "closes", "read")
+PROBES = probes_of(
+    globals(), "git", "repository", "listing", "closes", "read", "race_for", "among_themselves"
+)
 
 if __name__ == "__main__":
     os.environ |= {"GIT_CONFIG_NOSYSTEM": "1"}

@@ -12,6 +12,7 @@ from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.judging import Wish
+from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.spots import Place, Spot
 
 
@@ -31,8 +32,9 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
     spot, lock = (Spot(directory, place, name, name.decode()) for name in (b"config", b"config.lock"))
     noted: list[tuple[Any, ...]] = []
     match = Match(NameRule(".git/config", "git runs what it names"))
+    neighbours = Neighbours()
     before = sorted(os.listdir("/proc/self/fd"))
-    git = Git(-1, -1, lambda *words: noted.append(words[1:]))
+    git = Git(-1, -1, lambda *words: noted.append(words[1:]), neighbours)
     with pytest.raises(OSError, match="Too many"):
         git(cast("Caller", Waiting()), Wish("rename", spot, match, lock))
     assert sorted(os.listdir("/proc/self/fd")) == before, "what was opened is closed"
@@ -40,4 +42,6 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
     ((operation, path, rule, why, grantable),) = noted
     assert (operation, path, rule, grantable) == ("rename", f"{tmp_path}/config", ".git/config", False)
     assert "Too many open files" in why
-    os.close(directory)
+    for descriptor in (directory, neighbours.names):
+        os.close(descriptor)
+    neighbours.socket.close()

@@ -13,19 +13,21 @@ import gc, os, sys
 from pinfold.kernel.process import close_all_but
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.linux import assembly, charge, standing
+from pinfold.sandbox.linux.neighbours import Neighbours
 
 gc.disable()
 charge.HOST, charge.BOUND = "", os.getcwd()
 standing.EMPTY = standing.VOID = os.getcwd()
 operations = (("landlock", ((os.getcwd(), ("write", "make", "remove")),)), ("seccomp", "x", True, (), True))
-assembly.rehearse(operations, list(name_rules(())))
+neighbours = Neighbours()
+assembly.rehearse(operations, list(name_rules(())), neighbours)
 made = [number for number in range(3, 64) if os.path.exists(f"/proc/self/fd/{number}")]
-close_all_but({0, 1, 2})
+close_all_but({0, 1, 2, *neighbours.descriptors})
 others = [os.open("/dev/null", os.O_RDONLY) for _ in range(40)]
 gc.collect()
 for number in others:
     os.fstat(number)
-print("left", len(made))
+print("left", len(made) - len(neighbours.descriptors))
 """
 
 

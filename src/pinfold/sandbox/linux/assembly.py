@@ -28,6 +28,7 @@ from pinfold.sandbox.linux.charge import Charge, Operations
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.filters import Filters
 from pinfold.sandbox.linux.mounts import Builder
+from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.outlet import open_outlet
 
 
@@ -56,7 +57,7 @@ def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge)
         warden.serve(ours, charge)
 
 
-def rehearse(operations: Operations, names: list[NameRule]) -> None:
+def rehearse(operations: Operations, names: list[NameRule], neighbours: Neighbours) -> None:
     """Makes a warden as of such a pen, and forgets it: all but the descriptors that it leaves open.
 
     A fork's memory is its parent's until it is written to, at 3 us a page, and Python writes to all that it
@@ -67,7 +68,7 @@ def rehearse(operations: Operations, names: list[NameRule]) -> None:
     """
     ours, theirs = channel.pair()
     with suppress(OSError), ours, theirs:
-        warden.Warden(-1, Charge(operations, names, ours, gate=None, lent={}, queue=-1))
+        warden.Warden(-1, Charge(operations, names, ours, None, {}, -1, neighbours))
 
 
 def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> Callable[[], None]:

@@ -28,6 +28,7 @@ from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.charge import Charge, Operations
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed
+from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.room import leave_room_to_host
 from pinfold.sandbox.linux.stopped import BUILDER, continue_stopped
 
@@ -78,8 +79,8 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     """
     set_name(BUILDER)
     # Whatever else of the keeper's it held would keep others from seeing its end.
-    queue = standing.queue()
-    kept = {0, 1, 2, theirs.fileno(), queue, *held}
+    queue, neighbours = standing.queue(), Neighbours()
+    kept = {0, 1, 2, theirs.fileno(), queue, *neighbours.descriptors, *held}
     close_all_but(kept)
     *namespaces_but_pids, pids = held
     for descriptor in namespaces_but_pids:
@@ -87,11 +88,11 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     namespaces.unshare(namespaces.CLONE_NEWNS)
     if known:
         operations, names = known
-        rehearse(operations, rules_of(names))
+        rehearse(operations, rules_of(names), neighbours)
         close_all_but(kept)
     (operations, filters, names, lent), ways = channel.receive(theirs)
     host, *gate = (socket.socket(fileno=way) for way in ways)
-    charge = Charge(operations, rules_of(names), host, gate[0] if gate else None, lent, queue)
+    charge = Charge(operations, rules_of(names), host, gate[0] if gate else None, lent, queue, neighbours)
     assemble(theirs, pids, filters, charge)
 
 

@@ -5,6 +5,7 @@ import socket
 
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.filters import notes_reads
+from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.rooms import BOUND, HOST
 
 Operations = tuple[tuple[object, ...], ...]
@@ -22,6 +23,7 @@ class Charge:
         gate: socket.socket | None,
         lent: dict[int, str],
         queue: int,
+        neighbours: Neighbours,
     ) -> None:
         """Preconditions: the mounts are still the session's."""
         self.operations = operations
@@ -33,6 +35,7 @@ class Charge:
         """Ports of the machine's loopback that it leads to."""
         self.queue = queue
         """What tells of what the host changes (`standing`)."""
+        self.neighbours = neighbours
         self.proc = os.open(f"{HOST}/proc", DIRECTORY)
         """The host's /proc, where callers are known."""
         self.bound = os.open(BOUND, DIRECTORY)
@@ -44,7 +47,8 @@ class Charge:
     def descriptors(self) -> set[int]:
         """What a warden of it needs."""
         ways = (self.host, self.gate) if self.gate else (self.host,)
-        return {self.proc, self.bound, self.moving, self.queue, *(way.fileno() for way in ways)}
+        own = {self.proc, self.bound, self.moving, self.queue, *(way.fileno() for way in ways)}
+        return own | self.neighbours.descriptors
 
     @property
     def granted(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -6,9 +6,10 @@ configuration: whoever wrote it may still hold it open. What it says is judged (
   stays, and nobody inside was ever able to open it for writing. What a shorter text leaves of the longer one
   is blank lines until it is cut off, so that a kill at any moment leaves a configuration that git reads.
 - A repository that is new has none yet. It gets a fresh inode, which has no name until its text is complete
-  (O_TMPFILE), so that nothing is left behind by a kill; then its name and a read-only mount, in a directory
-  that nobody can search meanwhile (`late.closed`). If that or a lease tells that somebody may have opened it
-  in between, it is taken away again, and in the end the call is refused.
+  (O_TMPFILE), so that nothing is left behind by a kill; then its name and a read-only mount, here and in the
+  user's other pens (`neighbours`), in a directory that nobody can search meanwhile (`late.closed`). If that
+  or a lease tells that somebody may have opened it in between, it is taken away again, and in the end the
+  call is refused.
 
 Accepted: a kill in those few milliseconds leaves a directory of mode 0 behind, in a repository that was being
 made. So `config.worktree` is not born here: it would be in one that somebody has.
@@ -34,6 +35,7 @@ from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.gitconfig import objection
 from pinfold.sandbox.linux.judging import PROTECTED, Verdict, Wish
+from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.spots import Spot
 
 HOOKS = ".git/hooks"
@@ -50,10 +52,11 @@ Note = Callable[[Caller, str, str, str, str, bool], None]
 class Git:
     """An exemption of `Judge`."""
 
-    def __init__(self, own: int, proc: int, note: Note) -> None:
+    def __init__(self, own: int, proc: int, note: Note, neighbours: Neighbours) -> None:
         self.own, self.proc = own, proc
         """Our /proc/self/fd, and the host's /proc."""
         self.note = note
+        self.neighbours = neighbours
 
     def __call__(self, caller: Caller, wish: Wish) -> Verdict | None:
         rule = wish.match.rule.name
@@ -111,16 +114,28 @@ class Git:
         for _ in range(TRIES):
             with late.closed(spot.directory, self.proc) as stayed_closed:
                 inode = self._named(spot, text, mode)
-                thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+                is_safe = False
                 try:
-                    if _identity(thing) == inode:
-                        late.protect(thing)
-                        if _is_written_by_nobody(spot, inode, text) and stayed_closed():
-                            return
+                    is_safe = self._is_protected(spot, inode, text) and stayed_closed()
                 finally:
-                    os.close(thing)
-            late.take_away(spot.directory, spot.name)
+                    if not is_safe:
+                        late.take_away(spot.directory, spot.name)
+                if is_safe:
+                    return
         raise PermissionError(errno.EBUSY, "somebody writes it")
+
+    def _is_protected(self, spot: Spot, inode: tuple[int, int], text: bytes) -> bool:
+        """Whether it is read-only by now, here and in the user's other pens, and still what was made."""
+        thing = os.open(spot.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.directory)
+        try:
+            if _identity(thing) != inode:
+                return False
+            late.protect(thing)
+        finally:
+            os.close(thing)
+        if not self.neighbours.all_protect(spot.path):
+            raise PermissionError(errno.EBUSY, "another pen does not answer")
+        return _is_written_by_nobody(spot, inode, text)
 
     def _named(self, spot: Spot, text: bytes, mode: int) -> tuple[int, int]:
         """A fresh inode with the text, under its name; which inode that is."""

@@ -18,20 +18,23 @@ Where the machine has no /run, or a link there, only the wardens of one session 
 import errno
 import fcntl
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pinfold.model.names import NameRule, components
 
-PATIENCE = 2.0
+PATIENCE = 10.0
+"""Seconds: longer than a repository may take to be born (`git`), which no directory is moved meanwhile."""
 PAUSE = 0.0001
 
 
 class Moving:
-    def __init__(self, descriptor: int, rules: Iterable[NameRule]) -> None:
+    def __init__(self, descriptor: int, rules: Iterable[NameRule], meanwhile: Callable[[], None]) -> None:
+        """`meanwhile` is called while we wait: whoever has the lock may wait for us (`neighbours`)."""
         self.descriptor = descriptor
         self.tails = frozenset(part for rule in rules for part in components(rule.name)[1:])
         """Names that can become protected by where their directory comes to stand."""
         self.locked = False
+        self.meanwhile = meanwhile
 
     def hold(self) -> None:
         """Until `release`: no other warden moves anything or makes such a name."""
@@ -45,6 +48,7 @@ class Moving:
             except BlockingIOError:
                 if time.monotonic() > end:
                     raise OSError(errno.EBUSY, "another pen does not come to an end") from None
+                self.meanwhile()
                 time.sleep(PAUSE)
 
     def release(self) -> None:

@@ -26,6 +26,7 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.pen import Pen, PenGone
 from pinfold.sandbox.linux.pid_one import PidOne
 from pinfold.sandbox.linux.places import look
+from pinfold.sandbox.linux.presence import building
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.replies import FIRST_TAG
 from pinfold.sandbox.linux.start import Start
@@ -111,7 +112,8 @@ class LinuxSession:
                     self.pens.remove((known, pen))
                     self.retired.append(pen)
                     break
-            pen = self._make(policy)
+            with building():
+                pen = self._make(policy)
             self.pens.append((policy, pen))
             pen.began()
             return pen

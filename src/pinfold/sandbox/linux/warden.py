@@ -24,6 +24,7 @@ import errno
 import gc
 import os
 import select
+import signal
 import socket
 from contextlib import suppress
 from time import monotonic
@@ -80,6 +81,8 @@ def _prepare(spawner: socket.socket, charge: Charge) -> "Warden":
     make_room()
     drop_powers()
     serve_alone(keeper)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # somebody wants what we have a lease on (`git`)
+    charge.neighbours.join()
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
     listener = os.dup(charge.proc)
     warden = Warden(listener, charge)
@@ -109,12 +112,13 @@ class Warden:
         self.proc = proc
         self.turns = Turns()
         self.next_look = 0.0
-        moving = Moving(charge.moving, rules)
+        self.neighbours = charge.neighbours
+        moving = Moving(charge.moving, rules, self.neighbours.answer)
         grounds = Grounds.of(charge.operations)
         names = Names(proc, records, grounds, rules, moving)
         self.spots = names.spots
         opening = Opening(names, grounds, rules)
-        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging.record))
+        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging.record, self.neighbours))
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
         if charge.asks:
@@ -137,6 +141,7 @@ class Warden:
         poll.register(self.listener, select.POLLIN)
         self.standing.register(poll)
         poll.register(self.host, select.POLLIN)
+        poll.register(self.neighbours.socket, select.POLLIN)
         # What a call leaves is counted away.
         gc.disable()
         while True:
@@ -155,6 +160,8 @@ class Warden:
                 elif descriptor == self.host.fileno():
                     if not self.take():
                         poll.unregister(self.host)
+                elif descriptor == self.neighbours.socket.fileno():
+                    self.neighbours.answer()
                 else:
                     self.standing.look(descriptor)
 
