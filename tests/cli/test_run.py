@@ -246,10 +246,8 @@ def test_a_program_that_is_missing_leaves_the_terminal_in_order(person: Person) 
 
 
 def test_the_whole_file_system_is_refused_in_one_line(person: Person) -> None:
-    # All of this machine is looked through for ignore files first, from its disk if need be.
-    done = person.run("--project", "/", "--", "true", patience=300.0)
-    if b"ignore: cannot be read" in done.stderr:
-        pytest.skip("an ignore file somewhere on this machine cannot be read")
+    """And at once: before all of it is looked through for ignore files, some of which may be broken."""
+    done = person.run("--project", "/", "--", "true")
     assert done.returncode == 125 and b"work in a directory of it" in done.stderr
     assert done.stderr.count(b"\n") == 1
 
