@@ -67,6 +67,11 @@ def test_answer(tmp_path: Path, arguments: list[str], code: int, word: str) -> N
     assert answer.stdout.decode().startswith(f"{word}: ")
 
 
+def test_what_may_be_deleted_is_told_as_such(tmp_path: Path) -> None:
+    answer = run(tmp_path, "check", "--path", "notes.txt", "--delete")
+    assert answer.stdout.decode() == f"allow: {tmp_path}/notes.txt may be deleted\n"
+
+
 BAD_INPUT: list[tuple[list[str], str]] = [
     ([], "give one of"),
     (["ls", "--path", "x"], "give one of"),
