@@ -233,6 +233,13 @@ def test_standard_error_that_is_closed(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stdout) == (0, allowed + allowed + b"hi\n")
 
 
+def test_a_hook_whose_input_is_closed_blocks_and_says_why(tmp_path: Path) -> None:
+    line = f"exec {PINFOLD} hook claude-code <&-"
+    answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (answer.returncode, answer.stdout) == (2, b"")
+    assert b"standard input or output cannot be used" in answer.stderr
+
+
 def test_errors_are_json_where_answers_are(tmp_path: Path) -> None:
     answer = run(tmp_path, "check", "--json", "ls", settings="[sandbox]\nauto_alow = true\n")
     assert answer.returncode == 2
