@@ -280,6 +280,7 @@ def test_colours_are_for_terminals(tmp_path: Path) -> None:
         (["check", "--network", "nope", "ls"], 2, "help: see `pinfold check --help`"),
         (["explain"], 2, "help: see `pinfold explain --help`"),
         (["rules", "add", "deyn", "ls"], 2, "help: see `pinfold rules add --help`"),
+        (["rules", "add", "deny", "git", "push"], 2, "help: see `pinfold rules add --help`"),
     ],
 )
 def test_the_verbs(arguments: list[str], code: int, text: str) -> None:
