@@ -67,6 +67,11 @@ def test_answer(tmp_path: Path, arguments: list[str], code: int, word: str) -> N
     assert answer.stdout.decode().startswith(f"{word}: ")
 
 
+def test_what_may_be_deleted_is_told_as_such(tmp_path: Path) -> None:
+    answer = run(tmp_path, "check", "--path", "notes.txt", "--delete")
+    assert answer.stdout.decode() == f"allow: {tmp_path}/notes.txt may be deleted\n"
+
+
 BAD_INPUT: list[tuple[list[str], str]] = [
     ([], "give one of"),
     (["ls", "--path", "x"], "give one of"),
@@ -228,6 +233,13 @@ def test_standard_error_that_is_closed(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stdout) == (0, allowed + allowed + b"hi\n")
 
 
+def test_a_hook_whose_input_is_closed_blocks_and_says_why(tmp_path: Path) -> None:
+    line = f"exec {PINFOLD} hook claude-code <&-"
+    answer = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (answer.returncode, answer.stdout) == (2, b"")
+    assert b"standard input or output cannot be used" in answer.stderr
+
+
 def test_errors_are_json_where_answers_are(tmp_path: Path) -> None:
     answer = run(tmp_path, "check", "--json", "ls", settings="[sandbox]\nauto_alow = true\n")
     assert answer.returncode == 2
@@ -268,6 +280,7 @@ def test_colours_are_for_terminals(tmp_path: Path) -> None:
         (["check", "--network", "nope", "ls"], 2, "help: see `pinfold check --help`"),
         (["explain"], 2, "help: see `pinfold explain --help`"),
         (["rules", "add", "deyn", "ls"], 2, "help: see `pinfold rules add --help`"),
+        (["rules", "add", "deny", "git", "push"], 2, "help: see `pinfold rules add --help`"),
     ],
 )
 def test_the_verbs(arguments: list[str], code: int, text: str) -> None:

@@ -68,6 +68,23 @@ def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch:
     assert told("mvn test", read=["~/.m2/settings.xml"]) == told("gradle test") == ""
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is told")
+@pytest.mark.parametrize(
+    ("owner", "mode", "is_told"), [(65534, 0o755, True), (65534, 0o777, False), (0, 0o755, False)]
+)
+def test_root_is_told_of_a_project_that_is_somebody_elses(
+    tmp_path: Path, owner: int, mode: int, is_told: bool
+) -> None:
+    """There "Permission denied" is all that its commands hear."""
+    project = tmp_path / "project"
+    project.mkdir()
+    os.chown(project, owner, owner)
+    project.chmod(mode)
+    with Session([project], environ={"HOME": str(tmp_path)}) as session:
+        told = hint(session.check("touch x"), {}, session.cwd, session.roots)
+    assert ("belongs to another user" in told) is is_told
+
+
 def test_a_chain_of_links_without_end_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for number in range(2 * sys.getrecursionlimit()):

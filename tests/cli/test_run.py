@@ -246,12 +246,24 @@ def test_a_program_that_is_missing_leaves_the_terminal_in_order(person: Person) 
 
 
 def test_the_whole_file_system_is_refused_in_one_line(person: Person) -> None:
-    # All of this machine is looked through for ignore files first, from its disk if need be.
-    done = person.run("--project", "/", "--", "true", patience=300.0)
-    if b"ignore: cannot be read" in done.stderr:
-        pytest.skip("an ignore file somewhere on this machine cannot be read")
-    assert done.returncode == 125 and b"work in a directory of it" in done.stderr
-    assert done.stderr.count(b"\n") == 1
+    """And at once: before all of it is looked through for ignore files, some of which may be broken."""
+    for option in ("--project", "--write"):
+        done = person.run(option, "/", "--", "true")
+        assert done.returncode == 125 and b"work in a directory of it" in done.stderr
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_a_failure_is_json_to_whoever_wants_that(person: Person) -> None:
+    done = person.run("--json", "--project", "/", "--", "true")
+    assert done.returncode == 125 and done.stderr == b""
+    assert "work in a directory of it" in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize("words", [["--", "npm", "ls", "--json"], ["npm", "ls", "--json"]])
+def test_json_that_the_command_is_told_is_the_commands(person: Person, words: list[str]) -> None:
+    person.settings("mode = 1")
+    done = person.run(*words)
+    assert done.returncode == 2 and done.stdout == b"" and b"settings.toml:1" in done.stderr
 
 
 def test_keys_reach_the_command(person: Person) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pinfold.cli import main
 from pinfold.cli.settings import layer_of
 from pinfold.settings.keys import TABLE
+from pinfold.settings.shipped import SAFE
 
 
 @pytest.fixture
@@ -37,6 +38,17 @@ def test_show(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(rows) == {key.name for key in TABLE} | {"note:"}
     assert "`curl` in `commands.allow` is not believed" in out
     assert "\x1b" not in out
+
+
+def test_show_says_of_shipped_lists_how_long_they_are(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody wrote them, and their lines would be wider than any screen; `--json` has them whole."""
+    assert main(["settings", "show"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < 100
+    safe = next(line for line in lines if line.startswith("commands.safe"))
+    assert safe.split()[1:] == ["shipped,", str(len(SAFE)), "entries", "default"]
+    assert main(["settings", "show", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["commands.safe"]["value"] == list(SAFE)
 
 
 def test_show_writes_durations_as_a_person_would(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

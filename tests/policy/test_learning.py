@@ -80,6 +80,32 @@ def test_what_was_refused_is_not_opened_with_what_lies_around_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wanted", "refused", "entries"),
+    [
+        # an entry would let through what was refused
+        (write("mkdir", f"{HOME}/new", said=Said.YES), write("open", f"{HOME}/new/a", said=Said.NO), []),
+        (write("open", f"{HOME}/cache/a", said=Said.YES), write("open", f"{HOME}/cache/b", said=Said.NO), []),
+        (write("chmod", "/srv/data/a", said=Said.YES), write("open", "/srv/data/a", said=Said.NO), []),
+        # it would not
+        (
+            write("mkdir", f"{HOME}/new", said=Said.YES),
+            write("rmdir", f"{HOME}/new", said=Said.NO),
+            ["~/new"],
+        ),
+        (
+            write("open", f"{HOME}/notes", said=Said.YES),
+            write("open", f"{HOME}/cache/b", said=Said.NO),
+            ["~/notes"],
+        ),
+    ],
+)
+def test_no_entry_lets_through_what_was_refused(wanted: Record, refused: Record, entries: list[str]) -> None:
+    found = learned(wanted, refused)
+    assert [entry.value for entry in found.entries] == entries
+    assert len(found.left) == 2 - len(entries)
+
+
+@pytest.mark.parametrize(
     ("record", "entry"),
     [
         (connect("Pypi.org:443"), Entry("network.allow", "pypi.org:443")),

@@ -29,6 +29,12 @@ from tests.web.world import EVERY, Asking, Tab, page, question
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is found by way of /proc")
 
 
+def test_a_place_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PinfoldError, match=r"the page cannot be opened: .*/file.*XDG_STATE_HOME"):
+        Page({"XDG_STATE_HOME": str(tmp_path / "file"), "HOME": str(tmp_path)})
+
+
 def test_an_answer_reaches_whoever_asked(tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
         tab = Tab(opened)

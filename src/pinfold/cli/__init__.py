@@ -157,23 +157,35 @@ def _run(name: str, verb: Verb, arguments: list[str]) -> int:
         return code
     except KeyboardInterrupt as end:
         return interrupted(end)
-    except OSError as error:
-        if not error.filename:
-            raise  # the answer could not be written: nobody may take a verdict for granted that was not told
-        _complain(f"{error.filename}: {error.strerror}")
-        return FAILED
 
 
 def _told(module: "ModuleType", parser: "ArgumentParser", arguments: list[str]) -> int:
+    # As far as can be said of arguments that make no sense; those after -- are a command's own.
+    as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
     try:
-        return int(module.run(parser.parse_args(arguments)))
+        args = parser.parse_args(arguments)
+        as_json = getattr(args, "json", False)
+        return int(module.run(args))
     except PolicyError as error:
         from pinfold.cli.common import print_error
 
-        return print_error(error, as_json="--json" in arguments)
+        return print_error(error, as_json=as_json)
     except PinfoldError as error:
-        _complain(str(error))
-        return FAILED
+        return _failed(str(error), as_json)
+    except OSError as error:
+        if not error.filename:
+            raise  # the answer could not be written: nobody may take a verdict for granted that was not told
+        return _failed(f"{error.filename}: {error.strerror}", as_json)
+
+
+def _failed(message: str, as_json: bool) -> int:
+    if as_json:
+        from pinfold.cli.common import print_json
+
+        print_json({"error": {"where": "", "message": message, "help": ""}})
+    else:
+        _complain(message)
+    return FAILED
 
 
 def _flush() -> None:

@@ -6,7 +6,9 @@ A guess by the words of the command, told only once it has failed: nothing is de
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
+from stat import S_IWGRP, S_IWOTH
 
 from pinfold.model.decision import Decision
 from pinfold.model.visible import visible
@@ -48,6 +50,20 @@ def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[
         wanted = (*argv[1:], *([file] if os.path.exists(os.path.expanduser(file)) else ()))
         if word := next((each for each in wanted if _is_hidden(each, decision, cwd, roots)), ""):
             return f"`{visible(word)}` is hidden from commands: `pinfold explain --path` tells by what"
+    return _closed_to_root(roots) if decision.sandboxed and not os.geteuid() else ""
+
+
+def _closed_to_root(roots: tuple[str, ...]) -> str:
+    """Root's commands have none of its powers inside, so that what others own is theirs alone to write."""
+    for root in roots:
+        with suppress(OSError):
+            found = os.stat(root)
+            by_group = found.st_mode & S_IWGRP and found.st_gid in (os.getegid(), *os.getgroups())
+            if found.st_uid and not by_group and not found.st_mode & S_IWOTH:
+                return (
+                    f"{visible(root)} belongs to another user, and root has no power over it inside of the "
+                    "fence: run pinfold as its owner"
+                )
     return ""
 
 

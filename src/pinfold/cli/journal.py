@@ -71,7 +71,7 @@ def _forget(args: Namespace) -> int:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise ArgumentTypeError(f"`{text}` is not a number")
+        raise ArgumentTypeError(f"`{text}` is not a number from 0 to 999999999")
     return int(text)
 
 

@@ -20,7 +20,15 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
 from pinfold.cli.draw import folded
 from pinfold.cli.ending import hear_endings
-from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
+from pinfold.cli.run import (
+    DENIED,
+    add_run,
+    as_program,
+    command_of,
+    exit_code,
+    opened,
+    require_part_of_machine,
+)
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
 from pinfold.policy.learning import Left
@@ -50,6 +58,7 @@ def run(args: Namespace) -> int:
     listener = Listener(person)
     try:
         with opened(args, approvers=[listener], notes_reads=True) as session:
+            require_part_of_machine(session, command)
             person.seconds = session.settings.approvals.stands
             if args.json:
                 return _as_json(session, listener, command)

@@ -6,7 +6,7 @@ for only where help is drawn.
 
 import sys
 from argparse import ArgumentParser, HelpFormatter
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pinfold.model.errors import PolicyError
 
@@ -18,6 +18,14 @@ def parser_of(name: str, about: str, exits: str) -> ArgumentParser:
 
 
 class _Parser(ArgumentParser):
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What is left over is told by the action's own parser, whose help says what it takes: argparse would
+        leave that to the verb's."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
     def error(self, message: str) -> NoReturn:
         """Told like any other bad input; argparse would print the whole usage above it."""
         raise PolicyError(message, help=f"see `{self.prog} --help`")

@@ -75,6 +75,7 @@ def run(args: Namespace) -> int:
     approvers = [*_agent(args.asked_by), person, *page]
     try:
         with opened(args, approvers=approvers) as session:
+            require_part_of_machine(session, command)
             person.seconds = session.settings.approvals.stands
             for each in page:
                 each.seconds = person.seconds
@@ -95,6 +96,14 @@ def opened(args: Namespace, **given: Any) -> Session:
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
     return session_of(args, lists=lists, projects=args.project or (), **given)
+
+
+def require_part_of_machine(session: Session, command: RunCommand) -> None:
+    """Nobody waits while the whole machine is looked through, only to hear that it is no project."""
+    if "/" in session.roots:
+        from pinfold.session.whole_machine import require_pen_or_way_out
+
+        require_pen_or_way_out(session, command)
 
 
 def command_of(args: Namespace) -> RunCommand:

@@ -20,6 +20,7 @@ from pinfold.cli.common import (
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Settings
+from pinfold.model.text import Origin
 from pinfold.model.visible import visible
 from pinfold.settings.layers import Layer
 
@@ -76,16 +77,25 @@ def rows_as_json(settings: Settings) -> dict[str, object]:
 
 
 def rows_of(settings: Settings) -> list[tuple[str, ...]]:
-    from pinfold.settings.document import written
-    from pinfold.settings.show import effective, limit_shown
+    from pinfold.settings.show import effective
 
     rows: list[tuple[str, ...]] = []
     for name, value in effective(settings).items():
-        is_limit = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-        shown = visible(limit_shown(name, value) if is_limit else written(value))
         origin = settings.origin(name)
-        rows.append((name, shown, origin.layer, place(origin)))
+        rows.append((name, visible(_shown(name, value, origin)), origin.layer, place(origin)))
     return rows
+
+
+def _shown(name: str, value: object, origin: Origin) -> str:
+    from pinfold.settings.document import written
+    from pinfold.settings.shipped import LISTS
+    from pinfold.settings.show import limit_shown
+
+    if name in LISTS and origin.layer == "default":
+        return f"shipped, {len(LISTS[name])} entries"
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return limit_shown(name, value)
+    return written(value)
 
 
 def fitted(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -44,7 +44,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
         or _protected(path, settings, facts)
         or _deletes(request, settings)
         or _git_ignored(path, settings, facts)
-        or Reason("file_write", f"{path} may be written", Verdict.ALLOW)
+        or Reason("file_write", f"{path} may be {'deleted' if request.delete else 'written'}", Verdict.ALLOW)
     )
     return _decision(reason, facts.policy)
 

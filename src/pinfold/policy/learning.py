@@ -131,8 +131,10 @@ def propose(records: Iterable[Record], ground: Ground, around: Surroundings) -> 
     entries: list[Entry] = []
     places: list[str] = []
     left: list[Left] = []
-    for record in dict.fromkeys(records):
-        if why := _objection(record, ground, around):
+    wishes = tuple(dict.fromkeys(records))
+    noes = tuple(each for each in wishes if each.said is Said.NO and _is_write(each))
+    for record in wishes:
+        if why := _objection(record, ground, around) or _against_noes(record, noes, ground, around):
             left.append(Left(record, why))
         elif _is_write(record):
             places += _places(record, ground, around)
@@ -265,6 +267,15 @@ def _against_write(record: Record, ground: Ground, around: Surroundings) -> str:
         if LOADED.intersection(path.split("/")):
             return "Python loads what is there into programs that you start"
     return next(filter(None, (_against_place(place, ground, around) for place in places)), "")
+
+
+def _against_noes(record: Record, noes: tuple[Record, ...], ground: Ground, around: Surroundings) -> str:
+    """An entry for a directory is one for all in it, and one for a file for every way of writing it."""
+    places = _places(record, ground, around) if noes and _is_write(record) else []
+    for refused in noes:
+        if any(is_covered(needed, places) for needed in _places(refused, ground, around)):
+            return f"`{refused.paths[0]}` would be let through with it, and you said no to that"
+    return ""
 
 
 def _against_place(place: str, ground: Ground, around: Surroundings) -> str:

@@ -151,7 +151,10 @@ def require_possible(writable: Iterable[str]) -> None:
             )
         inside = path == SHARED_MEMORY or _within(path, (SHARED_MEMORY,))
         if (path in OURS or _within(path, OURS)) and not inside:
-            raise ConfinementError(f"{path} cannot be writable: a pen has {', '.join(OURS)} of its own")
+            raise ConfinementError(
+                f"{path} cannot be writable: a pen has {', '.join(OURS)} of its own; "
+                "work in another directory"
+            )
 
 
 def _machine(places: Places, tmp: bool) -> Iterator[Operation]:

@@ -6,14 +6,16 @@ Run `python -m pinfold.settings.document > docs/settings.md` after a change of t
 
 from pinfold.settings.keys import RULE_KEYS, SECTIONS, Direction, Key, Kind
 from pinfold.settings.schema import note
+from pinfold.settings.shipped import LISTS
 
 _HEAD = """\
 # Settings
 
 <!-- Made by `python -m pinfold.settings.document` from src/pinfold/settings/keys.py; do not edit. -->
 
-Settings are TOML. `pinfold settings show` prints every value in force with the file and line it came from,
-`pinfold settings validate` checks a file, `pinfold settings schema` prints the JSON Schema.
+Settings are TOML. `pinfold settings show` prints every value in force with the file and line it came from
+(of the lists that are shipped only how long they are; `--json` has them whole), `pinfold settings validate` checks a
+file, `pinfold settings schema` prints the JSON Schema.
 
 ## Layers
 
@@ -81,7 +83,7 @@ def _row(key: Key) -> str:
 
 
 def _default(key: Key) -> str:
-    if key.name in ("commands.safe", "commands.composite"):
+    if key.name in LISTS:
         return "shipped"
     return f"`{written(key.default)}`"
 

@@ -44,6 +44,8 @@ COMPOSITE = (
     "python -m", "python3 -m",
 )
 
+LISTS = {"commands.safe": SAFE, "commands.composite": COMPOSITE}
+
 # Paths hidden from every command unless `filesystem.read` or `filesystem.write` names them exactly, and why.
 SECRETS = (
     # keys and passwords

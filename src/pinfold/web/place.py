@@ -26,8 +26,7 @@ class Page:
     def __init__(self, environ: Mapping[str, str], port: int = 0) -> None:
         directory = page_directory(environ)
         self._file = page_file(environ)
-        os.makedirs(directory, 0o700, exist_ok=True)
-        self._lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = _lock_of(directory)
         self._servers: list[Server | Intake] = []
         self._is_serving = False
         self.running: Place | None = None
@@ -70,6 +69,18 @@ class Page:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         os.close(self._lock)
+
+
+def _lock_of(directory: str) -> int:
+    """The file whose lock says that there is a page, opened; its directory is made."""
+    try:
+        os.makedirs(directory, 0o700, exist_ok=True)
+        return os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}"
+        raise PinfoldError(
+            f"the page cannot be opened: {why}; set it right, or name another place in XDG_STATE_HOME"
+        ) from None
 
 
 def _trouble(error: OSError, port: int, directory: str) -> str:

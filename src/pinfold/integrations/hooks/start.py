@@ -28,6 +28,10 @@ def respond(agent: str, data: bytes | None = None) -> int:
         reply = answer(agent, _read() if data is None else data, os.environ)
         _write(1, reply.stdout)
         _write(2, reply.stderr.encode("utf-8", "replace"))
+    except OSError as error:
+        if error.filename is not None:
+            return _failed(f"{error.filename}: {error.strerror}")
+        return _failed(f"standard input or output cannot be used: {error.strerror}")
     except BaseException as error:  # noqa: BLE001  (an exit status of 1 would let the call pass)
         return _failed(f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}")
     return reply.exit_code

@@ -120,7 +120,8 @@ class LinuxSession:
 
     def _make(self, policy: SandboxPolicy) -> Pen:
         if policy.type is not PolicyType.WORKSPACE_READONLY:
-            require_possible(self.roots)  # before a survey of the whole machine
+            everywhere = (path for path in policy.additional_readwrite_paths if path == "/")
+            require_possible((*self.roots, *everywhere))  # before a survey of the whole machine
         found = self.survey(policy) if self.survey else Found()
         hidden = (*found.hidden, *found.closed)
         places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)

@@ -121,7 +121,10 @@ class Start:
     def _not_started(self, kind: int, value: int) -> Running:
         why = os.strerror(value)
         if kind == NO_DIRECTORY:
-            raise ConfinementError(f"the directory {self.request.cwd!r} cannot be entered in the pen: {why}")
+            raise ConfinementError(
+                f"the directory `{self.request.cwd}` cannot be entered in the pen: {why}; "
+                "begin in a project, or make this one of them"
+            )
         if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):
             raise ConfinementError(f"the session can start no more processes: {why}; nothing was run")
         newline = "\r\n" if self.request.terminal else "\n"
