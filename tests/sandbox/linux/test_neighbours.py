@@ -1,0 +1,105 @@
+"""Wardens that tell each other what to protect, without pens around them."""
+
+import os
+import select
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("the fence is Linux's", allow_module_level=True)
+
+from pinfold.sandbox.linux import neighbours, presence
+from pinfold.sandbox.linux.neighbours import DONE, OCCASION, PROTECT, Neighbours
+from pinfold.sandbox.linux.presence import WARDEN, fresh_socket, take_name
+
+LONG = 30.0
+
+
+@pytest.fixture
+def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What wardens protect; they are among themselves, and have time."""
+    here = os.urandom(4).hex().encode()
+    found: list[bytes] = []
+    monkeypatch.setattr(presence, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
+    monkeypatch.setattr(neighbours, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(neighbours, "PATIENCE", LONG)
+    return found
+
+
+@contextmanager
+def wardens(count: int) -> Iterator[list[Neighbours]]:
+    made = [Neighbours() for _ in range(count)]
+    for each in made:
+        each.join()
+    yield made
+    for each in made:
+        os.close(each.names)
+        each.socket.close()
+
+
+def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
+    with wardens(3) as all_of_them:
+        results: list[bool] = []
+        telling = [
+            threading.Thread(target=lambda n=n, one=one: results.append(one.all_protect(f"/{n}")))
+            for n, one in enumerate(all_of_them[:2])
+        ]
+        for thread in telling:
+            thread.start()
+        while any(thread.is_alive() for thread in telling):
+            all_of_them[2].poll.poll(1)
+            all_of_them[2].answer()
+            for each in all_of_them[:2]:
+                if not telling[all_of_them.index(each)].is_alive():
+                    each.answer()
+        assert results == [True, True]
+        assert sorted(protected) == [b"/0", b"/0", b"/1", b"/1"]
+
+
+def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
+    with wardens(1) as (one,):
+        gone = fresh_socket()
+        take_name(gone, WARDEN)
+        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
+        results: list[bool] = []
+        telling.start()
+        assert select.select([gone], [], [], LONG)[0], "it was told"
+        gone.close()
+        telling.join()
+        assert results == [True]
+
+
+def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "PATIENCE", 0.0)
+    with wardens(1) as (one,):
+        slow = fresh_socket()
+        take_name(slow, WARDEN)
+        assert not one.all_protect("/x")
+        message, sender = slow.recvfrom(99)
+        assert message[:1] == PROTECT and message.endswith(b"/x")
+        slow.sendto(DONE + message[1 : 1 + OCCASION], sender)
+        monkeypatch.setattr(neighbours, "PATIENCE", 0.05)
+        assert not one.all_protect("/x")
+        slow.close()
+        assert one.all_protect("/x")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_word_counts_for_nothing(protected: list[bytes]) -> None:
+    with wardens(1) as (one,):
+        address = b"\0" + one.own[1:]
+        for uid, found in ((54321, []), (0, [b"/x"])):
+            child = os.fork()
+            if child == 0:
+                os.setuid(uid)
+                sender = fresh_socket()
+                take_name(sender, b"other")
+                sender.sendto(PROTECT + bytes(OCCASION) + b"/x", address)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            one.answer()
+            assert protected == found
