@@ -65,7 +65,10 @@ def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch:
     assert told("./mvnw test") == ""
     (home / ".m2/settings.xml").write_text("<settings/>")
     assert told("./mvnw test").startswith("`~/.m2/settings.xml` is hidden from commands")
-    assert told("mvn test", read=["~/.m2/settings.xml"]) == told("gradle test") == ""
+    assert told("mvn test", read=["~/.m2/settings.xml"]) == told("gradle test") == told("dotnet test") == ""
+    (home / ".nuget/NuGet").mkdir(parents=True)
+    (home / ".nuget/NuGet/NuGet.Config").write_text("<configuration/>")
+    assert told("dotnet test").startswith("`~/.nuget/NuGet/NuGet.Config` is hidden from commands")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is told")

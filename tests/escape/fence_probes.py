@@ -351,6 +351,25 @@ def a_repository_without_configuration_does_not_get_one_elsewhere() -> None:
     runs_nothing("cp evil x/.c/r.git/config; mv x y; cp evil y/.c/r.git/config; mv y x")
 
 
+def what_a_repository_shares_gets_no_configuration() -> None:
+    os.makedirs("r")
+    put("r/HEAD", "ref: refs/heads/x\n")
+    put("r/commondir", "../d/y \n")
+    put("evil", EVIL.format("pwned"))
+    make = "mkdir -p 'd/y /objects' 'd/y /refs'"
+    with opened(GIT) as session:
+        for line in (
+            f"{make}; cp evil 'd/y /config'",
+            f"{make}; mv 'd/y ' q; cp evil q/config; mv -T q 'd/y '; ln -s ../q 'd/y '",
+            f"{make}; mv d e; cp evil 'e/y /config'; mv e d; ln -s e d",
+            "mkdir -p z/objects z/refs; cp evil z/config; echo ../z > r/commondir; mv r s; cp -r r t",
+        ):
+            does(session, f"rm -rf d e q z t; {line}")
+            for name in {*os.listdir(), "r"} - {"evil"}:
+                said = subprocess.run(["git", "config", "core.fsmonitor"], cwd=name, capture_output=True)
+                assert said.stdout == b"", (line, name)
+
+
 def two_pens_do_not_make_a_repository_together() -> None:
     program = (
         "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"

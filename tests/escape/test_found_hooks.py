@@ -135,6 +135,36 @@ def test_a_search_is_judged_by_what_lies_below(
     assert said.get("permissionDecision", "") == verdict, said
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        # Agents trim, each what its language takes for a blank.
+        " {home}/.ssh/key", "\n~/.ssh/key\t", "\ufeff{home}/.ssh/key", "\x85{home}/.ssh/key",
+        # Some know URLs, and what is written by numbers in them; for others that is a name like any other.
+        "file://{home}/%2essh/key", "file://localhost{home}/.ssh/key", "file://key", " file://key",
+        # Names with blanks in them, of links that a command may have made.
+        "  blank", "blank\x1f", " blank\x1f", "blank\x85", "form\ffeed", "separated\u2028name",
+    ],
+)  # fmt: skip
+def test_a_path_is_read_in_each_way_that_an_agent_may_read_it(path: str, project: Path) -> None:
+    secrets = project.parent / ".ssh"
+    secrets.mkdir()
+    (project / "file:").symlink_to(secrets)
+    for name in ("  blank", "blank\x1f", "blank\x85", "form\ffeed", "separated\u2028name"):
+        (project / name).symlink_to(secrets / "key")
+    named = path.format(home=project.parent)
+    assert asked(project, "claude-code", "Read", {"file_path": named})["permissionDecision"] == "deny"
+    if "\n" not in named:
+        patch = {"input": PATCH.format(named)}
+        assert asked(project, "vscode", "apply_patch", patch)["permissionDecision"] in ("ask", "deny")
+
+
+def test_a_plain_path_is_no_question(project: Path) -> None:
+    for path in ("a b", "file://{project}/a%20b", " a\n"):
+        given = {"file_path": path.format(project=project)}
+        assert asked(project, "claude-code", "Read", given) == {}
+
+
 def test_a_search_does_not_look_past_an_ignore_file(project: Path) -> None:
     (project / ".pinfoldignore").write_text("secrets.json\n")
     said = asked(project, "claude-code", "Grep", {"pattern": "KEY"})

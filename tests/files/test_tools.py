@@ -87,6 +87,16 @@ def _use(files: FileTools, work: Path) -> None:
     assert os.listdir(work) == ["b.txt"]
 
 
+def test_lines_are_counted_as_compilers_do(files: FileTools, work: Path) -> None:
+    (work / "a").write_bytes("one\f\u2028 still\r\ntwo\x1c\x85\nthree".encode())
+    assert files.read("a").lines == 3
+    assert files.read("a", first_line=2, lines=1).text == "two\x1c\x85\n"
+    assert [(hit.line, hit.text) for hit in files.search("still|three", "a")] == [
+        (1, "one\f\u2028 still"),
+        (3, "three"),
+    ]
+
+
 def test_blocks_are_all_or_nothing(files: FileTools, work: Path) -> None:
     files.write("a", "x y y")
     for blocks in ([("x", "1"), ("z", "2")], [("x", "1"), ("y", "2")], [("", "1")]):

@@ -7,6 +7,7 @@ import pytest
 
 from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Decision, Verdict
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.execution import Execution
@@ -43,6 +44,19 @@ def text_of(data: bytes, limit: int) -> str:
 )
 def test_the_beginning_goes_first_by_whole_characters(text: str, limit: int, kept: str) -> None:
     assert text_of(text.encode(), limit) == kept
+
+
+class Broke(Wrote):
+    def events(self) -> Iterator[Event]:
+        yield Output(Stream.STDOUT, self.data)
+        raise ConfinementError("the pen ended while the command ran")
+
+
+def test_a_pen_that_breaks_is_told() -> None:
+    terminal = Terminal(Broke(b"some\n"), 1000)
+    assert terminal.ended.wait(PATIENCE)
+    assert terminal.text == "some\n[the pen ended while the command ran]\n"
+    assert terminal.status == {"exitCode": None, "signal": None}
 
 
 def test_bytes_that_are_no_text_are_shown_as_soon_as_text_is() -> None:

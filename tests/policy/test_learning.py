@@ -166,6 +166,8 @@ def test_other_things(record: Record, entry: Entry) -> None:
         # what is worth more than it looks
         (connect("169.254.169.254:80"), "it is a link-local address"),
         (connect("/var/run/docker.sock"), "who speaks to Docker"),
+        (connect("/run/user/1000/wayland-1"), "who speaks to the desktop"),
+        (connect("/tmp/.X11-unix/X10"), "who speaks to the desktop"),
         (connect(f"{HOME}/.gnupg/S.agent"), "it is hidden"),
         (connect(f"{ROOT}/x.sock"), "it lies where commands can write"),
         # what no setting changes

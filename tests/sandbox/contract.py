@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from typing import Any
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output, Stream
@@ -26,6 +27,7 @@ def keeps_the_contract(name: str) -> None:
         odd_commands,
         the_shell_is_bash,
         events,
+        what_ended_by_itself,
         repeats,
         limits,
         terminals,
@@ -106,6 +108,22 @@ def events(session: Session) -> None:
     threading.Timer(0.05, command.cancel).start()
     end = command.wait()
     assert end.cancelled and end.signal == 9 and not end.timed_out
+
+
+def what_ended_by_itself(session: Session) -> None:
+    """It is told so, though it was cancelled, or its time was up, before anybody looked."""
+    for line, end in (("exit 3", Exited(3, None)), ("kill -15 $$", Exited(None, 15))):
+        cancelled, late = _ended_unseen(session, line), _ended_unseen(session, line, timeout=0.1)
+        cancelled.cancel()
+        wait_until(late.pump._is_late)
+        session.tend(1000)
+        assert [*cancelled.events(), *late.events()] == [end, end]
+
+
+def _ended_unseen(session: Session, line: str, **more: object) -> Any:
+    command: Any = session.start(request(line, **more))
+    wait_until(lambda: command.pump.end in dict(command.pump.poll.poll(0)))
+    return command
 
 
 def repeats(session: Session) -> None:

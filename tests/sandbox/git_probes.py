@@ -464,7 +464,7 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
         else:
             command.cancel()
             command.wait()
-        # What git itself leaves when it is killed, unless a warden does with it what git has asked for.
+        # What git itself leaves when it is killed; a call of its that the warden had begun may end only now.
         with suppress(FileNotFoundError):
             os.unlink("one/.git/config.lock")
         assert git("config", "user.email", cwd="one") == "a@b\n"

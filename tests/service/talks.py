@@ -129,6 +129,12 @@ def characters_may_come_in_pieces_and_bytes_as_they_are() -> None:
         assert opened.run(r"printf 'a\303'; sleep 0.2; printf '\244b\377'").stdout == "aäb\ufffd"
         events = list(opened.start(["printf", r"\377\000"], encoding="base64").events())
         assert events[0] == Event("stdout", {**events[0].params, "data": "/wA="})
+        pieces = "printf a; until test -e go; do sleep 0.02; done; printf b"
+        execution = opened.start(pieces, encoding="base64")
+        wait_until(lambda: execution._come.qsize() == 1)
+        with open("go", "w"):
+            pass
+        assert execution.wait().stdout == "YWI="
 
 
 def a_call_has_fields_of_its_own() -> None:

@@ -593,9 +593,13 @@ def a_command_that_nobody_gets_is_ended() -> None:
 def a_run_whose_pen_ended_is_told_as_failed() -> None:
     with opened() as session:
         for follow in (lambda run: run.wait(), lambda run: list(run.events())):
+            run = session.start("until test -e begun; do sleep 0.02; done; kill -9 $PPID; sleep 30")
+            with open("begun", "w"):
+                pass
             with suppress(ConfinementError):
-                follow(session.start("kill -9 $PPID; sleep 30"))
+                follow(run)
                 raise AssertionError("it was not said")
+            os.unlink("begun")
     ends = [entry.data for entry in journal() if entry.kind == "end"]
     assert ["the pen ended while the command ran" in end["error"] for end in ends] == [True, True], ends
     assert not any(end["cancelled"] for end in ends)

@@ -268,6 +268,12 @@ def test_what_cannot_be_given_to_a_command_is_told(
         session(tmp_path).start(request_, **given)
 
 
+@pytest.mark.parametrize("nothing", [[], pinfold.RunCommand("ls", argv=())])
+def test_no_words_are_no_command_to_check_either(tmp_path: Path, nothing: Any) -> None:
+    with pytest.raises(ValueError, match="a command has at least one word"):
+        session(tmp_path).check(nothing)
+
+
 def test_settings_in_the_workspace_are_told_as_what_pinfold_obeys(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[filesystem]\nprotect = ["deploy.sh"]\n')

@@ -185,6 +185,21 @@ def test_bare_repositories_are_closed_as_a_git_directory_is(work: Path) -> None:
     assert f"{work}/x.git/info/attributes" in {rule.name for rule in found.names}
 
 
+def test_what_a_repository_shares_is_closed_with_it(work: Path) -> None:
+    """git reads the configuration where `commondir` leads, whether or not that has a `HEAD` of its own."""
+    fill(work, "x/HEAD", "x/config", "y /config", "z/config")
+    (work / "link").symlink_to("z")
+    for told, shared in (("../y \n", "y "), ("../link", "z"), ("../later\r\n", "later")):
+        (work / "x/commondir").write_text(told)
+        found = survey(work)
+        existing = [f"{shared}/config"] if shared != "later" else []
+        assert below(work, found.protected) == ["x/commondir", "x/config", *existing]
+        assert {f"{work}/{shared}/config", f"{work}/{shared}/hooks"} <= {rule.name for rule in found.names}
+        assert f"{work}/x/HEAD" in found.placed
+        if shared == "z":
+            assert f"{work}/link/config" in {rule.name for rule in found.names}
+
+
 def test_roots_inside_roots(work: Path) -> None:
     fill(work, "a/.envrc", "b/.envrc")
     policy = SandboxPolicy(

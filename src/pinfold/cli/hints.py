@@ -20,8 +20,14 @@ OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")
 """Programs that use what it names."""
 LENDING = f"the ssh agent is out of reach; to lend it: add `${AGENT}` to `network.unix_sockets`"
 MAVEN, GRADLE = "~/.m2/settings.xml", "~/.gradle/gradle.properties"
-STOPPED_BY = {"mvn": MAVEN, "mvnw": MAVEN, "mvnd": MAVEN, "gradle": GRADLE, "gradlew": GRADLE}
-"""Programs that end where a file of theirs is there and cannot be read."""
+NUGET = "~/.nuget/NuGet/NuGet.Config"
+STOPPED_BY = {
+    **dict.fromkeys(("mvn", "mvnw", "mvnd"), MAVEN),
+    **dict.fromkeys(("gradle", "gradlew"), GRADLE),
+    **dict.fromkeys(("dotnet", "nuget"), NUGET),
+}
+"""Programs that end where a file of theirs is there and cannot be read. Bundler goes on: to it an empty file,
+as a hidden one seems, is none."""
 OUTSIDE = (("submodule", "add"), ("worktree", "remove"))
 """What git cannot do to a project inside of the fence, whoever says yes: README.md has it."""
 OF_MODE = ("chmod", "install")

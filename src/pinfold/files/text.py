@@ -1,6 +1,7 @@
 """A file's text, with what must come back unchanged when it is written again: encoding, mark, line ends."""
 
 import codecs
+from io import StringIO
 from typing import NamedTuple
 
 MARKS = (
@@ -40,6 +41,12 @@ def decode(data: bytes) -> Text | None:
         return _of(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError:
         return _of(data.decode("latin-1"), "latin-1")
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines with their ends, as compilers and editors count them: `str.splitlines` ends some at form
+    feeds and at separators of Unicode's, too."""
+    return list(StringIO(text, newline=""))
 
 
 def _of(text: str, encoding: str, mark: bytes = b"") -> Text:

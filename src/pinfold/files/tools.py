@@ -16,7 +16,7 @@ from pinfold.files.editing import replaced
 from pinfold.files.finding import matches, walk
 from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
 from pinfold.files.replacing import failed, put, require_one_name
-from pinfold.files.text import Text, decode
+from pinfold.files.text import Text, decode, lines_of
 from pinfold.kernel.files import RENAME_NOREPLACE, renameat2
 from pinfold.model.errors import FileRefused
 
@@ -89,7 +89,7 @@ class FileTools:
         """The text of a file, or some lines of it."""
         with self._spot("read", path, Access.READ) as spot:
             found = self._text(spot, path)
-        all_lines = found.text.splitlines(keepends=True)
+        all_lines = lines_of(found.text)
         first = max(1, first_line)
         chosen = all_lines[first - 1 :] if lines is None else all_lines[first - 1 : first - 1 + max(0, lines)]
         return FileText("".join(chosen), found.encoding, found.newline, first, len(all_lines))
@@ -124,8 +124,8 @@ class FileTools:
         hits = (
             Hit(below, number, line[:LONGEST_LINE])
             for below, text in self._texts(path, only)
-            for number, line in enumerate(text.splitlines(), 1)
-            if expression(line)
+            for number, ended in enumerate(lines_of(text), 1)
+            if expression(line := ended.rstrip("\r\n"))
         )
         return list(islice(hits, MOST_FOUND))
 

@@ -5,6 +5,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from pinfold.model.errors import PinfoldError
 from pinfold.model.events import Output
 from pinfold.session.execution import Execution
 
@@ -36,6 +37,8 @@ class Terminal:
                     status = {"exitCode": event.exit_code, "signal": _signal_name(event.signal)}
             for each in self._execution.violations:
                 self._keep(f"[{each.told}]\n".encode())
+        except PinfoldError as error:
+            self._keep(f"[{error}]\n".encode())
         finally:
             self.status = status
             self.ended.set()

@@ -230,8 +230,8 @@ def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Starte
     except FileRefused as refused:
         return _refusal(file_refusal_as_plain(refused))
     except (PinfoldError, ValueError) as error:
-        told = {"kind": "failed", "message": str(error), "next": "nothing was run; tell the person"}
-        return _refusal(told)
+        # Whether anything was run, the error says: a pen may also break while a command runs.
+        return _refusal({"kind": "failed", "message": str(error), "next": "tell the person"})
 
 
 TOOLS = {

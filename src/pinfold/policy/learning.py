@@ -52,11 +52,11 @@ COMMANDING = {
     "bus": "by the session's bus programs are started outside of the fence",
     "system_bus_socket": "by the system's bus programs are started outside of the fence",
     "private": "by systemd's own socket programs are started outside of the fence",
-    "X0": "who speaks to the desktop can type into every window",
-    "wayland-0": "who speaks to the desktop can start programs outside of the fence",
+    "X": "who speaks to the desktop can type into every window",
+    "wayland-": "who speaks to the desktop can start programs outside of the fence",
     "default": "a terminal multiplexer runs whatever it is told",
 }
-"""Sockets, by their names, that a person may open by hand."""
+"""Sockets, by their names without the number of the display, that a person may open by hand."""
 LOADED = frozenset(("site-packages", "dist-packages"))
 """Directories that Python loads from, wherever they lie."""
 FEW = 4
@@ -246,7 +246,7 @@ def _against_socket(record: Record, ground: Ground, around: Surroundings) -> str
         return "it lies where commands can write, so it could become another"
     if _variable(path, around):
         return ""
-    if why := COMMANDING.get(basename(path)):
+    if why := COMMANDING.get(basename(path).rstrip("0123456789")):
         return f"{why}; write it into `{SOCKETS}` by hand if you mean it"
     return _against_spelling(path)
 

@@ -67,9 +67,8 @@ class UnfencedCommand(PumpedCommand):
     def _read_end(self) -> Exited:
         with self.reaping:
             code = self.process.wait()
-        if code >= 0:
-            return Exited(code, None)  # by itself, though it may have been cancelled since
-        return Exited(None, -code, cancelled=self.cancelled)
+        exit_code, signalled = (code, None) if code >= 0 else (None, -code)
+        return Exited(exit_code, signalled, cancelled=self.cancelled)
 
     def _kill(self) -> None:
         # Once the first process is awaited its number may be somebody else's.

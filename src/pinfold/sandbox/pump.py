@@ -196,7 +196,9 @@ class Pump:
         if end is None:
             return
         self.poll.unregister(self.end)
-        self.exited = Exited(end.exit_code, end.signal, self.timed_out, end.cancelled)
+        # Nobody ends a command but by SIGKILL: any other end is its own, and had come before it was seen.
+        ours = end.signal == signal.SIGKILL
+        self.exited = Exited(end.exit_code, end.signal, ours and self.timed_out, ours and end.cancelled)
         self.deadline = time.monotonic() + GRACE
 
     def _unreported(self) -> bool:

@@ -7,6 +7,7 @@ takes from holds up the others of its client.
 import os
 import queue
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
@@ -77,7 +78,7 @@ class RemoteSession:
 
     def start(self, command: str | Sequence[str], **given: Any) -> "RemoteExecution":
         """Begins a command; `ServiceError` of kind `refused` if it may not be run."""
-        execution = RemoteExecution(self, os.urandom(8).hex())
+        execution = RemoteExecution(self, os.urandom(8).hex(), is_base64=given.get("encoding") == "base64")
         self._client.expect(execution)
         line = command if isinstance(command, str) else list(command)
         try:
@@ -150,8 +151,10 @@ class RemoteExecution:
     Output that `events` gave is kept by whoever took it: `wait` tells only how the command ended then.
     """
 
-    def __init__(self, session: RemoteSession, id: str) -> None:
+    def __init__(self, session: RemoteSession, id: str, *, is_base64: bool = False) -> None:
         self._session = session
+        self._is_base64 = is_base64
+        """Whether each piece of output is that, by itself."""
         self.id, self.session_id = id, session.id
         self.decision: Plain = {}
         self._come: queue.Queue[Event | None] = queue.Queue(HELD)
@@ -200,10 +203,16 @@ class RemoteExecution:
             end["signal"],
             end["timedOut"],
             end["cancelled"],
-            "".join(self._written["stdout"]),
-            "".join(self._written["stderr"]),
+            self._joined("stdout"),
+            self._joined("stderr"),
             tuple(self._violations),
         )
+
+    def _joined(self, stream: str) -> str:
+        pieces = self._written[stream]
+        if not self._is_base64:
+            return "".join(pieces)
+        return b64encode(b"".join(map(b64decode, pieces))).decode()
 
     def cancel(self) -> None:
         """Ends the command and everything it started."""

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.git_config import parse_config
+from pinfold.session.disk import real_path
 from pinfold.settings.files import read_text
 
 RUNNING_KEYS = (
@@ -163,8 +164,14 @@ def _is_valid(repository: Repository) -> bool:
 
 
 def _repository(top: str, directory: str) -> Repository:
-    common = text_of(os.path.join(directory, "commondir")).strip()
-    return Repository(top, directory, os.path.normpath(os.path.join(directory, common)))
+    return Repository(top, directory, real_path(told_common(directory)))
+
+
+def told_common(directory: str) -> str:
+    """Where a git directory says that what it shares lies, as it says it; itself if it says nothing."""
+    # As git reads it (setup.c, get_common_dir): blanks are part of a name.
+    told = text_of(os.path.join(directory, "commondir")).rstrip("\r\n").partition("\0")[0]
+    return os.path.join(directory, told)
 
 
 def text_of(path: str) -> str:

@@ -21,7 +21,8 @@ from msgspec import Struct
 from pinfold.model.git_config import parse_config
 from pinfold.model.names import GIT, NESTS, NameRule
 from pinfold.policy.paths import is_covered
-from pinfold.session.git import find_repository, text_of
+from pinfold.session.disk import real_path
+from pinfold.session.git import find_repository, text_of, told_common
 
 PREFIX = ".git/"
 SHARED = ("objects", "refs", "logs", "packed-refs", "packed-refs.lock", "packed-refs.new", "worktrees")
@@ -59,10 +60,18 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
     return _shared(directory, common, (*names, NameRule(f"{common}/{ALTERNATES}", ELSEWHERE)))
 
 
-def bare(directory: str, rules: Iterable[NameRule]) -> Elsewhere:
-    """A repository that is its own directory, wherever it lies: closed as a `.git` is."""
-    names = tuple(_closed(directory, rules))
-    return Elsewhere(protected=_existing(names), names=names)
+def bare(directory: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Elsewhere:
+    """A repository that is its own directory, wherever it lies: closed as a `.git` is.
+
+    So is what it shares, whose configuration git obeys, whether or not that is there yet; and where a link
+    is on the way, the place that a directory would have instead.
+    """
+    told = told_common(directory)
+    real, instead = real_path(told), os.path.normpath(told)
+    shared = [rule for rule in _closed(real, rules) if is_covered(real, tops) and real != directory]
+    names = (*_closed(directory, rules), *shared)
+    later = [rule for rule in _closed(instead, rules) if is_covered(instead, tops) and instead != real]
+    return Elsewhere(protected=_existing(names), names=(*names, *later))
 
 
 def _closed(directory: str, rules: Iterable[NameRule]) -> Iterator[NameRule]:

@@ -32,20 +32,26 @@ def as_request(request: Request | str | Sequence[str]) -> Request:
     if isinstance(request, str):
         return RunCommand(request)
     if isinstance(request, RunCommand):
-        return request if request.argv is None else replace(request, command=line_of(request))
+        return request if request.argv is None else replace(request, command=_line(request.argv))
     if isinstance(request, Request):
         return request
     if isinstance(request, list | tuple):
         for word in request:
             if not isinstance(word, str):
                 raise TypeError(f"the words of a command are texts, not {type(word).__name__}")
-        return RunCommand(" ".join([quoted(word) for word in request]), argv=tuple(request))
+        return RunCommand(_line(request), argv=tuple(request))
     raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
 
 
 def line_of(request: RunCommand) -> str:
     """The line that is judged: what will be run, whatever a person is shown of it."""
-    return request.command if request.argv is None else " ".join([quoted(word) for word in request.argv])
+    return request.command if request.argv is None else _line(request.argv)
+
+
+def _line(words: Sequence[str]) -> str:
+    if not words:
+        raise ValueError("a command has at least one word")
+    return " ".join([quoted(word) for word in words])
 
 
 def as_command(
@@ -56,8 +62,6 @@ def as_command(
     wanted = as_request(request)
     if not isinstance(wanted, RunCommand):
         raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
-    if wanted.argv is not None and not wanted.argv:
-        raise ValueError("a command has at least one word")
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < float("inf")):
         raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
     if cwd is None and timeout is None:

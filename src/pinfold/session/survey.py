@@ -45,7 +45,7 @@ class Surveyor:
         seen = looked.values()
         gits = [git for each in seen for git in each.gits]
         away = [elsewhere(git, tops, rules) for git in gits] if rules and not policy.block_git_writes else []
-        away += [bare(path, rules) for path, each in looked.items() if each.is_bare]
+        away += [bare(path, tops, rules) for path, each in looked.items() if each.is_bare]
         protected = [path for each in seen for path in each.protected]
         linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
         protected += [path for each in away for path in each.protected]

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
+from pinfold.model.repositories import is_repository
 from pinfold.policy.hidden import Hiding, Names
 
 MOST_ENTRIES = 2_000_000
@@ -31,7 +32,6 @@ SETTLED = 3_000_000_000
 """Nanoseconds after which a directory's change time tells every later change."""
 CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 """Made by git alone, tens of thousands of them, and named by hashes and branches."""
-BARE = frozenset(("HEAD", "objects", "refs"))
 
 Mark = tuple[int, int, int]
 
@@ -123,7 +123,7 @@ class Walk:
         with os.scandir(step.path) as entries:
             listed = list(entries)
         names = [entry.name for entry in listed]
-        if not step.inside_git and step.names and BARE.issubset(names):
+        if not step.inside_git and step.names and is_repository(names.__contains__):
             return replace(self._noted(step, mark, listed, self.hiding.within(step.path)), is_bare=True)
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.

@@ -125,6 +125,7 @@ SECRETS = (
     ("~/.m2/settings-security.xml", "Maven passwords"),
     ("~/.gradle/gradle.properties", "Gradle passwords"),
     ("~/.nuget/NuGet/NuGet.Config", "NuGet passwords"),
+    ("~/.config/NuGet/NuGet.Config", "NuGet passwords"),
     ("~/.hex", "Hex token"),
     ("~/.huggingface", "Hugging Face token"),
     ("~/.cache/huggingface/token", "Hugging Face token"),

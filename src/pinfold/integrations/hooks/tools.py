@@ -83,6 +83,10 @@ PATHS = frozenset(
 """The arguments that name files, without case and underscores."""
 PATTERNS = ("pattern", "glob", "query", "include", "paths")
 PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+_SPACES = " \t\n\v\f\r\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+BLANKS = (_SPACES + "\ufeff", _SPACES + "\x85", _SPACES + "\x85\x1c\x1d\x1e\x1f")
+"""What JavaScript, Rust and Python trim. A name may end with what one of them takes for a blank."""
+FILE_URL = "file://"
 
 
 def requests_of(tool: str, given: Mapping[str, object], cwd: str, server: str = "") -> tuple[Request, ...]:
@@ -159,10 +163,11 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
     found = [
         WriteFile(place, delete="Delete" in head)
         for text in texts
-        for line in text.splitlines()
+        # Nor is where it ends a line, at form feeds or not.
+        for line in dict.fromkeys((*text.split("\n"), *text.splitlines()))
         for head in PATCHED
-        if line.strip().startswith(head)
-        for place in _places(line.strip().removeprefix(head).strip(), cwd)
+        if head in line and not line.partition(head)[0].strip().strip("\ufeff")
+        for place in _places(line.partition(head)[2], cwd)
     ]
     if not found:
         raise UnjudgedError("the patch names no file")
@@ -194,11 +199,22 @@ def _paths(given: object) -> Iterator[str]:
 
 
 def _places(path: str, cwd: str) -> Iterator[str]:
-    """Where a path leads; whether an agent knows `~` is not ours to guess, so both readings count."""
-    path = path.removeprefix("file://")
-    yield join(cwd, path)
-    if path.startswith("~"):
-        yield expanduser(path)
+    """Where a path leads, by each way that an agent may read it: which is its own is not ours to guess."""
+    for read in dict.fromkeys(_readings(path)):
+        yield join(cwd, read)
+        if read.startswith("~"):
+            yield expanduser(read)
+
+
+def _readings(path: str) -> Iterator[str]:
+    """As it stands, without the blanks around it or after it, and as a URL."""
+    for text in (path, *(trim(blanks) for blanks in BLANKS for trim in (path.strip, path.rstrip))):
+        yield text
+        if text.startswith(FILE_URL):
+            from urllib.parse import unquote
+
+            rest = text.removeprefix(FILE_URL)
+            yield from (rest, unquote(rest), unquote(rest[rest.find("/") :]))
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -1,0 +1,23 @@
+"""The outcome of a tool, without a protocol around it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pinfold
+from pinfold.integrations.tools import TOOLS, use
+from pinfold.model.errors import ConfinementError
+
+
+def test_what_a_broken_pen_had_run_is_not_told_as_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any) -> None:
+        raise ConfinementError("the pen ended while the command ran; how far it came is not known")
+
+    with pinfold.Session([tmp_path], settings={}) as session:
+        monkeypatch.setattr(session, "start", breaks)
+        outcome = use(TOOLS["execute_command"], session, {"command": "make"}, lambda _: None)
+    assert outcome.is_error and "how far it came is not known" in outcome.text
+    assert "nothing was run" not in outcome.text
