@@ -7,9 +7,9 @@ them use the A record. So a denied name does not exist, and an IPv6 address neve
 Clients take an answer only from the address that they asked (127.0.0.53, say), and one socket answers for
 all: the kernel is asked for that address with each datagram, and told it with the reply (ip(7), ipv6(7)).
 
-Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs, and of
-each only so many questions are answered at once. What finds no room in the socket is lost, and clients ask again
-after 5 seconds: so whatever is there is taken at once, and thrown away if it is of one who has many already.
+Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs, and
+of each only so many questions are answered at once. What finds no room in the socket is lost, and clients ask
+again after 5 seconds: so whatever is there is taken at once, and thrown away if its sender has many already.
 
 What this means for tunnels: whatever is asked here, no packet leaves. A name goes outside, once, when the
 gate dials it, and then it was allowed.
@@ -83,7 +83,7 @@ class Resolver:
         if query.klass != dns.IN:
             return dns.answer(query, dns.Code.REFUSED)
         if query.kind == dns.PTR:
-            return self._reverse(query, now)
+            return self._reverse(query)
         try:
             name = canonical(query.name)
         except ValueError:
@@ -109,9 +109,9 @@ class Resolver:
             return dns.answer(query, dns.Code.FAILED)
         return _with_addresses(query, (address,))
 
-    def _reverse(self, query: Query, now: float) -> bytes:
+    def _reverse(self, query: Query) -> bytes:
         numbers = query.name.lower().removesuffix(_REVERSE).split(".")
-        name = self._stand_ins.name_of(".".join(reversed(numbers)), now)
+        name = self._stand_ins.name_of(".".join(reversed(numbers)))
         if name is None:
             return dns.answer(query, dns.Code.NO_SUCH_NAME)
         return dns.answer(query, dns.Code.FINE, (dns.encode_name(name),), TTL)
