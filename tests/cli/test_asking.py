@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pinfold.cli.asking import Asking
+from pinfold.model.permission import Capability
+from tests.approval.asking import question
 from tests.cli.persons import Screen
 from tests.patience import wait_until
 
@@ -362,6 +365,24 @@ def test_it_fits_and_needs_no_colours(screen: Screen, environment: dict[str, str
     assert ("\x1b[" in shown) is not bool(environment)
     screen.press("n")
     screen.wait_for("exit:126")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": f"curl {'x' * 4000}"},
+        {"command": "curl", "description": "connect to pypi.org:443 " * 300},
+        {"command": "curl", "program": f"/tmp/{'p' * 4000}"},
+        {"command": "curl", "cwd": "/d" * 2000},
+    ],
+)
+def test_what_is_wanted_is_not_pushed_off_the_screen(given: dict[str, str]) -> None:
+    asked = question(capability=Capability.CONNECT, host="evil.test", port=443, **given)
+    asking = Asking()
+    choices = asking.choices(asked, asked.reaches[0], 80)
+    for lines in (asking.question(asked, 80, 24), asking.explanation(asked, 80)):
+        shown = [*lines, *choices][-23:]  # the prompt is the last line
+        assert any(re.sub("\x1b\\[[0-9;]*m", "", line) == "connect to evil.test:443" for line in shown)
 
 
 def test_a_job_in_the_background_is_not_stopped_for_the_terminal(screen: Screen) -> None:

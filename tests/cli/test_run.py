@@ -336,7 +336,7 @@ def test_a_port_that_is_taken_is_told_at_once(person: Person) -> None:
         done = person.run("--publish", str(port), "-c", "echo > made")
     assert done.returncode == 0 and (person.work / "made").exists()
     assert done.stderr.decode() == (
-        f"pinfold: port {port} is not published: 127.0.0.1:{port}: Address already in use\n"
+        f"pinfold: port {port} is not published: localhost:{port}: Address already in use\n"
     )
 
 

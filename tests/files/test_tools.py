@@ -242,6 +242,14 @@ def test_other_names_of_a_file_do_not_change(files: FileTools, work: Path, outsi
     assert (outside / "secret").read_text() == "secret\n"
 
 
+@pytest.mark.parametrize("use", ["read", "delete", "entries", "write", "append", "move", "search"])
+def test_a_name_that_is_too_long_is_told(files: FileTools, work: Path, use: str) -> None:
+    given = {"write": ("",), "append": ("",), "move": ("b",)}.get(use, ())
+    path = "x" * 300
+    with pytest.raises(FileRefused, match="too long"):
+        getattr(files, use)(*(("x", path) if use == "search" else (path, *given)))
+
+
 def test_a_shells_home_is_no_directory(files: FileTools, work: Path) -> None:
     for path in ("~", "~/x"):
         with refusal("malformed_path"):

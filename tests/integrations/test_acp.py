@@ -1,9 +1,14 @@
 """What holds between an editor and its agent. `editing` says it."""
 
 import sys
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from pinfold.integrations.acp import _title
+from pinfold.model.permission import Capability
+from tests.approval.asking import DECISION, question
 from tests.integrations.editing import EDITING
 from tests.integrations.golden import require_as_it_was
 from tests.sandbox.people import run_at_home
@@ -18,3 +23,34 @@ def test_editing(name: str, user: str) -> None:
 
 def test_the_transcript_is_as_it_was() -> None:
     require_as_it_was("tests.integrations.editing", "acp.txt")
+
+
+@pytest.mark.parametrize(
+    ("given", "title"),
+    [
+        ({"capability": Capability.RUN}, "touch x"),
+        (
+            {"capability": Capability.RUN, "decision": replace(DECISION, sandboxed=False)},
+            "run this outside of the fence: touch x",
+        ),
+        (
+            {"capability": Capability.BYPASS},
+            "run this without the fence: it may read, change and send whatever you can: touch x",
+        ),
+        ({"capability": Capability.WIDEN}, "run this with more than your own policy gives: touch x"),
+        (
+            {"capability": Capability.CONNECT, "host": "a.test", "port": 443},
+            "connect to a.test:443, for touch x",
+        ),
+        (
+            {"capability": Capability.WRITE, "path": "/etc/x", "operation": "open"},
+            "write /etc/x, for touch x",
+        ),
+        (
+            {"capability": Capability.READ, "path": "/etc/x", "command": "read\x1b /etc/x"},
+            "read /etc/x: read\\x1b /etc/x",
+        ),
+    ],
+)
+def test_a_title_says_what_is_wanted_first(given: dict[str, Any], title: str) -> None:
+    assert _title(question(**given)) == title

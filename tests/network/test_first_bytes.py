@@ -8,7 +8,8 @@ from pinfold.network.first_bytes import FirstBytes, Protocol
 from tests.network.hellos import real_hello
 from tests.network.pieces import PLACES, cut
 
-HTTP, TLS, OTHER = Protocol.HTTP, Protocol.TLS, Protocol.OTHER
+HTTP, TLS, OTHER, PROXY = Protocol.HTTP, Protocol.TLS, Protocol.OTHER, Protocol.PROXY
+FOR_TLS, FOR_KERBEROS = b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30"
 SPOKEN = [
     (real_hello("a.example"), TLS),
     (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", HTTP),
@@ -28,6 +29,13 @@ SPOKEN = [
     # what only a lenient server takes for TLS
     (b"\x15\3\1\0\2\1\x5a" + real_hello("a.example"), TLS),
     (b"\x14\3\3\0\1\1" + real_hello("a.example"), TLS),
+    # what is said of somebody else, before TLS or HTTP
+    (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n" + real_hello("a.example"), PROXY),
+    (b"PROXY UNKNOWN HTTP/1.1\r\n", PROXY),
+    (b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0" + real_hello("a.example"), PROXY),
+    # PostgreSQL's
+    (FOR_TLS + real_hello("a.example"), TLS),
+    (FOR_KERBEROS + FOR_TLS + real_hello("a.example"), TLS),
     # other protocols
     (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", OTHER),
     (b"EHLO a.example\r\n", OTHER),
@@ -37,6 +45,9 @@ SPOKEN = [
     (b"GET /\r\n", OTHER),  # HTTP/0.9 names no host
     (b"OPTIONS rtsp://a.example/ RTSP/1.0\r\n", OTHER),
     (b"GETS key http://\r\n", OTHER),
+    (b"PROXY of a text\r\n", OTHER),
+    (b"\0\r\nQUITE\n", OTHER),
+    (FOR_TLS[:-1] + b"\n", OTHER),
 ]
 
 
@@ -56,12 +67,30 @@ def test_what_may_still_be_anything_is_held(data: bytes) -> None:
     assert first.is_doubtful
 
 
-@pytest.mark.parametrize("data", [b"\0\0\0\x08\x04\xd2\x16\x2f", b"\x10\x25\0\4MQTT", b"a" * 70_000])
+@pytest.mark.parametrize("data", [b"\0\0\0\x10\x04\xd2\x16\x2e", b"\x10\x25\0\4MQTT", b"a" * 70_000])
 def test_what_is_no_line_of_text_is_not_held_and_still_watched(data: bytes) -> None:
     first = FirstBytes()
     assert first.feed(data) is None
     assert not first.is_doubtful
     assert first.feed(b" HTTP/1.1\r\n") is Protocol.HTTP
+
+
+@pytest.mark.parametrize("request_", [FOR_TLS, FOR_KERBEROS])
+@given(places=PLACES)
+def test_a_request_for_tls_is_not_held_and_all_begins_anew(request_: bytes, places: list[int]) -> None:
+    first = FirstBytes()
+    for piece in cut(request_, places):
+        assert first.feed(piece) is None
+        assert not piece or not first.is_doubtful
+    assert first.has_asked_for_tls
+    assert first.feed(b"\x16") is None
+    assert first.is_doubtful
+    assert first.feed(b"\3\1") is Protocol.TLS
+
+
+@pytest.mark.parametrize("behind", [b"\x16", b"GET / HTTP/1.1\r\n", b"\0", FOR_TLS])
+def test_who_asks_for_tls_and_does_not_wait_is_not_heard(behind: bytes) -> None:
+    assert FirstBytes().feed(FOR_TLS + behind) is Protocol.TLS
 
 
 @given(st.lists(st.binary(max_size=100), max_size=10))

@@ -245,6 +245,8 @@ def test_names_below_a_wildcard_are_no_tunnel() -> None:
 
 # Names must agree
 
+FOR_TLS, FOR_KERBEROS = b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30"
+"""PostgreSQL's clients ask so, and wait for the answer."""
 FIRST_WORDS = [
     # through a tunnel to a.test, whether the server gets them
     (real_hello("a.test"), True),
@@ -264,7 +266,11 @@ FIRST_WORDS = [
     (b"\x15\3\1\0\2\1\x5a" + real_hello("evil.test"), False),
     (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", False),
     (b"SSH-2.0-OpenSSH_9.2\r\n", True),
-    (b"\0\0\0\x08\x04\xd2\x16\x2f", True),
+    (FOR_TLS, True),
+    (FOR_TLS + real_hello("a.test"), False),  # whoever does not wait for the answer
+    (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n" + real_hello("evil.test"), False),
+    (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", False),
+    (b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0" + real_hello("evil.test"), False),
     (b"no line at all", True),
 ]
 
@@ -327,6 +333,54 @@ def test_a_second_hello_must_agree_too(name: str, is_slow: bool) -> None:
                     assert not await client.hear_all()
             (record,) = await world.recorded()
             assert record.verdict == ("allow" if name == "a.test" else "deny"), record
+
+    run(test())
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+@pytest.mark.parametrize(
+    ("words", "passes"),
+    [
+        # to a.test, each answered by a byte; whether the server gets the last of them
+        ((FOR_TLS, real_hello("a.test")), True),
+        ((FOR_TLS, real_hello("evil.test")), False),
+        ((FOR_KERBEROS, FOR_TLS, real_hello("a.test")), True),
+        ((FOR_KERBEROS, FOR_TLS, real_hello("evil.test")), False),
+        ((FOR_TLS, made_hello((0, server_name(b"a.test")), (0xFE0D, bytes(100)))), False),
+        ((FOR_TLS, real_hello(None)), True),  # libpq before 14
+        ((FOR_TLS, b"\0\0\0\x11\0\3\0\0user\0me\0\0"), True),  # the server said that it knows no TLS
+    ],
+)
+def test_names_must_agree_where_postgresql_begins_tls(
+    words: tuple[bytes, ...], passes: bool, is_slow: bool
+) -> None:
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            for word in words:
+                heard.extend(await reader.readexactly(len(word)))
+                writer.write(b"S")
+
+    async def test() -> None:
+        # Long pauses: a request that is held until it is over would be late.
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(pause=60.0))
+        async with server(listen) as port, world.running():
+            client = await world.connect()
+            await client.tunnel("a.test", port)
+            for number, word in enumerate(words):
+                with suppress(ConnectionError):
+                    for piece in (word[:1], word[1:3], word[3:]) if is_slow else (word,):
+                        await client.say(piece)
+                        await asyncio.sleep(0.02 if is_slow else 0)
+                    if passes or number + 1 < len(words):
+                        assert await client.hear(1) == b"S"
+                    else:
+                        assert not await client.hear_all()
+            client.close()
+            (record,) = await world.recorded()
+            assert record.verdict == ("allow" if passes else "deny"), record
+            assert bytes(heard) == b"".join(words if passes else words[:-1])
 
     run(test())
 

@@ -320,6 +320,25 @@ def test_a_session_that_fails_to_answer_is_a_no(fault: str) -> None:
         assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
 
 
+def test_a_question_that_finds_no_thread_is_a_no_and_others_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def fail(thread: threading.Thread) -> None:
+        if thread.name == "pinfold-ask":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def decide(host: str, _: int | None, __: str) -> Ruling:
+        return NAMED if host == "localhost" else Ruling(Verdict.ASK, "no rule speaks of it")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    with echo() as port, session(decide) as world:
+        with world.tunnel("a.test", 443) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+        with world.tunnel("localhost", port) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
 def test_gate_death_closes() -> None:
     """Killed, the gate takes every way with it; nothing opens instead."""
     with echo() as port, session() as world, world.tunnel("localhost", port) as client:

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from pinfold.network import dns
-from pinfold.network.resolver import Resolver
+from pinfold.network.resolver import MOST_OF_ONE, Resolver
 from pinfold.network.ruling import Outcome, Ruling
 from pinfold.network.stand_ins import StandIns
 from tests.network.test_dns import query
@@ -110,6 +110,44 @@ def test_on_a_socket() -> None:
                     while not (said := await loop.sock_recv(client, 4096)).endswith(FIRST):
                         assert said[3] & 15 == dns.Code.MALFORMED
             assert world.looked_up == []
+
+    run(test())
+
+
+def test_who_asks_much_holds_up_nobody_else() -> None:
+    asked: list[str] = []
+
+    async def test() -> None:
+        world = World("a.test")
+        decide = world.decide
+
+        async def slow(host: str, port: int | None, tag: str) -> Ruling:
+            asked.append(host)
+            await asyncio.sleep(0 if host == "a.test" else PATIENCE)
+            return await decide(host, port, tag)
+
+        world.decide = slow  # type: ignore[method-assign]
+        async with world.running():
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind(("127.0.0.1", 0))
+            where = sock.getsockname()
+            world.gate.serve_resolver(sock)
+            loop = asyncio.get_running_loop()
+            with (
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as many,
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
+            ):
+                for number, client in enumerate((many, one)):
+                    client.setblocking(False)
+                    client.connect(where)
+                    world.gate.resolver.learn(client.getsockname()[1], f"pen.{number}")
+                for number in range(2 * MOST_OF_ONE):
+                    many.send(query(name(f"{number}.test")))
+                    await asyncio.sleep(0)  # so that there is room for it
+                one.send(query(name("a.test")))
+                async with asyncio.timeout(PATIENCE):
+                    assert (await loop.sock_recv(one, 4096)).endswith(FIRST)
+            assert len(asked) == MOST_OF_ONE + 1
 
     run(test())
 

@@ -25,6 +25,8 @@ from tests.network.hellos import (
 from tests.network.pieces import PLACES, cut, outcome
 
 NAMED = (SERVER_NAME, server_name(b"a.example"))
+DRAFTS = (0xFFCE, 0xFF02, 0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C)
+"""Of ESNI and of encrypted hellos."""
 HELLOS = [
     (real_hello("a.example"), "a.example", (), False),
     (real_hello("a.example", ("h2", "http/1.1")), "a.example", ("h2", "http/1.1"), False),
@@ -35,6 +37,7 @@ HELLOS = [
     (made_hello((0x0A0A, b""), NAMED, (0xFAFA, b"\0")), "a.example", (), False),
     # an encrypted hello, its outer name a pretext
     (made_hello(NAMED, (ENCRYPTED_HELLO, bytes(200))), "a.example", (), True),
+    *((made_hello(NAMED, (kind, bytes(200))), "a.example", (), True) for kind in DRAFTS),
     # one byte in each record
     (in_records(made_message(NAMED), 1), "a.example", (), False),
     (in_records(made_message(NAMED, (ALPN, block(2, block(1, b"h2")))), 7), "a.example", ("h2",), False),

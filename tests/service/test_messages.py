@@ -90,6 +90,30 @@ def test_a_line_without_an_end_is_not_gathered_for_ever(monkeypatch: pytest.Monk
     os.close(reader)
 
 
+def test_a_call_that_finds_no_thread_is_told_and_the_next_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    import threading
+
+    from pinfold.service.calls import Service
+    from pinfold.service.connection import Connection
+
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    (incoming, asks), (hears, outgoing) = os.pipe(), os.pipe()
+    call = b'{"jsonrpc": "2.0", "id": %d, "method": "%b", "params": {}}\n'
+    os.write(asks, call % (1, b"createSession") + call % (2, b"initialize"))
+    os.close(asks)
+    Connection(Lines(incoming, outgoing), Service()).serve()
+    os.close(outgoing)
+    with open(hears, "rb") as lines:
+        busy, fine = map(msgspec.json.decode, lines)
+    assert busy["id"] == 1 and busy["error"]["data"]["kind"] == "busy"
+    assert fine["id"] == 2 and "result" in fine
+    os.close(incoming)
+
+
 def test_the_page_has_every_method_and_event() -> None:
     from pathlib import Path
 

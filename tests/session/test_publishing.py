@@ -1,5 +1,6 @@
 """Ports that lead in."""
 
+import socket
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -36,3 +37,18 @@ def test_two_commands_at_once_publish_a_port_once(monkeypatch: pytest.MonkeyPatc
     for thread in threads:
         thread.join()
     assert asked == [3000] and not troubles
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_a_port_is_published_where_nobody_else_is_found_by_its_name(family: int, address: str) -> None:
+    """Another user's server on the other family would be what `localhost` leads to."""
+    try:
+        taken = socket.create_server((address, 0), family=family)
+    except OSError:
+        pytest.skip(f"there is no {address} here")
+    with taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            published.listeners(port)
+    for listener in published.listeners(port):
+        listener.close()

@@ -107,6 +107,23 @@ def test_text_is_shown_in_the_order_in_which_it_is_read(browser: Browser, tmp_pa
         asking.wait()
 
 
+def test_what_is_wanted_is_in_sight_of_the_buttons(browser: Browser, tmp_path: Path) -> None:
+    with page(tmp_path) as (opened, environ):
+        browser.open(opened.place.address)
+        said = "run this inside the fence " * 2000
+        asking = Asking(environ, question("1", "echo hello\n" * 200, description=said, why=said))
+        browser.wait("document.querySelector('.card')")
+        browser.run("document.querySelector('.card button:last-of-type').scrollIntoView(false)")
+        for seen in ("h2", "button:last-of-type"):
+            browser.wait(
+                f"(({{top, bottom}}) => top >= 0 && bottom <= innerHeight)"
+                f"(document.querySelector('.card {seen}').getBoundingClientRect())"
+            )
+        armed(browser)
+        browser.press("n")
+        asking.wait()
+
+
 def test_another_page_on_this_machine_gets_nowhere(browser: Browser, tmp_path: Path) -> None:
     """As one would be that a person looks at and a pen serves (`network.publish`): same site, other port."""
     with page(tmp_path) as (opened, environ), page(tmp_path / "other") as (theirs, _):

@@ -31,7 +31,7 @@ SECONDS = 120.0
 QUIET = 0.25
 """Seconds without a key before a key may be an answer."""
 LONGEST_QUIET = 2.0
-PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?"}
+PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?", Capability.READ: "let it?"}
 # Ends whatever sequence was begun; plain text, the usual character set, the whole screen scrolls, a cursor;
 # and text in the order in which it is written (ECMA-48, BDSM), where a terminal would turn Hebrew around.
 SET_RIGHT = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[?25h\x1b[8l"

@@ -19,11 +19,16 @@ MOST_REASONS = 4
 FEWEST_LINES = 6
 BELOW = 18
 """Lines that stand below the command: reasons, choices, the prompt."""
+AROUND = 2
+"""Those before the question and behind the choices."""
+LONGEST_FACT = 240
+"""Characters of one that are shown before somebody wants to see all of it."""
 Facts = list[tuple[str, str]]
 
 
 class Asking:
-    """INVARIANT: whatever comes from elsewhere is drawn in visible characters (`model.visible`)."""
+    """INVARIANT: whatever comes from elsewhere is drawn in visible characters (`model.visible`), and however
+    long it is, what is wanted stands on the screen together with the choices."""
 
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
         from rich.rule import Rule
@@ -31,17 +36,20 @@ class Asking:
 
         width = min(columns, WIDEST)
         command = [Text(line) for line in _command(question, width, max(FEWEST_LINES, rows - BELOW))]
-        return _drawn(
+        headline = Text(telling.headline(question, short), style="bold")
+        lines = _drawn(
             [
                 Rule("pinfold asks", style="yellow", align="left", characters="-" if _is_plain() else "─"),
-                Text(telling.headline(question, short), style="bold"),
+                headline,
                 Text(),
                 *(command if question.capability not in telling.RUNNING else ()),
-                _table(_facts(question)),
+                _table([(name, _cut(value)) for name, value in _facts(question)]),
                 Text(),
             ],
             width,
         )
+        below = len(self.choices(question, question.reaches[0], columns)) + AROUND
+        return lines if len(lines) + below <= rows else [*lines, *_drawn([headline, Text()], width)]
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
         from rich.text import Text
@@ -53,7 +61,7 @@ class Asking:
 
         width = min(columns, WIDEST)
         lines = told(_request(question), question.decision, colours=not _is_plain(), width=width)
-        return lines if not question.command else [*lines, "", *_whole(question, width)]
+        return [*lines, "", *_whole(question, width)]
 
     def rule_trouble(self, question: PermissionNeeded, text: str) -> str:
         return telling.rule_trouble(question, text)
@@ -81,11 +89,18 @@ def _command(question: PermissionNeeded, width: int, most: int) -> list[str]:
 
 
 def _whole(question: PermissionNeeded, width: int) -> list[str]:
-    """The command and nothing left out, however long its lines are."""
+    """The command and whatever else was too long, nothing left out; and again what is wanted."""
     from rich.text import Text
 
     lines = [Text(f"  {visible(line)}") for line in question.command.split("\n")]
-    return _drawn([Text("the whole command:"), *lines], width)
+    command = [Text("the whole command:"), *lines, Text()] if question.command else []
+    facts = [(name, value) for name, value in _facts(question) if len(value) > LONGEST_FACT]
+    headline = Text(telling.headline(question, short), style="bold")
+    return _drawn([*command, _table(facts), headline], width)
+
+
+def _cut(fact: str) -> str:
+    return fact if len(fact) <= LONGEST_FACT else f"{fact[:LONGEST_FACT]} … (`e` shows all of it)"
 
 
 def _facts(question: PermissionNeeded) -> Facts:

@@ -45,6 +45,8 @@ class Spot(NamedTuple):
             return os.stat(self.name or ".", dir_fd=self.directory, follow_symlinks=False)
         except FileNotFoundError:
             return None
+        except OSError as error:  # a name that is too long, for one
+            raise _refusal(error, self.path) from None
 
 
 class Ground:

@@ -32,9 +32,9 @@ from pinfold.approval import Approver
 from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
-from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
+from pinfold.model.permission import LONGEST_QUESTION, Answer, Capability, PermissionNeeded
 from pinfold.model.visible import visible
-from pinfold.session import Session
+from pinfold.session import Session, telling
 from pinfold.session.plain import file_refusal_as_plain, refusal_as_plain
 from pinfold.session.requests import as_command, as_request
 
@@ -317,10 +317,9 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
     reasons = "\n".join(visible(reason.message) for reason in question.decision.reasons)
     if question.description:
         reasons += f"\nthe agent says: {visible(question.description)}"
-    what = f"connect to {question.host}:{question.port}, for " if question.host else ""
     call = {
         "toolCallId": f"{OURS}{question.request_id}",
-        "title": visible(f"{what}{question.command}"),
+        "title": _title(question),
         "kind": "execute",
         "status": "pending",
         "rawInput": {"command": visible(question.command), "cwd": visible(question.cwd)},
@@ -333,6 +332,15 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
     ]
     params = {"sessionId": session, "toolCall": call, "options": options}
     return {"jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": params}
+
+
+def _title(question: PermissionNeeded) -> str:
+    """What is wanted, before the agent's own words: some editors show nothing else."""
+    command = visible(question.command)
+    if question.capability is Capability.RUN and question.decision.sandboxed:
+        return command
+    between = ", for " if question.capability in telling.RUNNING else ": "
+    return f"{telling.headline(question, str)}{between}{command}"
 
 
 def _table(value: Any) -> dict[str, Any]:

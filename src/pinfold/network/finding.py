@@ -87,7 +87,7 @@ class Finder:
     def _meant(self, host: str) -> str:
         if not is_stand_in(host):
             return host
-        name = self._stand_ins.name_of(host, asyncio.get_running_loop().time())
+        name = self._stand_ins.use(host, asyncio.get_running_loop().time())
         if name is None:
             raise ValueError(f"{host} stands for no name that was asked for")
         return name

@@ -24,7 +24,7 @@ from pinfold.network.upstream import Upstream
 LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
 
-
+TOO_MANY = "nobody could be asked: there are too many questions at once"
 CATCHING_UP, STEP = 0.5, 0.001
 """Seconds that a gate is listened to at most, and between two looks."""
 
@@ -124,10 +124,19 @@ class Line:
         elif "ask" in message:
             withdrawn = self._asking[message["number"]] = threading.Event()
             arguments = message["number"], message["ask"], withdrawn
-            threading.Thread(target=self._put, args=arguments, name="pinfold-ask", daemon=True).start()
+            try:
+                threading.Thread(target=self._put, args=arguments, name="pinfold-ask", daemon=True).start()
+            except RuntimeError:  # there are too many: of a program that wants many hosts at once, perhaps
+                del self._asking[message["number"]]
+                self._say(message["number"], Ruling(Verdict.DENY, TOO_MANY))
         elif "reach" in message:
             wanted = message["number"], message["reach"]
-            threading.Thread(target=self._reach_in, args=wanted, name="pinfold-reach", daemon=True).start()
+            try:
+                threading.Thread(
+                    target=self._reach_in, args=wanted, name="pinfold-reach", daemon=True
+                ).start()
+            except RuntimeError:
+                self._send({"reached": message["reach"], "number": message["number"]})
         elif "withdraw" in message:
             asking = self._asking.get(message["withdraw"])
             if asking:
@@ -161,6 +170,9 @@ class Line:
             ruling = say()
         except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
             ruling = Ruling(Verdict.DENY, f"no answer could be found: {error}")
+        self._say(number, ruling)
+
+    def _say(self, number: int, ruling: Ruling) -> None:
         self._send({"ruling": messages.ruling_to(ruling), "number": number})
 
     def _send(self, message: Message, sockets: Sequence[_socket.socket] = ()) -> None:

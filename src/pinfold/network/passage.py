@@ -12,7 +12,7 @@ from pinfold.network.limits import Limits
 from pinfold.network.refusal import Malformed, Refusal, Why
 from pinfold.network.relay import Passing, Pump
 from pinfold.network.tls_hello import HelloReader
-from pinfold.network.tunnel import in_pieces, judge, watch
+from pinfold.network.tunnel import broken, in_pieces, judge, says_whose, watch
 from pinfold.network.way import Way
 
 
@@ -61,12 +61,15 @@ class Passage:
     def _look(self, data: bytes) -> bool | None:
         """Whether these bytes may go on; None if that takes more than a look."""
         protocol = self._first.feed(data)
+        self.way.has_asked_for_tls = self._first.has_asked_for_tls
         if protocol is Protocol.OTHER:
             self._up.inspect = None
             return True
         if protocol is None and not self._first.is_doubtful:
             self._has_passed = True
             return True
+        if protocol is Protocol.PROXY:
+            return self._refuse(says_whose(self.way))
         if protocol is Protocol.HTTP and self._has_passed:
             return self._refuse(in_pieces(self.way))
         if protocol is not Protocol.TLS:
@@ -74,8 +77,8 @@ class Passage:
         reader = HelloReader()
         try:
             hello = reader.feed(data)
-        except Malformed:
-            return None
+        except Malformed as error:
+            return self._refuse(broken(self.way, f"{error}"))
         if hello is None:
             return None
         no = judge(hello, self.way)

@@ -10,7 +10,6 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from pinfold.model.decision import Verdict
 from pinfold.network.limits import Limits
@@ -25,10 +24,16 @@ BACKLOG = 128
 
 
 def listeners(port: int) -> list[socket.socket]:
-    """This machine's side of a port. Raises OSError if it is not to be had."""
+    """This machine's side of a port. Raises OSError if it is not to be had: who says `localhost` is to find
+    nobody else there, in either family."""
     found = [socket.create_server(("127.0.0.1", port), backlog=BACKLOG)]
-    with suppress(OSError):  # there may be no IPv6, and who says `localhost` tries the other one too
+    try:
         found.append(socket.create_server(("::1", port), family=socket.AF_INET6, backlog=BACKLOG))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            found[0].close()
+            raise
+        # there is no IPv6, and who says `localhost` tries the other one too
     return found
 
 

@@ -7,7 +7,9 @@ them use the A record. So a denied name does not exist, and an IPv6 address neve
 Clients take an answer only from the address that they asked (127.0.0.53, say), and one socket answers for
 all: the kernel is asked for that address with each datagram, and told it with the reply (ip(7), ipv6(7)).
 
-Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs.
+Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs, and
+of each only so many questions are answered at once. What finds no room in the socket is lost, and clients ask
+again after 5 seconds: so whatever is there is taken at once, and thrown away if its sender has many already.
 
 What this means for tunnels: whatever is asked here, no packet leaves. A name goes outside, once, when the
 gate dials it, and then it was allowed.
@@ -17,8 +19,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Verdict
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
     from pinfold.network.dns import Query
 
 TTL = 60
-MOST_AT_ONCE = 4096
+MOST_OF_ONE = 256
+"""Questions of one command that are being answered; of those whose they are is not known, of all of them."""
+TAKEN_AT_ONCE = 512
+"""Before others have their turn."""
 MOST_KNOWN = 1024
 _LOCALHOST = ("127.0.0.1", "::1")
 _REVERSE = ".in-addr.arpa"
@@ -54,6 +60,8 @@ class Resolver:
     ) -> None:
         self._decide, self._record, self._stand_ins, self._local = decide, record, stand_ins, local
         self._answering: set[asyncio.Task[None]] = set()
+        self._questions: Counter[str] = Counter()
+        """How many of these are whose."""
         self._asking: OrderedDict[int, str] = OrderedDict()
         """Whose a port is that questions come from, where that is known."""
 
@@ -75,7 +83,7 @@ class Resolver:
         if query.klass != dns.IN:
             return dns.answer(query, dns.Code.REFUSED)
         if query.kind == dns.PTR:
-            return self._reverse(query, now)
+            return self._reverse(query)
         try:
             name = canonical(query.name)
         except ValueError:
@@ -101,9 +109,9 @@ class Resolver:
             return dns.answer(query, dns.Code.FAILED)
         return _with_addresses(query, (address,))
 
-    def _reverse(self, query: Query, now: float) -> bytes:
+    def _reverse(self, query: Query) -> bytes:
         numbers = query.name.lower().removesuffix(_REVERSE).split(".")
-        name = self._stand_ins.name_of(".".join(reversed(numbers)), now)
+        name = self._stand_ins.name_of(".".join(reversed(numbers)))
         if name is None:
             return dns.answer(query, dns.Code.NO_SUCH_NAME)
         return dns.answer(query, dns.Code.FINE, (dns.encode_name(name),), TTL)
@@ -117,22 +125,30 @@ class Resolver:
             sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
 
         def readable() -> None:
-            try:
-                data, about, _, sender = sock.recvmsg(dns.LONGEST + 1, _ABOUT)
-            except OSError:
-                return
-            if len(self._answering) < MOST_AT_ONCE:
-                task = loop.create_task(self._answer(sock, data, sender, asked_at(about)))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+            for _ in range(TAKEN_AT_ONCE):
+                try:
+                    data, about, _, sender = sock.recvmsg(dns.LONGEST + 1, _ABOUT)
+                except OSError:
+                    return
+                tag = self._asking.get(sender[1], "")
+                if self._questions[tag] < MOST_OF_ONE:
+                    self._questions[tag] += 1
+                    task = loop.create_task(self._answer(sock, data, sender, asked_at(about)))
+                    self._answering.add(task)
+                    task.add_done_callback(partial(self._answered, tag))
 
         loop.add_reader(sock, readable)
 
+    def _answered(self, tag: str, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        self._questions[tag] -= 1
+        if not self._questions[tag]:
+            del self._questions[tag]
+
     async def _answer(
-        self, sock: socket.socket, data: bytes, sender: tuple[object, ...], about: list[Ancillary]
+        self, sock: socket.socket, data: bytes, sender: tuple[str, int], about: list[Ancillary]
     ) -> None:
-        port = sender[1] if isinstance(sender[1], int) else 0
-        reply = await self.reply(data, asyncio.get_running_loop().time(), port)
+        reply = await self.reply(data, asyncio.get_running_loop().time(), sender[1])
         if reply is not None:
             try:
                 sock.sendmsg([reply], about, 0, sender)

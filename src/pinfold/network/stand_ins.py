@@ -5,7 +5,9 @@ tells the gate which name it meant. The range is for benchmarks between devices 
 internet has an address in it.
 
 INVARIANT: two names never share an address, and a name keeps its address as long as it is in use. One that
-was not used for `IDLE` seconds may go to another name when the table is full; a full table gives no address.
+nobody has connected to for `IDLE` seconds may go to another name when the table is full; if nobody ever has,
+after `UNUSED` seconds, so that who asks for names without end fills it for no longer. A full table gives no
+address.
 """
 
 from collections import OrderedDict
@@ -14,14 +16,19 @@ from ipaddress import IPv4Address, IPv4Network
 NETWORK = IPv4Network("198.18.0.0/15")
 MOST = 65536
 IDLE = 3600.0
+UNUSED = 300.0
+"""What is told of an address holds for a minute; some programs keep it for longer."""
 _FIRST = int(NETWORK.network_address) + 256
 """The lowest are left for the gate's own faces."""
 
 
 class StandIns:
-    def __init__(self, most: int = MOST, idle: float = IDLE) -> None:
-        self._most, self._idle = most, idle
+    def __init__(self, most: int = MOST, idle: float = IDLE, unused: float = UNUSED) -> None:
+        self._most, self._idle, self._unused = most, idle, unused
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        """When names were asked for last that nobody has connected to."""
         self._used: OrderedDict[str, float] = OrderedDict()
+        """The same of the others, or when they were connected to."""
         self._addresses: dict[str, str] = {}
         self._names: dict[str, str] = {}
 
@@ -32,33 +39,40 @@ class StandIns:
             if address is None:
                 return None
             self._addresses[name], self._names[address] = address, name
-        self._touch(name, now)
+        _touch(self._used if name in self._used else self._asked, name, now)
         return self._addresses[name]
 
-    def name_of(self, address: str, now: float) -> str | None:
-        """The name that an address stands for; None if it stands for none."""
-        name = self._names.get(address)
+    def use(self, address: str, now: float) -> str | None:
+        """The name that is connected to by an address; None if it stands for none."""
+        name = self.name_of(address)
         if name is not None:
-            self._touch(name, now)
+            self._asked.pop(name, None)
+            _touch(self._used, name, now)
         return name
+
+    def name_of(self, address: str) -> str | None:
+        """The name that an address stands for; None if it stands for none."""
+        return self._names.get(address)
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def _touch(self, name: str, now: float) -> None:
-        self._used[name] = now
-        self._used.move_to_end(name)
-
     def _free(self, now: float) -> str | None:
         if len(self._names) < self._most:
             return str(IPv4Address(_FIRST + len(self._names)))
-        oldest, used = next(iter(self._used.items()))
-        if now - used < self._idle:
-            return None
-        del self._used[oldest]
-        address = self._addresses.pop(oldest)
-        del self._names[address]
-        return address
+        for names, idle in ((self._asked, self._unused), (self._used, self._idle)):
+            oldest, last = next(iter(names.items()), ("", now))
+            if now - last >= idle:
+                del names[oldest]
+                address = self._addresses.pop(oldest)
+                del self._names[address]
+                return address
+        return None
+
+
+def _touch(names: OrderedDict[str, float], name: str, now: float) -> None:
+    names[name] = now
+    names.move_to_end(name)
 
 
 def is_stand_in(address: str) -> bool:

@@ -7,7 +7,8 @@ Facts (RFC 8446 4.1.2 and 5.1, RFC 6066 3, RFC 9849):
   length before it. Extensions come at most once each; unknown ones (GREASE among them) are passed over.
 - server_name (0) is a list of (type, name); type 0 is a host name, in ASCII, without a trailing dot.
 - encrypted_client_hello (0xfe0d) means that the name which counts may be another one, inside. Browsers send
-  a dummy of it that nobody can tell from a real one.
+  a dummy of it that nobody can tell from a real one. Its drafts had other numbers: 0xffce (ESNI), 0xff02, and
+  from 0xfe08 on.
 - A server of TLS 1.3 may ask for a second hello (HelloRetryRequest), and OpenSSL takes the name from that.
   It is in the clear too, behind the first, or behind records of early data, which the server passes over.
 """
@@ -21,6 +22,8 @@ LONGEST = 65536
 HANDSHAKE, CLIENT_HELLO = 22, 1
 APPLICATION_DATA = 23
 SERVER_NAME, ALPN, EARLY_DATA, ENCRYPTED_HELLO = 0, 16, 42, 0xFE0D
+_HIDING = frozenset((0xFFCE, 0xFF02, *range(0xFE08, ENCRYPTED_HELLO + 1)))
+"""Extensions that have a name inside which counts."""
 _LONGEST_RECORD = 1 << 14
 _LONGEST_TAKEN = 1 << 18
 """Bytes of a hello that no server takes: OpenSSL has 131,396 for it."""
@@ -180,7 +183,7 @@ def parse_hello(body: bytes) -> ClientHello:
             name = _server_name(content)
         elif kind == ALPN:
             alpn = _protocols(content)
-    return ClientHello(name, alpn, ENCRYPTED_HELLO in seen, EARLY_DATA in seen)
+    return ClientHello(name, alpn, not _HIDING.isdisjoint(seen), EARLY_DATA in seen)
 
 
 def _server_name(content: _Cursor) -> str:

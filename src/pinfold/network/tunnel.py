@@ -25,12 +25,14 @@ from pinfold.network.way import Way
 _PIECE = 65536
 
 
-def disagreement(hello: ClientHello, host: str, may_be_unnamed: bool) -> str:
-    """Why TLS to this canonical host may not pass; empty if it may."""
+def disagreement(hello: ClientHello, way: Way) -> str:
+    """Why TLS may not go this way; empty if it may."""
+    host, may_be_unnamed = way.host, way.ruling.unnamed_tls
     if hello.is_encrypted and not may_be_unnamed:
         return f"the TLS hello to {host} hides a name (ECH), so it cannot be compared; switch ECH off"
     if hello.server_name is None:
-        if is_address(host) or may_be_unnamed:
+        # PostgreSQL's own clients before 14 say no name, and none is no other one.
+        if is_address(host) or may_be_unnamed or way.has_asked_for_tls:
             return ""
         return f"the TLS hello to {host} names no server, so it cannot be compared; send the server name"
     try:
@@ -88,10 +90,13 @@ async def _inspect(
     while True:
         protocol = first.feed(data)
         held += data
+        way.has_asked_for_tls = way.has_asked_for_tls or first.has_asked_for_tls
         if protocol is Protocol.TLS:
             held += await _hello(way, held, limits, up)
             return protocol, held
-        if protocol is Protocol.HTTP and (has_passed or down.moved):
+        if protocol is Protocol.PROXY:
+            way.refusal = says_whose(way)
+        elif protocol is Protocol.HTTP and (has_passed or down.moved):
             way.refusal = in_pieces(way)
         elif protocol is Protocol.HTTP and held.lstrip().upper().startswith(b"PRI "):
             way.refusal = _no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1")
@@ -150,7 +155,7 @@ async def _hello(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
                     raise Malformed("the TLS hello ends too early")
                 more += data
     except (Malformed, TimeoutError) as error:
-        way.refusal = _broken(way, f"{error}" or "it took too long")
+        way.refusal = broken(way, f"{error}" or "it took too long")
         return more
 
     def refuse(refusal: Refusal) -> bool:
@@ -171,7 +176,7 @@ def watch(second: SecondHello, way: Way, up: Pump, refuse: Callable[[Refusal], b
         try:
             hello = second.feed(data)
         except Malformed as error:
-            return refuse(_broken(way, f"{error}"))
+            return refuse(broken(way, f"{error}"))
         no = judge(hello, way) if hello else None
         up.inspect = None if second.is_over else inspect
         return refuse(no) if no else True
@@ -181,7 +186,7 @@ def watch(second: SecondHello, way: Way, up: Pump, refuse: Callable[[Refusal], b
 
 def judge(hello: ClientHello, way: Way) -> Refusal | None:
     """Why TLS may not go this way; None if it may."""
-    said = disagreement(hello, way.host, way.ruling.unnamed_tls)
+    said = disagreement(hello, way)
     return _no(said) if said else None
 
 
@@ -189,7 +194,11 @@ def in_pieces(way: Way) -> Refusal:
     return _no(f"a request to {way.host} came in pieces, so it could not be checked")
 
 
-def _broken(way: Way, said: str) -> Refusal:
+def says_whose(way: Way) -> Refusal:
+    return _no(f"it says to {way.host} whose connection it is (PROXY), so what follows cannot be checked")
+
+
+def broken(way: Way, said: str) -> Refusal:
     return Refusal(Why.MALFORMED, f"the TLS hello to {way.host} is broken: {said}")
 
 

@@ -30,6 +30,8 @@ class Way:
         self.ended = ""
         self.is_left = False
         """Whether the program went away before it heard what becomes of it."""
+        self.has_asked_for_tls = False
+        """Whether the program asked its server for TLS, in another protocol."""
         self.is_told = False
         """Whether it was recorded."""
         self.sent = self.received = 0

@@ -78,7 +78,12 @@ class Connection:
                 with self._lock:
                     self._under_way -= 1
 
-        Thread(target=work, name="pinfold-call", daemon=True).start()
+        try:
+            Thread(target=work, name="pinfold-call", daemon=True).start()
+        except RuntimeError:
+            with self._lock:
+                self._under_way -= 1
+            raise Fault(said.BUSY, "busy", "no thread is free", remedy="wait for other calls") from None
 
     def _answer(self, id: object, method: Method, params: Any) -> None:
         after = None

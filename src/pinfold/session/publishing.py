@@ -69,7 +69,7 @@ class Publishing:
                 self._taken.add(port)
                 # `socket.create_server` puts the address into `strerror`, as Python writes it.
                 why = os.strerror(error.errno) if error.errno else str(error)
-                self._ledger().trouble(f"port {port} is not published: 127.0.0.1:{port}: {why}")
+                self._ledger().trouble(f"port {port} is not published: localhost:{port}: {why}")
             return
         self._published.add(port)
         for listener in found:

@@ -35,6 +35,8 @@ def headline(question: PermissionNeeded, short: Short) -> str:
             return f"connect to {visible(question.host)}:{question.port}"
         case Capability.WRITE:
             return f"{_deed(question)} {visible(short(question.path))}"
+        case Capability.READ:
+            return f"read {visible(short(question.path))}"
         case Capability.BYPASS:
             return "run this without the fence: it may read, change and send whatever you can"
         case Capability.WIDEN:
