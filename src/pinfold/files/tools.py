@@ -137,15 +137,15 @@ class FileTools:
                 return
         with self._directory("search", path) as (descriptor, place):
             for below, directory, name, status in walk(descriptor):
-                if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST or not matches(only, below):
+                if not stat.S_ISREG(status.st_mode) or not matches(only, below):
                     continue
                 if not self._may_see(f"{place}/{below}"):
                     continue
                 try:
                     with opened(Spot(directory, name, ""), os.O_RDONLY, below) as file:
-                        found = decode(_all(file))
+                        found = decode(_all(file, below))
                 except (FileRefused, OSError):
-                    continue  # it has changed, or is nobody's to read
+                    continue  # it has changed, is nobody's to read, or too large
                 if found:
                     yield below, found.text
 
@@ -251,10 +251,7 @@ class FileTools:
             raise _absent(path)
         require_file(status, path)
         with opened(spot, os.O_RDONLY, path) as file:
-            if os.fstat(file).st_size > LARGEST:
-                said = f"{path} has more than {LARGEST >> 20} MB"
-                raise FileRefused("too_large", path, said, "use a command for a part of it")
-            found = decode(_all(file))
+            found = decode(_all(file, path))
         if found is None:
             raise FileRefused("not_text", path, f"{path} is not text", "use a command for it")
         return found
@@ -288,10 +285,17 @@ def _encoded(as_it_was: Text, text: str, path: str) -> bytes:
         raise FileRefused("encoding", path, said, "leave that character out, or convert the file") from None
 
 
-def _all(file: int) -> bytes:
-    pieces = []
-    while piece := os.read(file, 1 << 20):
-        pieces.append(piece)
+def _all(file: int, path: str) -> bytes:
+    """What is in a file. Its size is asked first, to read nothing in vain; but it may grow meanwhile."""
+    pieces, size = [], os.fstat(file).st_size
+    if size <= LARGEST:
+        size = 0
+        while size <= LARGEST and (piece := os.read(file, 1 << 20)):
+            pieces.append(piece)
+            size += len(piece)
+    if size > LARGEST:
+        said = f"{path} has more than {LARGEST >> 20} MB"
+        raise FileRefused("too_large", path, said, "use a command for a part of it")
     return b"".join(pieces)
 
 
