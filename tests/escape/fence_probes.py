@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.patience import wait_until
@@ -386,6 +386,36 @@ def two_sessions_do_not_make_a_protected_name_together() -> None:
         assert not first.refusal, first.refusal
         second = does(two, python(program.format(acts=move)))
         assert "MADE" not in second + first.wait().stdout
+
+
+def a_file_tool_and_a_command_make_no_protected_name_together() -> None:
+    move = "os.mkdir('x'); os.rename('x', '.cargo')", "os.rmdir('.cargo')"
+    _beside_a_file_tool(*move, "x/config.toml", (".cargo/config.toml",))
+
+
+def a_file_tool_and_a_command_make_no_repository_together() -> None:
+    make = "os.mkdir('x/objects'); os.mkdir('x/refs')", "os.rmdir('x/objects'); os.rmdir('x/refs')"
+    _beside_a_file_tool(*make, "x/HEAD", ("x/HEAD", "x/objects", "x/refs"))
+
+
+def _beside_a_file_tool(does: str, undoes: str, path: str, made: tuple[str, ...]) -> None:
+    program = (
+        "import os, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"
+        f"    for act in {f'{does}; {undoes}; os.unlink({path!r})'.split('; ')}:\n"
+        "        try:\n            exec(act)\n        except OSError:\n            pass\n"
+        f"        if all(map(os.path.exists, {made})):\n            raise SystemExit('MADE')\n"
+    )
+    written = 0
+    with opened() as session:
+        command = session.start(python(program))
+        assert not command.refusal, command.refusal
+        end = time.monotonic() + 4
+        while time.monotonic() < end and not all(map(os.path.exists, made)):
+            with suppress(pinfold.FileRefused):
+                session.files.write(path, "")
+                written += 1
+        assert "MADE" not in command.wait().stderr and not all(map(os.path.exists, made))
+    assert written
 
 
 def refusals_draw_nothing_on_the_terminal() -> None:

@@ -5,12 +5,12 @@ import socket
 
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.filters import notes_reads
+from pinfold.sandbox.linux.moving import COMMON, LOCKED
 from pinfold.sandbox.linux.rooms import BOUND, HOST
 
 Operations = tuple[tuple[object, ...], ...]
 """A plan, as `sandbox.operations` writes it."""
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Charge:
@@ -84,6 +84,6 @@ def _common() -> int:
     """A directory that wardens of all sessions have, and no command: over the machine's /run pens have an
     empty one, unless it is a link (`places`)."""
     try:
-        return os.open(f"{HOST}/run", LOCKED)
+        return os.open(f"{HOST}{COMMON}", LOCKED)
     except OSError:
         return os.open(BOUND, LOCKED)

@@ -1,5 +1,7 @@
 """One lock for all wardens of the machine: a directory is moved by nobody while a name is made in it.
 
+A session's file tools, which make names outside of every pen, take it too (`kept_still`).
+
 Facts that shape it:
 - One warden answers one call at a time, so within a pen nothing moves between the look and the act. Two pens
   may share their roots, of one session or of several that an agent has at a time: one makes `x/hooks` while
@@ -12,16 +14,21 @@ Facts that shape it:
   so it is one that no command sees (`charge`).
 
 Accepted: a program outside of every fence could hold the lock; meanwhile renames would be refused (EBUSY).
-Where the machine has no /run, or a link there, only the wardens of one session share a lock.
+Where the machine has no /run, or a link there, only the wardens of one session share a lock, and file tools
+have none.
 """
 
 import errno
 import fcntl
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from pinfold.model.names import NameRule, components
 
+COMMON = "/run"
+LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATIENCE = 2.0
 PAUSE = 0.0001
 
@@ -51,3 +58,24 @@ class Moving:
         if self.locked:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             self.locked = False
+
+
+@contextmanager
+def kept_still() -> Iterator[None]:
+    """For who is in no pen: no warden moves anything or makes such a name meanwhile."""
+    try:
+        descriptor = os.open(COMMON, LOCKED)
+    except OSError:
+        descriptor = -1
+    if descriptor < 0:
+        yield
+        return
+    try:
+        moving = Moving(descriptor, ())
+        moving.hold()
+        try:
+            yield
+        finally:
+            moving.release()  # a fork of this process may have the descriptor, too
+    finally:
+        os.close(descriptor)
