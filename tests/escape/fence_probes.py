@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -386,6 +387,27 @@ def two_sessions_do_not_make_a_protected_name_together() -> None:
         assert not first.refusal, first.refusal
         second = does(two, python(program.format(acts=move)))
         assert "MADE" not in second + first.wait().stdout
+
+
+def a_root_that_another_session_moves_gets_no_protected_name() -> None:
+    """In a private /tmp it keeps its path in the pen."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        os.mkdir(f"{place}/x")
+        with opened(None, f"{place}/x", cwd=f"{place}/x") as one, opened(None, place, cwd=place) as two:
+            does(one, "mkdir refs && echo > config && rm -r refs config")
+            line = "touch begun; until test -e moved; do sleep 0.01; done; echo > config.toml; echo > other"
+            first = one.start(line)
+            wait_until(lambda: os.path.exists(f"{place}/x/begun"))
+            does(two, "mv x .cargo && touch .cargo/moved")
+            assert "busy" in first.wait().stderr
+            assert sorted(os.listdir(f"{place}/.cargo")) == ["begun", "moved", "other"]
+            for path in ("config.toml", "hooks/x"):
+                try:
+                    one.files.write(path, "")
+                except pinfold.FileRefused:
+                    continue
+                raise AssertionError(path)
+            assert sorted(os.listdir(f"{place}/.cargo")) == ["begun", "moved", "other"]
 
 
 def a_file_tool_and_a_command_make_no_protected_name_together() -> None:

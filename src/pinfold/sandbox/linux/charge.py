@@ -2,11 +2,14 @@
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.filters import notes_reads
 from pinfold.sandbox.linux.moving import COMMON, LOCKED
 from pinfold.sandbox.linux.rooms import BOUND, HOST
+from pinfold.sandbox.linux.spots import Grounds
 
 Operations = tuple[tuple[object, ...], ...]
 """A plan, as `sandbox.operations` writes it."""
@@ -39,12 +42,15 @@ class Charge:
         """Where the session's sockets are bound."""
         self.moving = _common()
         """What wardens lock to keep each other still (`moving`)."""
+        self.roots = dict(_held(Grounds.of(operations).roots))
+        """Writable directories, as the machine has them: what tells whether they were moved (`spots`)."""
 
     @property
     def descriptors(self) -> set[int]:
         """What a warden of it needs."""
         ways = (self.host, self.gate) if self.gate else (self.host,)
-        return {self.proc, self.bound, self.moving, self.queue, *(way.fileno() for way in ways)}
+        ours = (self.proc, self.bound, self.moving, self.queue, *self.roots.values())
+        return {*ours, *(way.fileno() for way in ways)}
 
     @property
     def granted(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -78,6 +84,14 @@ class Charge:
     @property
     def covered(self) -> tuple[str, ...]:
         return tuple(str(operation[1]) for operation in self.operations if operation[0] == "cover")
+
+
+def _held(roots: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    for root in roots:
+        with suppress(
+            OSError
+        ):  # a file, in which there are no names; or gone, and then the pen fails by that
+            yield root, os.open(f"{HOST}{root}", DIRECTORY)
 
 
 def _common() -> int:

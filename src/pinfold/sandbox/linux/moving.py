@@ -22,7 +22,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pinfold.model.names import NameRule, components
@@ -34,8 +34,12 @@ PAUSE = 0.0001
 
 
 class Moving:
-    def __init__(self, descriptor: int, rules: Iterable[NameRule]) -> None:
+    def __init__(
+        self, descriptor: int, rules: Iterable[NameRule], roots: Mapping[str, int] | None = None
+    ) -> None:
         self.descriptor = descriptor
+        self.roots = roots or {}
+        """Directories whose own move counts: descriptors of them outside of the pen, by their paths in it."""
         self.tails = frozenset(part for rule in rules for part in components(rule.name)[1:])
         """Names that can become protected by where their directory comes to stand."""
         self.locked = False

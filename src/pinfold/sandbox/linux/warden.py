@@ -109,7 +109,7 @@ class Warden:
         self.proc = proc
         self.turns = Turns()
         self.next_look = 0.0
-        moving = Moving(charge.moving, rules)
+        moving = Moving(charge.moving, rules, charge.roots)
         grounds = Grounds.of(charge.operations)
         names = Names(proc, records, grounds, rules, moving)
         self.spots = names.spots
