@@ -10,6 +10,9 @@ Facts that shape it:
   above it. All others, which are nearly all, need no lock.
 - Who makes such names could share the lock, but then a few that do it without a pause would keep it for as
   long as they like: nobody on the machine could move anything meanwhile.
+- A directory that is moved to where names are protected is looked through first, which may take most of a
+  second, and who moves it to and fro would have the lock again before anybody else finds it free. So who had
+  it for long stays away from it for longer.
 - flock belongs to an open file: each warden opens the directory anew. Who can read a directory can lock it,
   so it is one that no command sees (`charge`).
 
@@ -31,6 +34,12 @@ COMMON = "/run"
 LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATIENCE = 2.0
 PAUSE = 0.0001
+BRIEF = 0.005
+"""Seconds that count as nothing: hardly any move takes as long."""
+AWAY = 3
+"""For how many times as long as a warden had the lock it stays away from it."""
+LONGEST_AWAY = 1.0
+"""Seconds: all calls of its pen wait meanwhile."""
 
 
 class Moving:
@@ -43,25 +52,35 @@ class Moving:
         self.tails = frozenset(part for rule in rules for part in components(rule.name)[1:])
         """Names that can become protected by where their directory comes to stand."""
         self.locked = False
+        self.since = 0.0
+        self.away_until = 0.0
 
     def hold(self) -> None:
         """Until `release`: no other warden moves anything or makes such a name."""
         if self.locked:
             return
-        end = time.monotonic() + PATIENCE
+        now = time.monotonic()
+        if now < self.away_until:
+            time.sleep(self.away_until - now)
+            now = time.monotonic()
+        end = now + PATIENCE
         while not self.locked:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self.locked = True
+                self.locked, self.since = True, now
             except BlockingIOError:
-                if time.monotonic() > end:
-                    raise OSError(errno.EBUSY, "another pen does not come to an end") from None
                 time.sleep(PAUSE)
+                now = time.monotonic()
+                if now > end:
+                    raise OSError(errno.EBUSY, "another pen does not come to an end") from None
 
     def release(self) -> None:
         if self.locked:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             self.locked = False
+            now = time.monotonic()
+            if (took := now - self.since) > BRIEF:
+                self.away_until = now + min(took * AWAY, LONGEST_AWAY)
 
 
 @contextmanager
