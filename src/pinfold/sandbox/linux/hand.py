@@ -12,6 +12,8 @@ Facts that shape it:
 - A pen's programs go on while a person thinks. Where they may change names, whatever has the name by now may
   be another thing: so a file is opened, cut, linked or given a mode by the inode that was looked at
   (/proc/self/fd), and a name that was free is made by calls that fail if it is not.
+- What was judged is a path, and commands of another session may have a granted directory for their project:
+  they could move what is in it between the look and the deed. So nobody moves anything meanwhile (`moving`).
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
 
@@ -44,6 +46,7 @@ from pinfold.kernel.process import close_all_but, set_name
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, MODE, Deed, End, parse_deed, thing_of
 from pinfold.sandbox.linux.ending import serve_alone
+from pinfold.sandbox.linux.moving import kept_still
 
 NAME = "pinfold-hand"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
@@ -93,7 +96,8 @@ class Hand:
         try:
             if kind == LIKELY:
                 return self.likely(deed), None
-            return 0, self.do(deed)
+            with kept_still():
+                return 0, self.do(deed)
         except Changed:
             return CHANGED, None
         except OSError as error:
