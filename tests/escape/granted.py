@@ -75,6 +75,13 @@ def a_directorys_grant_still_takes_what_is_free() -> None:
     assert read(f"{OUT}/linked") == "old\n"
 
 
+def a_granted_directory_becomes_no_repository() -> None:
+    x = f"{OUT}/x"
+    make = f"mkdir {x} {x}/objects {x}/refs; echo ref: refs/heads/main > {x}/HEAD; echo > {x}/config"
+    assert _directory_granted(make) == []
+    assert sorted(os.listdir(x)) == ["config", "objects", "refs"]
+
+
 MAKES = """
 import os, sys, time
 out = sys.argv[1]

@@ -43,8 +43,11 @@ from pinfold.kernel.files import (
     reopen,
 )
 from pinfold.kernel.process import close_all_but, set_name
+from pinfold.model.names import folded
+from pinfold.model.repositories import completes, is_git_by_name
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, MODE, Deed, End, parse_deed, thing_of
+from pinfold.sandbox.linux.bare import is_there
+from pinfold.sandbox.linux.deeds import CHANGED, COMPLETES, LIKELY, MODE, Deed, End, parse_deed, thing_of
 from pinfold.sandbox.linux.ending import serve_alone
 from pinfold.sandbox.linux.moving import kept_still
 
@@ -54,6 +57,10 @@ MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
 class Changed(Exception):  # noqa: N818
     """What was looked at is not there any more."""
+
+
+class Completes(Exception):  # noqa: N818
+    """It would make a repository."""
 
 
 def serve(host: socket.socket) -> None:
@@ -100,6 +107,8 @@ class Hand:
                 return 0, self.do(deed)
         except Changed:
             return CHANGED, None
+        except Completes:
+            return COMPLETES, None
         except OSError as error:
             return error.errno or errno.EIO, None
         finally:
@@ -119,11 +128,14 @@ class Hand:
                 error = access_error(parent, b"", os.W_OK | os.X_OK)
             if error:
                 return error
+        _require_no_repository(deed, self.parent(deed.ends[0]))
         return 0
 
     def do(self, deed: Deed) -> int | None:
         os.umask(deed.numbers[-1])
-        return self.deeds[deed.operation](deed, self.parent(deed.ends[0]))
+        parent = self.parent(deed.ends[0])
+        _require_no_repository(deed, parent)
+        return self.deeds[deed.operation](deed, parent)
 
     def parent(self, end: End) -> int:
         try:
@@ -233,6 +245,14 @@ class Hand:
     def _require_same(deed: Deed, parent: int) -> None:
         if _now(parent, deed.ends[0]) != deed.ends[0].thing:
             raise Changed
+
+
+def _require_no_repository(deed: Deed, parent: int) -> None:
+    end = deed.ends[0]
+    if end.thing is not None or not deed.makes or is_git_by_name(end.directory):
+        return
+    if completes(folded(os.fsdecode(end.name)), lambda other: is_there(parent, other)):
+        raise Completes
 
 
 def _now(parent: int, end: End) -> tuple[int, int, int] | None:
