@@ -5,9 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.patience import wait_until
@@ -405,6 +406,57 @@ def two_sessions_do_not_make_a_protected_name_together() -> None:
         assert not first.refusal, first.refusal
         second = does(two, python(program.format(acts=move)))
         assert "MADE" not in second + first.wait().stdout
+
+
+def a_root_that_another_session_moves_gets_no_protected_name() -> None:
+    """In a private /tmp it keeps its path in the pen."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        os.mkdir(f"{place}/x")
+        with opened(None, f"{place}/x", cwd=f"{place}/x") as one, opened(None, place, cwd=place) as two:
+            does(one, "mkdir refs && echo > config && rm -r refs config")
+            line = "touch begun; until test -e moved; do sleep 0.01; done; echo > config.toml; echo > other"
+            first = one.start(line)
+            wait_until(lambda: os.path.exists(f"{place}/x/begun"))
+            does(two, "mv x .cargo && touch .cargo/moved")
+            assert "busy" in first.wait().stderr
+            assert sorted(os.listdir(f"{place}/.cargo")) == ["begun", "moved", "other"]
+            for path in ("config.toml", "hooks/x"):
+                try:
+                    one.files.write(path, "")
+                except pinfold.FileRefused:
+                    continue
+                raise AssertionError(path)
+            assert sorted(os.listdir(f"{place}/.cargo")) == ["begun", "moved", "other"]
+
+
+def a_file_tool_and_a_command_make_no_protected_name_together() -> None:
+    move = "os.mkdir('x'); os.rename('x', '.cargo')", "os.rmdir('.cargo')"
+    _beside_a_file_tool(*move, "x/config.toml", (".cargo/config.toml",))
+
+
+def a_file_tool_and_a_command_make_no_repository_together() -> None:
+    make = "os.mkdir('x/objects'); os.mkdir('x/refs')", "os.rmdir('x/objects'); os.rmdir('x/refs')"
+    _beside_a_file_tool(*make, "x/HEAD", ("x/HEAD", "x/objects", "x/refs"))
+
+
+def _beside_a_file_tool(does: str, undoes: str, path: str, made: tuple[str, ...]) -> None:
+    program = (
+        "import os, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"
+        f"    for act in {f'{does}; {undoes}; os.unlink({path!r})'.split('; ')}:\n"
+        "        try:\n            exec(act)\n        except OSError:\n            pass\n"
+        f"        if all(map(os.path.exists, {made})):\n            raise SystemExit('MADE')\n"
+    )
+    written = 0
+    with opened() as session:
+        command = session.start(python(program))
+        assert not command.refusal, command.refusal
+        end = time.monotonic() + 4
+        while time.monotonic() < end and not all(map(os.path.exists, made)):
+            with suppress(pinfold.FileRefused):
+                session.files.write(path, "")
+                written += 1
+        assert "MADE" not in command.wait().stderr and not all(map(os.path.exists, made))
+    assert written
 
 
 def refusals_draw_nothing_on_the_terminal() -> None:

@@ -5,7 +5,19 @@ import time
 from contextlib import suppress
 
 from tests.sandbox.probing import probes_of, run
-from tests.session.elevations import HOME, NO, ONCE, OUT, SESSION, Person, opened, python, read, write
+from tests.session.elevations import (
+    DIRECTORY,
+    HOME,
+    NO,
+    ONCE,
+    OUT,
+    SESSION,
+    Person,
+    opened,
+    python,
+    read,
+    write,
+)
 
 import pinfold
 from pinfold.model.request import RunCommand
@@ -61,6 +73,46 @@ def a_directorys_grant_still_takes_what_is_free() -> None:
     write("mine")
     assert _directory_granted(f"mv mine {OUT}/moved; ln {OUT}/moved {OUT}/linked") == []
     assert read(f"{OUT}/linked") == "old\n"
+
+
+def a_granted_directory_becomes_no_repository() -> None:
+    x = f"{OUT}/x"
+    make = f"mkdir {x} {x}/objects {x}/refs; echo ref: refs/heads/main > {x}/HEAD; echo > {x}/config"
+    assert _directory_granted(make) == []
+    assert sorted(os.listdir(x)) == ["config", "objects", "refs"]
+
+
+MAKES = """
+import os, sys, time
+out = sys.argv[1]
+made = f"{out}/x/config.toml"
+open(f"{out}/a", "w").close()
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    for act in (lambda: os.close(os.open(made, 65)), lambda: os.unlink(made)):
+        try: act()
+        except OSError: pass
+"""
+MOVES = """
+import os, time
+end = time.monotonic() + 4
+while time.monotonic() < end and not os.path.exists(".cargo/config.toml"):
+    for act in (lambda: os.mkdir("x"), lambda: os.rename("x", ".cargo"), lambda: os.rename(".cargo", "x")):
+        try: act()
+        except OSError: pass
+"""
+
+
+def a_granted_directory_gets_no_protected_name_where_another_session_moves_it() -> None:
+    write(f"{OUT}/a")
+    person = Granting(f"{OUT}/a", DIRECTORY)
+    with opened(person) as one, pinfold.Session([OUT], cwd=OUT, settings={}) as two:
+        maker = one.start(["/usr/bin/python3", "-c", MAKES, OUT])
+        assert two.run(["/usr/bin/python3", "-c", MOVES]).exit_code == 0
+        assert (made := maker.wait()).exit_code == 0, made
+    # Where the directory was moved before it was looked at, the protected name is asked about, and refused.
+    assert {*person.paths} <= {f"{OUT}/a", f"{OUT}/.cargo/config.toml"}
+    assert not os.path.exists(f"{OUT}/.cargo/config.toml")
 
 
 # One kind of change was granted for the session.

@@ -420,3 +420,25 @@ def test_globs() -> None:
 @pytest.mark.parametrize("what", RACES)
 def test_file_races_gain_nothing(files: FileTools, work: Path, outside: Path, what: str) -> None:
     race(TURNS, what, files, work, outside)
+
+
+@pytest.mark.parametrize("tool", ["read", "search"])
+def test_what_grows_while_it_is_read_is_too_large(
+    files: FileTools, work: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    (work / "a").write_text("a\n")
+    got = [0]
+
+    def reads(file: int, size: int, read: Callable[[int, int], bytes] = os.read) -> bytes:
+        os.truncate(work / "a", 1 << 40)
+        got[0] += size
+        assert got[0] < 2 * tools.LARGEST
+        return read(file, size)
+
+    monkeypatch.setattr(os, "read", reads)
+    if tool == "read":
+        with refusal("too_large"):
+            files.read("a")
+    else:
+        assert files.search("a") == []
+    assert got[0] > tools.LARGEST

@@ -8,6 +8,8 @@ Two steps, and only the second one counts:
    a descriptor, is what is judged, and is what is read or changed.
 
 INVARIANT: nothing is opened, made, renamed or removed but by a name in a directory that such a walk found.
+A directory can be moved while it is held, and then has another path than was judged: whoever changes names
+in one asks `require_in_place` first, at a time when no pen moves any.
 
 Facts (openat2(2), proc(5), open(2)):
 - The links of /proc lead to inodes, not to paths: they are refused, and so are devices' names.
@@ -104,6 +106,13 @@ class Ground:
         finally:
             os.close(directory)
 
+    def require_in_place(self, spot: Spot) -> None:
+        """That its directory is still the one of its path."""
+        try:
+            _require_named(spot.directory, os.path.dirname(spot.path))
+        except OSError as error:
+            raise _refusal(error, spot.path) from None
+
     def _from(self, root: str, parts: list[str], make: bool) -> int:
         # A descriptor of its own: once another thread has closed ours, its number may mean anything.
         with self._lock:
@@ -111,6 +120,8 @@ class Ground:
         if held < 0:
             raise OSError(errno.EBADF, "it is not held any more")
         try:
+            if make:
+                _require_named(held, root)
             return self._walk(held, parts, make)
         finally:
             os.close(held)
@@ -145,6 +156,15 @@ def _held_by_name(place: str) -> int:
         return openat2(top, place.strip("/") or ".", DIRECTORY, resolve=STRICT)
     finally:
         os.close(top)
+
+
+def _require_named(held: int, path: str) -> None:
+    named = _held_by_name(path)
+    try:
+        if not os.path.samestat(os.fstat(held), os.fstat(named)):
+            raise OSError(errno.EAGAIN, "another one has its name")
+    finally:
+        os.close(named)
 
 
 @contextmanager

@@ -5,12 +5,16 @@ Facts that shape it:
   old one's mode and owner; it has a name of its own for the moment between link and rename.
 - A file with other names (hard links) would lose them by that, or would be changed under all of them, some
   of which may lie outside: it is refused.
+- Much may be written, and the disk be waited for: only what gives the new file its name is done while others
+  keep still.
 - An O_TMPFILE gets its name by /proc/self/fd/N and AT_SYMLINK_FOLLOW, without any power.
 """
 
 import errno
 import os
 import stat
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from pinfold.files.ground import Spot, require_file
 from pinfold.kernel.files import AT_FDCWD, AT_SYMLINK_FOLLOW, RENAME_NOREPLACE, linkat, renameat2
@@ -20,19 +24,22 @@ SAME = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_mode", "st_uid", "st_g
 """What of a file changes when another takes its place, or when somebody writes into it, opens or closes it to
 others, or gives it another name."""
 
+Still = Callable[[], AbstractContextManager[None]]
+"""Keeps a spot where it was judged while a name is made there. Raises FileRefused if it is not there."""
 
-def put(spot: Spot, path: str, data: bytes, before: os.stat_result | None) -> None:
+
+def put(spot: Spot, path: str, data: bytes, before: os.stat_result | None, still: Still) -> None:
     """Puts a new file at a spot, in place of the one that was looked at, or of none."""
     if before is not None:
         require_file(before, path)
         require_one_name(before, path)
     try:
-        _replace(spot, data, before)
+        _replace(spot, data, before, still)
     except OSError as error:
         raise failed(error, path) from None
 
 
-def _replace(spot: Spot, data: bytes, before: os.stat_result | None) -> None:
+def _replace(spot: Spot, data: bytes, before: os.stat_result | None, still: Still) -> None:
     passing = f".{spot.name[:60]}.{os.urandom(6).hex()}"
     made, is_named = _new_file(spot.directory, passing)
     try:
@@ -42,14 +49,15 @@ def _replace(spot: Spot, data: bytes, before: os.stat_result | None) -> None:
         if before is not None:
             _keep(made, before)
         os.fsync(made)
-        if not is_named:
-            linkat(AT_FDCWD, f"/proc/self/fd/{made}", spot.directory, passing, AT_SYMLINK_FOLLOW)
-            is_named = True
-        if not _is_same(spot.status(), before):
-            raise OSError(errno.EAGAIN, "somebody else was there meanwhile")
-        flags = RENAME_NOREPLACE if before is None else 0
-        renameat2(spot.directory, passing, spot.directory, spot.name, flags)
-        is_named = False
+        with still():
+            if not is_named:
+                linkat(AT_FDCWD, f"/proc/self/fd/{made}", spot.directory, passing, AT_SYMLINK_FOLLOW)
+                is_named = True
+            if not _is_same(spot.status(), before):
+                raise OSError(errno.EAGAIN, "somebody else was there meanwhile")
+            flags = RENAME_NOREPLACE if before is None else 0
+            renameat2(spot.directory, passing, spot.directory, spot.name, flags)
+            is_named = False
     finally:
         if is_named:
             os.unlink(passing, dir_fd=spot.directory)

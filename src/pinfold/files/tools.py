@@ -2,12 +2,16 @@
 
 Each asks `permit` about the place that a path really is, before it does anything there, and does it through
 the descriptors that place was found by.
+
+INVARIANT: a name is made or taken away only while no pen moves a directory, in the directory that has the
+judged path at that time, and if it would be judged so still: commands go on while a tool works, and could
+make together with it what neither may.
 """
 
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
@@ -15,7 +19,7 @@ from typing import NamedTuple
 from pinfold.files.editing import replaced
 from pinfold.files.finding import matches, walk
 from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
-from pinfold.files.replacing import failed, put, require_one_name
+from pinfold.files.replacing import Still, failed, put, require_one_name
 from pinfold.files.text import Text, decode, lines_of
 from pinfold.kernel.files import RENAME_NOREPLACE, renameat2
 from pinfold.model.errors import FileRefused
@@ -46,8 +50,12 @@ TOOLS = {
 }
 """What each tool needs, at the most."""
 
-Permit = Callable[[str, Access, str], None]
+Confirm = Callable[[], None]
+"""Judges once more what was permitted, and asks nobody: raises FileRefused if it would not be by now."""
+Permit = Callable[[str, Access, str], Confirm]
 """Given the tool, the access and the place: returns if it may be, raises FileRefused if not."""
+KeepStill = Callable[[], AbstractContextManager[None]]
+"""Keeps pens from moving anything. Raises OSError if they do not come to rest."""
 
 
 class FileText(NamedTuple):
@@ -80,14 +88,16 @@ class Hit(NamedTuple):
 class FileTools:
     """`start` is what relative paths start from."""
 
-    def __init__(self, ground: Ground, permit: Permit, start: Callable[[], str]) -> None:
-        self._ground, self._permit, self._start = ground, permit, start
+    def __init__(
+        self, ground: Ground, permit: Permit, start: Callable[[], str], keep_still: KeepStill
+    ) -> None:
+        self._ground, self._permit, self._start, self._keep_still = ground, permit, start, keep_still
 
     # Reading
 
     def read(self, path: str, *, first_line: int = 1, lines: int | None = None) -> FileText:
         """The text of a file, or some lines of it."""
-        with self._spot("read", path, Access.READ) as spot:
+        with self._spot("read", path) as spot:
             found = self._text(spot, path)
         all_lines = lines_of(found.text)
         first = max(1, first_line)
@@ -130,22 +140,22 @@ class FileTools:
         return list(islice(hits, MOST_FOUND))
 
     def _texts(self, path: str, only: str) -> Iterator[tuple[str, str]]:
-        with self._spot("search", path, Access.READ) as spot:
+        with self._spot("search", path) as spot:
             status = spot.status()
             if status is not None and stat.S_ISREG(status.st_mode):
                 yield path, self._text(spot, path).text
                 return
         with self._directory("search", path) as (descriptor, place):
             for below, directory, name, status in walk(descriptor):
-                if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST or not matches(only, below):
+                if not stat.S_ISREG(status.st_mode) or not matches(only, below):
                     continue
                 if not self._may_see(f"{place}/{below}"):
                     continue
                 try:
                     with opened(Spot(directory, name, ""), os.O_RDONLY, below) as file:
-                        found = decode(_all(file))
+                        found = decode(_all(file, below))
                 except (FileRefused, OSError):
-                    continue  # it has changed, or is nobody's to read
+                    continue  # it has changed, is nobody's to read, or too large
                 if found:
                     yield below, found.text
 
@@ -167,34 +177,33 @@ class FileTools:
 
     def _changed(self, tool: str, path: str, change: Callable[[str], str], new: str | None = None) -> Written:
         """Changes the text of a file; one that is not there gets `new`, if that is given."""
-        with self._spot(tool, path, Access.WRITE) as spot:
+        with self._changing(tool, path, Access.WRITE) as (spot, still):
             before = spot.status()  # looked at first: who saves the file while it is read is not overruled
             if before is None and new is not None:
-                put(spot, path, new.encode(), None)
+                put(spot, path, new.encode(), None, still)
                 return Written(spot.path, True)
             found = self._text(spot, path)
-            put(spot, path, _encoded(found, change(found.text), path), before)
+            put(spot, path, _encoded(found, change(found.text), path), before, still)
             return Written(spot.path, False)
 
     def delete(self, path: str) -> None:
         """Removes a file, a link or an empty directory."""
-        with self._spot("delete", path, Access.DELETE) as spot:
+        with self._changing("delete", path, Access.DELETE) as (spot, still):
             status = spot.status()
             if status is None:
                 raise _absent(path)
+            remove = os.rmdir if stat.S_ISDIR(status.st_mode) else os.unlink
             try:
-                if stat.S_ISDIR(status.st_mode):
-                    os.rmdir(spot.name, dir_fd=spot.directory)
-                else:
-                    os.unlink(spot.name, dir_fd=spot.directory)
+                with still():
+                    remove(spot.name, dir_fd=spot.directory)
             except OSError as error:
                 raise failed(error, path) from None
 
     def move(self, old: str, new: str) -> Written:
         """Gives a file another name; what has that name already stays."""
         with (
-            self._spot("move", old, Access.DELETE) as source,
-            self._spot("move", new, Access.WRITE) as spot,
+            self._changing("move", old, Access.DELETE) as (source, _),
+            self._changing("move", new, Access.WRITE) as (spot, still),
         ):
             status = source.status()
             if status is None:
@@ -203,7 +212,9 @@ class FileTools:
             require_file(status, old)
             require_one_name(status, old)
             try:
-                renameat2(source.directory, source.name, spot.directory, spot.name, RENAME_NOREPLACE)
+                with still():
+                    self._ground.require_in_place(source)
+                    renameat2(source.directory, source.name, spot.directory, spot.name, RENAME_NOREPLACE)
             except FileExistsError:
                 said = f"{new} is there already"
                 raise FileRefused("exists", new, said, "delete it first, or choose another name") from None
@@ -214,20 +225,42 @@ class FileTools:
     # How
 
     @contextmanager
-    def _spot(self, tool: str, path: str, access: Access) -> Iterator[Spot]:
-        """A place once it may be used: judged where it really is, then found there again, and held."""
+    def _spot(self, tool: str, path: str) -> Iterator[Spot]:
+        """A place once it may be read: judged where it really is, then found there again, and held."""
+        place = self._ground.place(path, self._start())
+        self._permit(tool, Access.READ, place)
+        with self._ground.spot(place) as spot:
+            yield spot
+
+    @contextmanager
+    def _changing(self, tool: str, path: str, access: Access) -> Iterator[tuple[Spot, Still]]:
+        """The same of one that may be changed, and what keeps it as it was judged while it is."""
         place = self._ground.place(path, self._start(), itself=access is Access.DELETE)
-        if access is not Access.READ and place in self._ground.places:
+        if place in self._ground.places:
             said = f"{path} is a project's own directory"
             raise FileRefused("root", path, said, "name something in it")
-        self._permit(tool, access, place)
-        with self._ground.spot(place, make=access is Access.WRITE) as spot:
-            yield spot
+        confirm = self._permit(tool, access, place)
+
+        @contextmanager
+        def still() -> Iterator[None]:
+            with self._keep_still():
+                self._ground.require_in_place(spot)
+                confirm()
+                yield
+
+        with ExitStack() as stack:
+            try:
+                with self._keep_still():
+                    confirm()
+                    spot = stack.enter_context(self._ground.spot(place, make=access is Access.WRITE))
+            except OSError as error:
+                raise failed(error, path) from None
+            yield spot, still
 
     @contextmanager
     def _directory(self, tool: str, path: str) -> Iterator[tuple[int, str]]:
         """A directory, opened to be listed, and where it is."""
-        with self._spot(tool, path, Access.READ) as spot:
+        with self._spot(tool, path) as spot:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
                 descriptor = os.open(spot.name or ".", flags, dir_fd=spot.directory)
@@ -251,10 +284,7 @@ class FileTools:
             raise _absent(path)
         require_file(status, path)
         with opened(spot, os.O_RDONLY, path) as file:
-            if os.fstat(file).st_size > LARGEST:
-                said = f"{path} has more than {LARGEST >> 20} MB"
-                raise FileRefused("too_large", path, said, "use a command for a part of it")
-            found = decode(_all(file))
+            found = decode(_all(file, path))
         if found is None:
             raise FileRefused("not_text", path, f"{path} is not text", "use a command for it")
         return found
@@ -288,10 +318,17 @@ def _encoded(as_it_was: Text, text: str, path: str) -> bytes:
         raise FileRefused("encoding", path, said, "leave that character out, or convert the file") from None
 
 
-def _all(file: int) -> bytes:
-    pieces = []
-    while piece := os.read(file, 1 << 20):
-        pieces.append(piece)
+def _all(file: int, path: str) -> bytes:
+    """What is in a file. Its size is asked first, to read nothing in vain; but it may grow meanwhile."""
+    pieces, size = [], os.fstat(file).st_size
+    if size <= LARGEST:
+        size = 0
+        while size <= LARGEST and (piece := os.read(file, 1 << 20)):
+            pieces.append(piece)
+            size += len(piece)
+    if size > LARGEST:
+        said = f"{path} has more than {LARGEST >> 20} MB"
+        raise FileRefused("too_large", path, said, "use a command for a part of it")
     return b"".join(pieces)
 
 

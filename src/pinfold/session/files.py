@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pinfold.files import Access, FileTools, Ground
+from pinfold.files.tools import Confirm
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import ReadFile, WriteFile
+from pinfold.sandbox.linux.moving import kept_still
 from pinfold.session.judge import Judge
 from pinfold.session.result import is_allowed, refusal_of
 from pinfold.session.settling import settled
@@ -42,7 +44,7 @@ class SessionFiles:
         self._lock = allocate_lock()
         self._places: tuple[str, ...] = ()
         self._ground = Ground()
-        self._tools = FileTools(self._ground, self._permit, self._start)
+        self._tools = FileTools(self._ground, self._permit, self._start, kept_still)
 
     def tools(self) -> FileTools:
         """Over the projects of now, and what the policy adds to them."""
@@ -61,7 +63,7 @@ class SessionFiles:
     def _start(self) -> str:
         return self._judge().cwd
 
-    def _permit(self, tool: str, access: Access, path: str) -> None:
+    def _permit(self, tool: str, access: Access, path: str) -> Confirm:
         request = (
             ReadFile(path)
             if access in (Access.READ, Access.LOOK)
@@ -71,7 +73,7 @@ class SessionFiles:
         if access is Access.LOOK:
             if decision.verdict is Verdict.DENY:
                 raise _refused(path, decision, None)
-            return
+            return _nothing
         decision, settlement = settled(
             decision,
             lambda about: self._desk().ask(self._question(tool, access, path, about), self._is_over),
@@ -81,6 +83,13 @@ class SessionFiles:
         self._ledger().file(tool, path, decision, settlement, allowed)
         if not allowed:
             raise _refused(path, decision, settlement)
+
+        def confirm() -> None:
+            now = self._judge().judged_again(request)
+            if now.verdict is Verdict.DENY or (now.verdict is Verdict.ASK and settlement is None):
+                raise _refused(path, now, None)
+
+        return confirm
 
     def _question(self, tool: str, access: Access, path: str, decision: Decision) -> PermissionNeeded:
         return PermissionNeeded(
@@ -94,6 +103,10 @@ class SessionFiles:
             operation=tool,
             path=path,
         )
+
+
+def _nothing() -> None:
+    pass
 
 
 def _refused(path: str, decision: Decision, settlement: Settlement | None) -> FileRefused:

@@ -106,6 +106,12 @@ class Judge:
             self._answers[request] = _Answer(settings, policy, trouble, disk.followed, decision)
         return decision
 
+    def judged_again(self, request: Request) -> Decision:
+        """The same of what was judged just now, by the disk as it is by now. The workspace is not looked
+        through for settings, so that who keeps others waiting can ask it."""
+        settings, policy = self.law.last_settings, self.law.last_policy
+        return decide(request, settings, self._facts(request, policy, Disk(), self.fence_trouble))
+
     def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...]) -> bool:
         """Whether nobody would have been asked about it if these stood in the user's `commands.allow`."""
         settings, policy = self.law.now()

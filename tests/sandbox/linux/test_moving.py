@@ -13,7 +13,7 @@ from pinfold.sandbox.linux.moving import Moving
 def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If some could hold it together, a few that make names without a pause would keep it for good."""
     monkeypatch.setattr(moving, "PATIENCE", 0.0)
-    one, other = (Moving(os.open(tmp_path, os.O_RDONLY), [], lambda: None) for _ in range(2))
+    one, other = (Moving(os.open(tmp_path, os.O_RDONLY), []) for _ in range(2))
     one.hold()
     with pytest.raises(OSError) as refused:
         other.hold()
@@ -22,3 +22,31 @@ def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest
     other.hold()
     os.close(one.descriptor)
     os.close(other.descriptor)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("took", "away"), [(0.001, 0.0), (0.1, 0.3), (0.9, 1.0)])
+def test_who_held_it_for_long_leaves_it_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took: float, away: float
+) -> None:
+    """A warden that looks through a large directory again and again would have it nearly all of the time."""
+    clock = Clock()
+    monkeypatch.setattr(moving, "time", clock)
+    one = Moving(os.open(tmp_path, os.O_RDONLY), [])
+    one.hold()
+    clock.sleep(took)
+    one.release()
+    released = clock.now
+    one.hold()
+    assert clock.now - released == pytest.approx(away)
+    os.close(one.descriptor)

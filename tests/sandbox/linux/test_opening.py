@@ -53,7 +53,7 @@ def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
     def action() -> None:
         proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
         grounds = Grounds((root,), (root,), ())
-        moving = Moving(os.open(root, os.O_RDONLY), [], lambda: None)
+        moving = Moving(os.open(root, os.O_RDONLY), [])
         names = Names(proc, Records(socket.socketpair()[0]), grounds, [], moving)
         opening = Opening(names, grounds, [])
         os.mkdir(f"{root}/{name}")

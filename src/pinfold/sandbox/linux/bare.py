@@ -20,11 +20,11 @@ RULE = NameRule(
 def completes(spot: "Spot") -> Matches:
     if spot.key not in repositories.COMPLETED_BY or repositories.is_git_by_name(spot.place.path):
         return ()  # which is so of nearly all
-    found = repositories.completes(spot.key, lambda name: _is_there(spot.directory, name))
+    found = repositories.completes(spot.key, lambda name: is_there(spot.directory, name))
     return (Match(RULE),) if found else ()
 
 
-def _is_there(directory: int, name: str) -> bool:
+def is_there(directory: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

@@ -2,16 +2,19 @@
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.filters import notes_reads
+from pinfold.sandbox.linux.moving import COMMON, LOCKED
 from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.rooms import BOUND, HOST
+from pinfold.sandbox.linux.spots import Grounds
 
 Operations = tuple[tuple[object, ...], ...]
 """A plan, as `sandbox.operations` writes it."""
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Charge:
@@ -42,13 +45,15 @@ class Charge:
         """Where the session's sockets are bound."""
         self.moving = _common()
         """What wardens lock to keep each other still (`moving`)."""
+        self.roots = dict(_held(Grounds.of(operations).roots))
+        """Writable directories, as the machine has them: what tells whether they were moved (`spots`)."""
 
     @property
     def descriptors(self) -> set[int]:
         """What a warden of it needs."""
         ways = (self.host, self.gate) if self.gate else (self.host,)
-        own = {self.proc, self.bound, self.moving, self.queue, *(way.fileno() for way in ways)}
-        return own | self.neighbours.descriptors
+        ours = (self.proc, self.bound, self.moving, self.queue, *self.roots.values())
+        return {*ours, *(way.fileno() for way in ways), *self.neighbours.descriptors}
 
     @property
     def granted(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -84,10 +89,18 @@ class Charge:
         return tuple(str(operation[1]) for operation in self.operations if operation[0] == "cover")
 
 
+def _held(roots: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    for root in roots:
+        with suppress(
+            OSError
+        ):  # a file, in which there are no names; or gone, and then the pen fails by that
+            yield root, os.open(f"{HOST}{root}", DIRECTORY)
+
+
 def _common() -> int:
     """A directory that wardens of all sessions have, and no command: over the machine's /run pens have an
     empty one, unless it is a link (`places`)."""
     try:
-        return os.open(f"{HOST}/run", LOCKED)
+        return os.open(f"{HOST}{COMMON}", LOCKED)
     except OSError:
         return os.open(BOUND, LOCKED)

@@ -18,6 +18,8 @@ DO, LIKELY = "do", "likely"
 nobody is asked for what would fail."""
 CHANGED = -1
 """What the hand answers in the place of an errno: something else is there by now."""
+COMPLETES = -2
+"""The same: the name would make its directory a repository (`model.repositories`), which nobody can grant."""
 
 
 class End(NamedTuple):

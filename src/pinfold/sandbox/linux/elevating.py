@@ -23,7 +23,8 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
 from pinfold.sandbox.doorbells import Doorbells
-from pinfold.sandbox.linux.deeds import CHANGED, DO, LIKELY, Deed, parse_deed
+from pinfold.sandbox.linux.bare import RULE
+from pinfold.sandbox.linux.deeds import CHANGED, COMPLETES, DO, LIKELY, Deed, parse_deed
 from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
@@ -35,7 +36,8 @@ ASKING = 32
 COMMANDS = 1024
 """Of how many commands answers are remembered, and which they are."""
 TOO_MANY = f"it has asked for {IN_ALL} other things already"
-SWAPPED = "something else is there by now than was asked about"
+UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLETES: RULE.why}
+"""Why the hand has not done something, where no errno says it."""
 
 
 class Call(NamedTuple):
@@ -289,9 +291,7 @@ class Elevating:
         error, _ = self.hand.do(LIKELY, call.deed)
         if not error:
             return None
-        return Ruling(
-            False, SWAPPED if error == CHANGED else f"you may not write it either: {os.strerror(error)}"
-        )
+        return Ruling(False, UNDONE.get(error) or f"you may not write it either: {os.strerror(error)}")
 
     # Doing
 
@@ -309,8 +309,8 @@ class Elevating:
         except ConfinementError as gone:
             return self._answer(call.key, OTHERWISE, str(gone))
         try:
-            if error == CHANGED:
-                self._answer(call.key, OTHERWISE, SWAPPED)
+            if error in UNDONE:
+                self._answer(call.key, OTHERWISE, UNDONE[error])
             else:
                 self._answer(call.key, error, "", () if made is None else (made,))
         finally:

@@ -12,6 +12,8 @@ Facts that shape it:
 - A pen's programs go on while a person thinks. Where they may change names, whatever has the name by now may
   be another thing: so a file is opened, cut, linked or given a mode by the inode that was looked at
   (/proc/self/fd), and a name that was free is made by calls that fail if it is not.
+- What was judged is a path, and commands of another session may have a granted directory for their project:
+  they could move what is in it between the look and the deed. So nobody moves anything meanwhile (`moving`).
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
 
@@ -41,9 +43,13 @@ from pinfold.kernel.files import (
     reopen,
 )
 from pinfold.kernel.process import close_all_but, set_name
+from pinfold.model.names import folded
+from pinfold.model.repositories import completes, is_git_by_name
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.deeds import CHANGED, LIKELY, MODE, Deed, End, parse_deed, thing_of
+from pinfold.sandbox.linux.bare import is_there
+from pinfold.sandbox.linux.deeds import CHANGED, COMPLETES, LIKELY, MODE, Deed, End, parse_deed, thing_of
 from pinfold.sandbox.linux.ending import serve_alone
+from pinfold.sandbox.linux.moving import kept_still
 
 NAME = "pinfold-hand"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
@@ -51,6 +57,10 @@ MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
 class Changed(Exception):  # noqa: N818
     """What was looked at is not there any more."""
+
+
+class Completes(Exception):  # noqa: N818
+    """It would make a repository."""
 
 
 def serve(host: socket.socket) -> None:
@@ -93,9 +103,12 @@ class Hand:
         try:
             if kind == LIKELY:
                 return self.likely(deed), None
-            return 0, self.do(deed)
+            with kept_still():
+                return 0, self.do(deed)
         except Changed:
             return CHANGED, None
+        except Completes:
+            return COMPLETES, None
         except OSError as error:
             return error.errno or errno.EIO, None
         finally:
@@ -115,11 +128,14 @@ class Hand:
                 error = access_error(parent, b"", os.W_OK | os.X_OK)
             if error:
                 return error
+        _require_no_repository(deed, self.parent(deed.ends[0]))
         return 0
 
     def do(self, deed: Deed) -> int | None:
         os.umask(deed.numbers[-1])
-        return self.deeds[deed.operation](deed, self.parent(deed.ends[0]))
+        parent = self.parent(deed.ends[0])
+        _require_no_repository(deed, parent)
+        return self.deeds[deed.operation](deed, parent)
 
     def parent(self, end: End) -> int:
         try:
@@ -229,6 +245,14 @@ class Hand:
     def _require_same(deed: Deed, parent: int) -> None:
         if _now(parent, deed.ends[0]) != deed.ends[0].thing:
             raise Changed
+
+
+def _require_no_repository(deed: Deed, parent: int) -> None:
+    end = deed.ends[0]
+    if end.thing is not None or not deed.makes or is_git_by_name(end.directory):
+        return
+    if completes(folded(os.fsdecode(end.name)), lambda other: is_there(parent, other)):
+        raise Completes
 
 
 def _now(parent: int, end: End) -> tuple[int, int, int] | None:

@@ -6,8 +6,13 @@ Facts that shape it:
   refused (RESOLVE_NO_MAGICLINKS), and the call goes back to the kernel.
 - A directory's path is asked of the kernel each time, by what we hold: whoever moved it since, here or on the
   host, it is the present one. Only what the rules say of a path is remembered.
+- A mount follows the directory that it stands on, so a root that another session's commands move has its new
+  path in the pen, too, where it is no root. But one in a private /tmp stands on a directory of the pen's, and
+  keeps its path there. A descriptor from outside tells: its path is the present one of what it holds, without
+  what lay above the mount, once the pen has left the machine's mounts behind.
 """
 
+import errno
 import os
 from typing import Any, NamedTuple
 
@@ -103,6 +108,8 @@ class Spots:
         self.moving = moving
         self.delicate = moving.tails.union(COMPLETED_BY)
         """Names that must not be made while another pen makes or moves some."""
+        self.stands = [(os.fsencode(root), *self._told(root, held)) for root, held in moving.roots.items()]
+        """Roots, descriptors of them from outside, and what these led to at first."""
         self.places: dict[bytes, Place] = {}
         """By their path, as the kernel tells it."""
         self.unruled: dict[bytes, Children] = {}
@@ -195,10 +202,24 @@ class Spots:
 
     def _at(self, directory: int, name: bytes) -> Spot:
         key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))
-        if key in self.delicate:
+        is_delicate = key in self.delicate
+        if is_delicate:
             self.moving.hold()
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
+        if is_delicate:
+            self._require_in_place(path)
         return Spot(directory, self.places.get(path) or self._place(path), name, key)
+
+    def _told(self, root: str, held: int) -> tuple[int, bytes]:
+        """A descriptor and what it leads to; nothing if that is not the root by now."""
+        path = os.readlink(b"%d" % held, dir_fd=self.own)
+        return held, path if os.fsencode(root).endswith(path.rstrip(b"/")) else b""
+
+    def _require_in_place(self, path: bytes) -> None:
+        for root, held, before in self.stands:
+            is_in = path == root or path.startswith(root + b"/")
+            if is_in and os.readlink(b"%d" % held, dir_fd=self.own) != before:
+                raise OSError(errno.EBUSY, "its root was moved")
 
     def _place(self, path: bytes) -> Place:
         text = os.fsdecode(path)

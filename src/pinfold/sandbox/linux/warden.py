@@ -113,7 +113,7 @@ class Warden:
         self.turns = Turns()
         self.next_look = 0.0
         self.neighbours = charge.neighbours
-        moving = Moving(charge.moving, rules, self.neighbours.answer)
+        moving = Moving(charge.moving, rules, charge.roots, self.neighbours.answer)
         grounds = Grounds.of(charge.operations)
         names = Names(proc, records, grounds, rules, moving)
         self.spots = names.spots
