@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.audit import Journal
-from pinfold.audit.history import deeds, forget
+from pinfold.audit.history import deeds, entries, forget, has
 from pinfold.model.errors import PinfoldError
 
 
@@ -45,9 +45,10 @@ def test_forgetting_leaves_policies_and_numbers(path: str) -> None:
     with Journal(path) as journal:
         old = [journal.append("a", kind, {}) for kind in ("policy", "run", "end")]
         young = journal.append("a", "run", {})
+        journal.settle()
         aged(path, 100, *old)
         assert forget(path, time.time() - 90 * 86400) == 2
-        assert [row.id for row in journal.entries()] == [old[0], young]
+        assert [row.id for row in entries(path)] == [old[0], young]
         assert forget(path, time.time() + 1) == 0, "the last row keeps its number from being given out again"
         assert journal.append("a", "end", {}, about=young) == young + 1
 
@@ -56,14 +57,34 @@ def test_the_file_gets_smaller(path: str) -> None:
     with Journal(path) as journal:
         for _ in range(50):
             journal.append("a", "run", {"command": "x" * 20_000})
+        journal.settle()
     before = Path(path).stat().st_size
     assert forget(path, time.time() + 1) == 49
     assert Path(path).stat().st_size < before / 2
 
 
 def test_what_is_no_journal_is_told(tmp_path: Path) -> None:
-    for content in (b"", b"no database" * 100):
-        (tmp_path / "j").write_bytes(content)
-        for attempt in (lambda: deeds(str(tmp_path / "j")), lambda: forget(str(tmp_path / "j"), 0)):
+    path = str(tmp_path / "j")
+    for name in ("j", "j.new"):
+        (tmp_path / name).write_bytes(b"no journal" * 100)
+        for attempt in (lambda: deeds(path), lambda: has(path, "s"), lambda: forget(path, 0)):
             with pytest.raises(PinfoldError, match=r"the journal .* cannot be"):
                 attempt()
+        (tmp_path / name).write_bytes(b"")
+        assert deeds(path) == [] and not has(path, "s") and forget(path, 0) == 0
+
+
+def test_what_is_in_both_places_is_told_once(path: str) -> None:
+    """As of one who was killed between the two."""
+    with Journal(path) as journal:
+        run = journal.append("a", "run", {"n": 1})
+        journal.append("a", "end", {"exit_code": 0}, about=run)
+        lines = Path(path + ".new").read_bytes()
+        journal.settle()
+        Path(path + ".new").write_bytes(lines)
+        journal.append("a", "run", {"n": 2})
+        for _ in range(2):
+            assert [each.kind for each in entries(path)] == ["run", "end", "run"]
+            assert [each.entry.data["n"] for each in deeds(path)] == [1, 2]
+            assert deeds(path)[0].end == {"exit_code": 0}
+            journal.settle()

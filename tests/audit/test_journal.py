@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.audit import Journal, JournalError
-from pinfold.audit.journal import INSERT
+from pinfold.audit import Entry, Journal, JournalError
+from pinfold.audit.archive import INSERT
+from pinfold.audit.history import entries, has
+from pinfold.model.errors import PinfoldError
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -20,24 +22,103 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     with Journal(path) as journal:
         first = journal.append("a", "run", {"command": "\udcff\n", "list": ["x", 1, None]})
         journal.append("b", "end", {"exit_code": 0}, about=first)
-    with Journal(path) as journal:
-        rows = list(journal.entries())
+    for _ in range(2):
+        rows = entries(path)
         assert [row.kind for row in rows] == ["run", "end"] and rows[1].about == first
         assert rows[0].data == {"command": "\\udcff\n", "list": ["x", 1, None]}
-        assert [row.session for row in journal.entries("b")] == ["b"]
-    assert os.stat(path).st_mode & 0o777 == 0o600
+        assert [row.session for row in entries(path, "b")] == ["b"]
+        with Journal(path) as journal:
+            journal.settle()
+    assert [os.stat(each).st_mode & 0o777 for each in (path, f"{path}.new")] == [0o600] * 2
 
 
-def test_what_was_said_lately_is_not_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinfold.audit.journal.NEAR", 5)
+def test_lines_are_moved_before_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinfold.audit.journal.LARGEST", 2000)
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal:
+        numbers = [journal.append("a", "run", {"n": n}) for n in range(100)]
+        assert os.stat(f"{path}.new").st_size < 3000
+        assert [row.id for row in entries(path)] == numbers == [*range(1, 101)]
+        assert [row.data["n"] for row in entries(path)] == [*range(100)]
+
+
+def test_half_a_line_is_none(tmp_path: Path) -> None:
+    """As of one who was killed, or had no room."""
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal:
+        first = journal.append("a", "run", {"n": 1})
+        with open(f"{path}.new", "ab") as file:
+            file.write(b'{"id":2,"at":1,"session":"a","kind":"run","about":null,"data":{"n":' + b"9" * 500)
+        assert [row.id for row in entries(path)] == [first]
+        assert journal.append("a", "run", {"n": 2}) == first + 1
+        assert [row.data["n"] for row in entries(path)] == [1, 2]
+        journal.settle()
+        assert [row.data["n"] for row in entries(path)] == [1, 2]
+
+
+def test_a_line_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    """As a power cut may leave one."""
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal:
+        for n in range(3):
+            journal.append("a", "run", {"n": n})
+        lines = Path(f"{path}.new").read_bytes().split(b"\n")
+        lines[2] = b"\0" * len(lines[2])
+        Path(f"{path}.new").write_bytes(b"\n".join(lines))
+        for _ in range(2):
+            assert [row.data["n"] for row in entries(path)] == [0, 2]
+            journal.settle()
+
+
+def test_numbers_go_on_where_the_table_ends(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal:
+        last = [journal.append("a", "run", {}) for _ in range(3)][-1]
+        journal.settle()
+    os.unlink(f"{path}.new")
+    with Journal(path) as journal:
+        assert journal.append("a", "run", {}) == last + 1
+
+
+def test_what_comes_while_a_row_is_written_is_written_behind_it(tmp_path: Path) -> None:
+    """Python may forget a run at any moment, whose end is told then."""
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal:
+        put = journal._lines.put
+
+        def forgetting(entry: Entry, end: int) -> int:
+            journal._lines.put = put  # type: ignore[method-assign]
+            journal.append("a", "end", {"n": 2})
+            return put(entry, end)
+
+        journal._lines.put = forgetting  # type: ignore[method-assign]
+        assert journal.append("a", "run", {"n": 1}) == 1
+        assert [(row.id, row.data["n"]) for row in entries(path)] == [(1, 1), (2, 2)]
+
+
+def test_one_who_does_not_let_go_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal, Journal(path) as other:
+        other._lines.begin()
+        with pytest.raises(JournalError, match="another process does not let go of it"):
+            journal.append("a", "run", {})
+        other._lines.end()
+        journal.append("a", "run", {})
+
+
+def test_a_policy_that_was_written_lately_is_not_written_again(tmp_path: Path) -> None:
     with Journal(str(tmp_path / "journal.sqlite")) as journal:
-        first = journal.append_new("a", "policy", {"policy": "x"})
+        first = journal.append_policy("a", {"policy": 'x "kind":"policy"'})
         journal.append("a", "run", {"policy": "x"})
-        assert journal.append_new("b", "policy", {"policy": "x"}) == first
-        other = journal.append_new("b", "policy", {"policy": "y"})
-        assert other > first and journal.append_new("c", "policy", {"policy": "x"}) > other
-        last = [journal.append("c", "run", {}) for _ in range(5)][-1]
-        assert journal.append_new("c", "policy", {"policy": "x"}) > last
+        assert journal.append_policy("b", {"policy": 'x "kind":"policy"'}) == first
+        other = journal.append_policy("b", {"policy": "y"})
+        assert other > first and journal.append_policy("c", {"policy": 'x "kind":"policy"'}) > other
+        last = journal.append("c", "run", {"command": '"kind":"policy"'})
+        journal.settle()
+        assert journal.append_policy("c", {"policy": "y"}) > last
 
 
 def test_the_page_about_it_asks_what_it_can_answer(tmp_path: Path) -> None:
@@ -46,6 +127,7 @@ def test_the_page_about_it_asks_what_it_can_answer(tmp_path: Path) -> None:
     with Journal(path) as journal:
         run = journal.append("a", "run", {"command": "make"})
         journal.append("a", "connect", {"host": "x.example", "verdict": "deny"}, about=run)
+        journal.settle()
         with closing(sqlite3.connect(path, isolation_level=None)) as reader:
             ran, hosts = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
             assert [row[1:] for row in reader.execute(ran)] == [("run", "make")]
@@ -70,7 +152,8 @@ def test_threads_and_processes_write_to_one(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert other.wait() == 0
-        assert len(list(journal.entries())) == 300
+        numbers = [row.id for row in entries(path)]
+        assert numbers == [*range(1, 301)]
 
 
 @pytest.mark.parametrize("kind", ["directory", "garbage", "link"])
@@ -107,10 +190,14 @@ def test_two_who_begin_a_journal_at_once_both_have_it(tmp_path: Path) -> None:
 
 
 def test_a_damaged_row_is_still_of_its_session(tmp_path: Path) -> None:
-    with Journal(str(tmp_path / "journal")) as journal:
-        journal.append("whole", "run", {})
-        journal._connection.execute(INSERT, (1e308, "torn", "run", 99, '{"a":'))
-        assert [journal.has(each) for each in ("whole", "torn", "other")] == [True, True, False]
-        journal._connection.execute("DROP TABLE entries")
-        with pytest.raises(JournalError, match="no such table"):
-            journal.has("whole")
+    path = str(tmp_path / "journal")
+    with Journal(path) as journal:
+        journal.append("kept", "run", {})
+        journal.settle()
+        journal.append("new", "run", {})
+    with closing(sqlite3.connect(path, isolation_level=None)) as table:
+        table.execute(INSERT, (99, 1e308, "torn", "run", 99, '{"a":'))
+        assert [has(path, each) for each in ("kept", "new", "torn", "other")] == [True, True, True, False]
+        table.execute("DROP TABLE entries")
+        with pytest.raises(PinfoldError, match="no such table"):
+            has(path, "kept")

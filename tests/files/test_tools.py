@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pinfold
+from pinfold.audit.history import entries
 from pinfold.files import TOOLS, Access, FileTools, tools
 from pinfold.files.editing import replaced
 from pinfold.model.errors import FileRefused
@@ -344,7 +345,7 @@ def test_a_person_is_asked_as_for_commands(work: Path) -> None:
             session.files.write("out", "x")
         session.desk.approvers = (yes,)
         session.files.write("out", "x")
-        kinds = [entry.kind for entry in session.ledger.journal.entries(session.id)]
+        kinds = [entry.kind for entry in entries(session.ledger.journal.path, session.id)]
     assert (work / "out").read_text() == "x"
     assert len(no.asked) == len(yes.asked) == 1 and yes.asked[0].path == str(work / "out")
     assert kinds.count("file") == 1 and kinds.count("refused") == 1

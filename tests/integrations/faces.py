@@ -12,7 +12,7 @@ from mcp import Client as McpClient
 
 import pinfold
 from pinfold.approval import Approver
-from pinfold.audit.journal import Journal
+from pinfold.audit.history import entries
 from pinfold.integrations.mcp.server import McpServer
 from pinfold.model.errors import FileRefused
 from pinfold.service.calls import Service
@@ -167,8 +167,7 @@ def by_mcp() -> tuple[str, Told]:
 def journaled(session: str) -> list[Any]:
     """Its rows, without what is another each time: numbers, seconds, processes, and the approver's name; nor
     the policy, which only the first session has to write."""
-    with Journal(journal_file(os.environ)) as kept:
-        rows = [entry for entry in kept.entries() if entry.session == session and entry.kind != "policy"]
+    rows = [entry for entry in entries(journal_file(os.environ), session) if entry.kind != "policy"]
     first = rows[0].id
     told = []
     for row in rows:

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 import pinfold
+from pinfold.audit.lines import Lines
 from pinfold.model.machine import Layer
 from pinfold.policy.elevation import Ground
 from pinfold.sandbox.backend import Request
@@ -305,6 +306,7 @@ def what_nobody_may_grant_is_not_asked() -> None:
         f"ln {settings} {OUT}/x",
         f"echo > {HOME}/.config/pinfold/other.toml",
         f"echo > {state}/journal.sqlite",
+        f"echo > {state}/journal.sqlite.new",
         f"rm {state}/journal.sqlite",
         f"chmod 777 {HOME}/.config/pinfold",
         f"echo > {code}/new.py",
@@ -580,12 +582,12 @@ def what_cannot_be_written_down_is_not_granted() -> None:
         person = Person(answer)
         with opened(person) as session:
             session.run("true")
-            journal = session.ledger.journal
-            person.meanwhile = lambda _path, it=journal: it._connection.execute("PRAGMA query_only = 1")
+            journal, writable = session.ledger.journal, session.ledger.journal._lines
+            person.meanwhile = lambda _path, it=journal: setattr(it, "_lines", Lines(it.path))
             result = session.run(f"echo > {OUT}/new || echo > {OUT}/new", timeout=20)
             assert result.exit_code and not os.path.exists(f"{OUT}/new"), result
             assert "not be written down" in str(result.violations), result.violations
-            journal._connection.execute("PRAGMA query_only = 0")
+            journal._lines = writable
             person.meanwhile = None
             assert session.run(f"echo > {OUT}/new; rm {OUT}/new", timeout=20).exit_code == 0
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pinfold
-from pinfold.audit.journal import Entry
+from pinfold.audit import Entry
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until

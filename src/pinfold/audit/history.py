@@ -3,26 +3,34 @@
 INVARIANT: reading changes nothing, and forgetting leaves the last row: numbers are never given out twice, so
 that no end is taken for another run's. Policies stay: a session that is alive names them by their number.
 
-Facts about SQLite: a file in WAL mode can be read by whoever can make its `-shm`, or finds it there. VACUUM
-wants the file for itself; what it cannot give back now is used by the next rows.
+Fact about SQLite: VACUUM wants the file for itself; what it cannot give back now is used by the next rows.
 """
 
-import sqlite3
-from contextlib import closing, suppress
+import fcntl
+from _sqlite3 import DatabaseError
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import quote
 
-from msgspec import Struct, json
+from msgspec import Raw, Struct, json
 
-from pinfold.audit.journal import BUSY, Entry
+from pinfold.audit.archive import opened
+from pinfold.audit.entry import Entry
+from pinfold.audit.journal import Journal, JournalError
+from pinfold.audit.lines import Line, Lines
 from pinfold.model.errors import PinfoldError
 
-DEEDS = """SELECT id, at, session, kind, about, data FROM entries
-WHERE kind NOT IN ('end', 'policy') AND session = coalesce(?, session) ORDER BY id DESC LIMIT ?"""
+COLUMNS = "id, at, session, kind, about, data"
+ALL = f"SELECT {COLUMNS} FROM entries WHERE session = coalesce(?, session) ORDER BY id"  # noqa: S608
+DEEDS = f"""SELECT {COLUMNS} FROM entries
+WHERE kind NOT IN ('end', 'policy') AND session = coalesce(?, session) ORDER BY id DESC LIMIT ?"""  # noqa: S608
 ENDS = "SELECT about, data FROM entries WHERE kind = 'end' AND id > ?"
+ANY = "SELECT 1 FROM entries LIMIT 1"
+OF_A_SESSION = "SELECT 1 FROM entries WHERE session = ? LIMIT 1"
 FORGET = """DELETE FROM entries
 WHERE kind <> 'policy' AND at < ? AND id < (SELECT max(id) FROM entries)"""
 EVERY = -1
+NO_DEEDS = ("end", "policy")
 
 
 class Deed(Struct, frozen=True):
@@ -33,40 +41,92 @@ class Deed(Struct, frozen=True):
     """Of a run: how it ended, if that was written down."""
 
 
+def entries(path: str, session: str | None = None) -> list[Entry]:
+    """Everything, or what belongs to one session, oldest first."""
+    with _reading(path) as (ask, lines):
+        kept = _by_number(map(_line, ask(ALL, session)))
+        return [_entry(each) for each in (kept | _by_number(_of(lines, session))).values()]
+
+
+def has(path: str, session: str) -> bool:
+    """Whether it has anything of a session, readable or not."""
+    with _reading(path) as (ask, lines):
+        return any(_of(lines, session)) or bool(ask(OF_A_SESSION, session))
+
+
 def deeds(path: str, most: int = EVERY, session: str | None = None) -> list[Deed]:
     """The last of them, of all sessions or of one; the newest last."""
-    with closing(_opened(path, "ro")) as connection:
-        try:
-            rows = connection.execute(DEEDS, (session, most)).fetchall()[::-1]
-            first = rows[0][0] if rows else 0
-            ends = dict(connection.execute(ENDS, (first,)).fetchall()) if rows else {}
-        except sqlite3.Error as error:
-            raise PinfoldError(f"the journal {path} cannot be read: {error}") from None
-    return [
-        Deed(
-            Entry(number, at, owner, kind, about, json.decode(data)),
-            json.decode(ends[number]) if number in ends else None,
-        )
-        for number, at, owner, kind, about, data in rows
-    ]
+    with _reading(path) as (ask, lines):
+        kept = _by_number(map(_line, ask(DEEDS, session, most)[::-1]))
+        new = _by_number(each for each in _of(lines, session) if each.kind not in NO_DEEDS)
+        found = [*(kept | new).values()]
+        found = found if most == EVERY else found[-most:]
+        ends = dict(ask(ENDS, found[0].id)) if found else {}
+    ends |= {each.about: each.data for each in lines if each.kind == "end"}
+    return [Deed(_entry(each), json.decode(ends[each.id]) if each.id in ends else None) for each in found]
 
 
 def forget(path: str, before: float) -> int:
     """How many rows from before that moment are gone; the file gets smaller, if nobody is in the way."""
-    with closing(_opened(path, "rw")) as connection:
-        try:
-            gone = connection.execute(FORGET, (before,)).rowcount
-        except sqlite3.Error as error:
-            raise PinfoldError(f"the journal {path} cannot be changed: {error}") from None
-        with suppress(sqlite3.Error):
-            connection.execute("VACUUM")
-    return gone
-
-
-def _opened(path: str, mode: str) -> sqlite3.Connection:
+    with _reading(path) as (ask, lines):
+        if not lines and not ask(ANY):
+            return 0
     try:
-        return sqlite3.connect(
-            f"file:{quote(path)}?mode={mode}", uri=True, timeout=BUSY, isolation_level=None
-        )
-    except sqlite3.Error as error:
-        raise PinfoldError(f"the journal {path} cannot be read: {error}") from None
+        with Journal(path) as journal:
+            journal.settle()
+        with opened(path, "rw") as table:
+            if table is None:
+                return 0
+            gone = table.execute(FORGET, (before,)).rowcount
+            with suppress(DatabaseError):
+                table.execute("VACUUM")
+            return gone
+    except JournalError as error:
+        raise PinfoldError(f"the journal {path} cannot be changed: {error.why}") from None
+    except OSError as error:
+        raise PinfoldError(f"the journal {path} cannot be changed: {error.strerror or error}") from None
+
+
+Ask = Callable[..., list[Any]]
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[tuple[Ask, list[Line]]]:
+    """What answers questions to the table, and the lines, as they are at one moment."""
+    try:
+        with _still(path) as lines, opened(path) as table:
+            yield lambda query, *values: table.execute(query, values).fetchall() if table else [], lines
+    except OSError as error:
+        raise PinfoldError(f"the journal {path} cannot be read: {error.strerror or error}") from None
+
+
+@contextmanager
+def _still(path: str) -> Iterator[list[Line]]:
+    """The lines; nobody moves them meanwhile."""
+    try:
+        lines = Lines(path)
+    except (FileNotFoundError, NotADirectoryError):
+        yield []
+        return
+    try:
+        lines.begin(fcntl.LOCK_SH)
+        yield [*lines.rows()]
+    finally:
+        lines.close()
+
+
+def _of(lines: Iterable[Line], session: str | None) -> Iterator[Line]:
+    return (line for line in lines if session in (None, line.session))
+
+
+def _by_number(rows: Iterable[Line]) -> dict[int, Line]:
+    return {row.id: row for row in rows}
+
+
+def _line(row: tuple[int, float, str, str, int | None, str]) -> Line:
+    number, at, session, kind, about, data = row
+    return Line(number, at, session, kind, about, Raw(data))
+
+
+def _entry(row: Line) -> Entry:
+    return Entry(row.id, row.at, row.session, row.kind, row.about, json.decode(row.data))

@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import asdict
 
 from pinfold.audit.debug import DebugOutput
-from pinfold.audit.journal import storable
+from pinfold.audit.lines import storable
 from pinfold.model.errors import PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.convert import to_executor, to_json

@@ -162,7 +162,7 @@ class Ledger:
         if known is not policy and known != policy:
             from pinfold.policy.convert import to_json
 
-            row = self.journal.append_new(self.session, "policy", {"policy": to_json(policy)})
+            row = self.journal.append_policy(self.session, {"policy": to_json(policy)})
             self._policy = policy, row
         return row
 

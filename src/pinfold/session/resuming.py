@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from pinfold.approval.store import Store
-from pinfold.audit.journal import Journal
+from pinfold.audit.history import has
 from pinfold.model.errors import PolicyError
 from pinfold.model.visible import visible
 from pinfold.session.sessions import living
@@ -25,8 +25,4 @@ def projects_of(id: str, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_journaled(id: str, environ: Mapping[str, str]) -> bool:
-    path = journal_file(environ)
-    if not os.path.exists(path):
-        return False
-    with Journal(path) as journal:
-        return journal.has(id)
+    return has(journal_file(environ), id)

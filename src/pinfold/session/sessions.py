@@ -16,7 +16,8 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from pinfold.audit.journal import ELSEWHERE, storable
+from pinfold.audit.journal import ELSEWHERE
+from pinfold.audit.lines import storable
 from pinfold.model.errors import PinfoldError
 from pinfold.model.structs import ready
 from pinfold.session.state import state_directory, write_private

@@ -265,7 +265,7 @@ def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, env
 
 
 def test_what_a_hook_refuses_is_in_the_journal(home: Path, environ: dict[str, str]) -> None:
-    from pinfold.audit.journal import Journal
+    from pinfold.audit import history
     from pinfold.session.state import journal_file
 
     assert claude("git push", home, environ)[0] == "deny"
@@ -273,8 +273,7 @@ def test_what_a_hook_refuses_is_in_the_journal(home: Path, environ: dict[str, st
     secret = {"file_path": str(home / ".ssh/id_rsa")}
     data = command("claude-code", "", home, tool_name="Read", tool_input=secret, session_id="abc")
     assert opinion("claude-code", answer("claude-code", data, environ))[0] == "deny"
-    with Journal(journal_file(environ)) as journal:
-        entries = [entry for entry in journal.entries() if entry.kind != "policy"]
+    entries = [entry for entry in history.entries(journal_file(environ)) if entry.kind != "policy"]
     assert [entry.kind for entry in entries] == ["refused", "refused"]
     assert "git push" in str(entries[0]) and "id_rsa" in str(entries[1])
 
