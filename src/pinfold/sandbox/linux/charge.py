@@ -91,9 +91,8 @@ class Charge:
 
 def _held(roots: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     for root in roots:
-        with suppress(
-            OSError
-        ):  # a file, in which there are no names; or gone, and then the pen fails by that
+        # A file has no names in it; and if a root is gone, the pen fails by that.
+        with suppress(OSError):
             yield root, os.open(f"{HOST}{root}", DIRECTORY)
 
 
