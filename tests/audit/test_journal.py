@@ -171,6 +171,15 @@ def test_a_journal_that_cannot_be_is_told_in_one_line(tmp_path: Path, kind: str)
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_one_that_is_closed_writes_nowhere(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "journal.sqlite"))
+    journal.close()
+    with open(tmp_path / "other", "w+b") as other:  # which has its number
+        with pytest.raises(JournalError, match="it is closed"):
+            journal.append("a", "run", {})
+        assert other.read() == b""
+
+
 def test_two_who_begin_a_journal_at_once_both_have_it(tmp_path: Path) -> None:
     together = threading.Barrier(2)
     opened: list[int] = []

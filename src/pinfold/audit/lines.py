@@ -45,6 +45,8 @@ class Lines:
 
     def begin(self, how: int = fcntl.LOCK_EX) -> None:
         """Waits for a turn. Raises OSError if others do not come to an end."""
+        if self.file < 0:
+            raise OSError("it is closed")
         late = time.monotonic() + BUSY
         while True:
             try:
@@ -104,7 +106,9 @@ class Lines:
         return os.pread(self.file, max(0, self.head()[1] - HEAD_SIZE), HEAD_SIZE)
 
     def close(self) -> None:
-        os.close(self.file)
+        """Its number may be another file's from then on."""
+        file, self.file = self.file, -1
+        os.close(file)
 
 
 def as_json(entry: Entry) -> bytes:
