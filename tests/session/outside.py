@@ -18,6 +18,7 @@ from typing import Any
 
 import pinfold
 from pinfold.audit import Entry
+from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import wait_until
@@ -530,6 +531,25 @@ def asked_and_answered(_: Machine) -> None:
         assert [(each.why, each.remedy, each.answered) for each in result.violations] == [
             (why, f"add `a.test:{port}` to `network.allow`", "")
         ]
+
+
+def a_command_asks_for_so_many_hosts_and_no_more(_: Machine) -> None:
+    many = """
+        import socket, sys
+        for number in range(70):
+            try:
+                socket.create_connection((f"h{number}.test", int(sys.argv[1])), 20).close()
+            except OSError as error:
+                print(type(error).__name__)
+    """
+    person = Says(pinfold.Answer.NO)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        result = session.run(python(many, port))
+        assert len(person.asked) == MOST_ASKED, (len(person.asked), result.stdout, result.stderr)
+        beyond = [each.path for each in result.violations if ASKED_ENOUGH in each.why]
+        assert beyond == [f"h{number}.test:{port}" for number in range(MOST_ASKED, 70)], result.violations
+        session.run(python(CONNECT, "a.test", port))
+        assert len(person.asked) == MOST_ASKED + 1  # the next one is another command
 
 
 def an_answer_about_a_host_lasts_as_it_says(_: Machine) -> None:

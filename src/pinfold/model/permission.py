@@ -125,6 +125,10 @@ class Reply(Struct, frozen=True):
     """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
+MOST_ASKED = 64
+"""Things that one command may have asked about, of a kind: writes, hosts."""
+ASKED_ENOUGH = f"it has asked for {MOST_ASKED} other things already"
+"""How `Settlement.by` says that nobody was asked beyond those."""
 SAID_NO = "said no"
 """How `Settlement.by` ends where somebody was asked and refused."""
 

@@ -1,18 +1,27 @@
 """Whether a command may reach a host, as the gate asks a session: by the rules, by an answer that is known
 already, or by asking a person.
 
-INVARIANT: pinfold's own page, where a person answers, is out of reach whatever the rules say.
+INVARIANT: pinfold's own page, where a person answers, is out of reach whatever the rules say. And a command
+does not tire a person until they say yes: beyond `MOST_ASKED` hosts nobody is asked any more.
 """
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import NOBODY
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.hosts import is_same
-from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.permission import (
+    ASKED_ENOUGH,
+    MOST_ASKED,
+    Answer,
+    Capability,
+    PermissionNeeded,
+    Settlement,
+)
 from pinfold.model.policy import SandboxPolicy
 from pinfold.network.ruling import Ruling
 from pinfold.policy.reach import LOOPBACK
@@ -25,6 +34,8 @@ if TYPE_CHECKING:
     from pinfold.approval.desk import Desk
 
 LISTED = ("network_allow", "network_deny")
+MOST_COMMANDS = 1024
+"""Of how many commands it is known how much they asked."""
 
 
 class Hosts:
@@ -43,6 +54,8 @@ class Hosts:
         self._session, self._judge, self._desk, self._environ = session, judge, desk, environ
         self._policies, self._commands = policies, commands
         self._asking = threading.Lock()
+        self._asked: OrderedDict[str, int] = OrderedDict()
+        """How many questions a person had to answer for a command, by its tag."""
 
     def decide(self, host: str, port: int | None, tag: str) -> Ruling:
         if not tag:
@@ -66,8 +79,18 @@ class Hosts:
         with self._asking:
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
-            settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
+            if self._asked.get(tag, 0) >= MOST_ASKED:
+                settlement = Settlement(Answer.NO, ASKED_ENOUGH)
+            else:
+                settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
+                if settlement != NOBODY:
+                    self._count(tag)
         return _answered(host, port, decision, ruling, settlement)
+
+    def _count(self, tag: str) -> None:
+        self._asked[tag] = self._asked.get(tag, 0) + 1
+        if len(self._asked) > MOST_COMMANDS:
+            self._asked.popitem(last=False)
 
     def _policy_of(self, tag: str) -> SandboxPolicy:
         return self._policies[tag.partition(".")[0]]

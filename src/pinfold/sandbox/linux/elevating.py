@@ -6,8 +6,8 @@ or a thousand programs, take their time with, no command waits that has nothing 
 
 - Like calls of a command are one question, and its answer holds for all of them, and for those that come
   later.
-- A command may have `OPEN` questions at a time, the others wait their turn; and `IN_ALL`: beyond, it hears
-  no.
+- A command may have `OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
+  hears no.
 - Nobody is asked for what the user could not do either.
 """
 
@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
 from pinfold.sandbox.doorbells import Doorbells
@@ -30,12 +31,11 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
 
-OPEN, IN_ALL = 8, 64
+OPEN = 8
 ASKING = 32
 """How many questions of the session are asked at a time."""
 COMMANDS = 1024
 """Of how many commands answers are remembered, and which they are."""
-TOO_MANY = f"it has asked for {IN_ALL} other things already"
 UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLETES: RULE.why}
 """Why the hand has not done something, where no errno says it."""
 
@@ -210,8 +210,8 @@ class Elevating:
             command = self._command(tag)
             key = self.elevation.key(wanted)
             question = command.questions.get(key)
-            if question is None and command.asked >= IN_ALL:
-                known = Ruling(False, TOO_MANY)
+            if question is None and command.asked >= MOST_ASKED:
+                known = Ruling(False, ASKED_ENOUGH)
             elif question is None:
                 command.asked += 1
                 question = command.questions[key] = Question(wanted, key)
