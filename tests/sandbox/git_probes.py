@@ -72,11 +72,11 @@ def listing(top: str = ".") -> list[str]:
 
 
 EVERYDAY = """set -e
-echo two > file && git commit -qam second
-git branch topic && git checkout -q topic && echo three > other && git add other && git commit -qm third
-git checkout -q - && git merge -q --no-ff -m merged topic && git branch -q -d topic
-echo four > file && git stash -q && git stash pop -q && git checkout -q -- file
-git tag v1 && git rebase -q HEAD~1 && git reset -q --hard HEAD && git gc -q && git status --porcelain
+echo two > file; git commit -qam second
+git branch topic; git checkout -q topic; echo three > other; git add other; git commit -qm third
+git checkout -q -; git merge -q --no-ff -m merged topic; git branch -q -d topic
+echo four > file; git stash -q; git stash pop -q; git checkout -q -- file
+git tag v1; git rebase -q HEAD~1; git reset -q --hard HEAD; git gc -q; git status --porcelain
 """
 
 
@@ -122,7 +122,7 @@ def work_in_a_linked_worktree_whose_repository_is_elsewhere() -> None:
     git("worktree", "add", "-q", os.path.abspath("linked"), "-b", "side", cwd=f"{home}/main")
     git("worktree", "add", "-q", f"{home}/third", "-b", "third", cwd=f"{home}/main")
     bench = Bench("linked")
-    assert bench.out(EVERYDAY.replace(" && git gc -q", "")) == ""
+    assert bench.out(EVERYDAY.replace("; git gc -q", "")) == ""
     git("fsck", "--strict", cwd=f"{home}/main")
     assert git("log", "--oneline", "side", cwd=f"{home}/main").count("\n") > 2
     main = f"{home}/main/.git"
@@ -142,6 +142,33 @@ def work_in_a_linked_worktree_whose_repository_is_elsewhere() -> None:
     assert {path: read(path) for path in listing(main) if os.path.isfile(path)} == before
     for line in ("git commit -qm x --allow-empty", "git branch b"):
         bench.fails(line, BLOCKED)
+
+
+def work_in_worktrees_of_a_bare_repository_beside_them() -> None:
+    repository(f"{os.environ['HOME']}/origin")
+    git("clone", "-q", "--bare", f"{os.environ['HOME']}/origin", ".bare")
+    git("config", "user.name", "A", cwd=".bare")
+    git("config", "user.email", "a@b", cwd=".bare")
+    for name in ("main", "side"):
+        git("worktree", "add", "-q", f"../{name}", *(("-b", "side") if name == "side" else ()), cwd=".bare")
+    bench, at = Bench(), os.path.abspath("side")
+    for line in ("git commit -qm x --allow-empty", "git add file"):
+        bench.fails(f"echo x > file; {line}", BLOCKED, cwd=at)
+    assert bench.out(EVERYDAY.replace("; git gc -q", ""), cwd=at) == ""
+    git("fsck", "--strict", cwd=".bare")
+    assert git("log", "--oneline", "side", cwd=".bare").count("\n") > 2
+    bare = os.path.abspath(".bare")
+    before = listing(".bare")
+    for name in ("new", "side/modules/x", "side/worktrees"):
+        bench.fails(f"mkdir -p {bare}/worktrees/{name}")
+    for name in ("config", "config.worktree", "commondir", "gitdir", "hooks/x", "info/attributes"):
+        for own in ("", "worktrees/main/", "worktrees/side/"):
+            bench.fails(f"mkdir -p {bare}/{own}hooks {bare}/{own}info; echo x > {bare}/{own}{name}")
+            bench.fails(f"echo x > {bare}/{own}y; mv -fT {bare}/{own}y {bare}/{own}{name}")
+            bench.run(f"rm -f {bare}/{own}y; rmdir {bare}/{own}hooks {bare}/{own}info")
+    for name in ("worktrees", "worktrees/main"):
+        bench.fails(f"mv {bare}/{name} {bare}/{name}2")
+    assert listing(".bare") == before
 
 
 def work_in_submodules() -> None:

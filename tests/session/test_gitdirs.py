@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.session.git import find_repository
 from pinfold.session.gitdirs import Elsewhere, elsewhere
+from pinfold.session.survey import Surveyor
 
 RULES = name_rules(())
+WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
 
 def git(where: Path, *arguments: str) -> None:
@@ -50,13 +53,24 @@ def test_a_submodule_opens_its_own_directory(main: Path) -> None:
     assert {f"{main}/.git/modules/sub/{name}" for name in ("config", "hooks")} <= set(found.protected)
 
 
-def test_a_repository_of_another_name_in_a_root_is_closed_as_a_git_directory_is(main: Path) -> None:
+@pytest.mark.parametrize("linked", (False, True))
+def test_a_repository_of_another_name_in_a_root_is_closed_as_a_git_directory_is(
+    main: Path, linked: bool
+) -> None:
     (main / "tree").mkdir()
     git(main / "tree", "init", "-q", "--separate-git-dir", str(main / "meta"))
-    found = elsewhere(f"{main}/tree/.git", (str(main),), RULES)
+    if linked:
+        git(main / "tree", "commit", "-q", "--allow-empty", "-m", "x")
+        git(main / "tree", "worktree", "add", "-q", str(main / "linked"))
+    found = Surveyor([str(main)], str(main.parent))(WRITING)
     assert found.writable == ()
     assert {f"{main}/meta/{name}" for name in ("config", "hooks")} <= set(found.protected)
     assert f"{main}/meta/info/attributes" in {rule.name for rule in found.names}
+    own = f"{main}/meta/worktrees/linked"
+    assert {f"{own}/{name}" for name in ("commondir", "gitdir") if linked} <= set(found.protected)
+    assert not {own, f"{main}/meta/worktrees"} & set(found.protected)
+    closed = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
+    assert (f"{main}/meta/worktrees" in Surveyor([str(main)], str(main.parent))(closed).protected) is linked
 
 
 @pytest.mark.parametrize(

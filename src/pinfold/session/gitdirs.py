@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from pinfold.model.git_config import parse_config
-from pinfold.model.names import GIT, NESTS, NameRule
+from pinfold.model.names import NESTS, NameRule
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import real_path
 from pinfold.session.git import find_repository, text_of, told_common
@@ -40,17 +40,15 @@ class Elsewhere(Struct, frozen=True):
 
 
 def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Elsewhere:
-    """What a `.git` leads to, if it lies outside of the roots, or in them under another name than `.git`."""
+    """What a `.git` leads to, if it lies outside of the roots."""
     top = os.path.dirname(git)
     found = find_repository(top)
     if found is None or found.top != top:
         return Elsewhere()
     directory, common = os.path.realpath(found.directory), os.path.realpath(found.common)
     if any(is_covered(place, tops) for place in (directory, common)):
-        # In a root the rules hold by themselves, unless the directory goes by a name of its own.
-        named = f"/{GIT}/" in f"{directory}/"
-        names = () if named else tuple(_closed(directory, rules))
-        return Elsewhere(protected=_existing(names), names=names)
+        # In a root the rules hold by themselves, and a directory that goes by a name of its own is `bare`.
+        return Elsewhere()
     names = tuple(_closed(directory, rules))
     if directory == common:
         own = _is_submodule(top, directory)
@@ -60,40 +58,48 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
     return _shared(directory, common, (*names, NameRule(f"{common}/{ALTERNATES}", ELSEWHERE)))
 
 
-def bare(directory: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Elsewhere:
+def bare(
+    directory: str, tops: tuple[str, ...], rules: Iterable[NameRule], others: Iterable[str]
+) -> Elsewhere:
     """A repository that is its own directory, wherever it lies: closed as a `.git` is.
 
     So is what it shares, whose configuration git obeys, whether or not that is there yet; and where a link
-    is on the way, the place that a directory would have instead.
+    is on the way, the place that a directory would have instead. `others` are closed like it, as linked
+    worktrees' own directories are: those that lie in it are not closed as a whole.
     """
     told = told_common(directory)
     real, instead = real_path(told), os.path.normpath(told)
-    shared = [rule for rule in _closed(real, rules) if is_covered(real, tops) and real != directory]
-    names = (*_closed(directory, rules), *shared)
+    shared = [rule for rule in _closed(real, rules, others) if is_covered(real, tops) and real != directory]
+    names = (*_closed(directory, rules, others), *shared)
     later = [rule for rule in _closed(instead, rules) if is_covered(instead, tops) and instead != real]
     return Elsewhere(protected=_existing(names), names=(*names, *later))
 
 
-def _closed(directory: str, rules: Iterable[NameRule]) -> Iterator[NameRule]:
-    """The rules for a `.git`, for a git directory of another name."""
+def _closed(directory: str, rules: Iterable[NameRule], others: Iterable[str] = ()) -> Iterator[NameRule]:
+    """The rules for a `.git`, for a git directory of another name; what lies in it for others is left out."""
     for rule in rules:
         if rule.name.startswith(PREFIX):
             yield rule._replace(name=f"{directory}/{rule.name[len(PREFIX) :]}")
-    yield from (NameRule(f"{directory}/{nest}", ELSEWHERE) for nest in NESTS)
+    for nest in (f"{directory}/{each}" for each in NESTS):
+        inside = tuple(os.path.basename(each) for each in others if os.path.dirname(each) == nest)
+        yield NameRule(nest, ELSEWHERE, but=inside)
 
 
 def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
-    return tuple(rule.name for rule in names if os.path.lexists(rule.name))
+    """What is there of these: of a directory that is closed but for some names, each of the others."""
+    found: list[str] = []
+    for rule in names:
+        if rule.but:
+            found += (f"{rule.name}/{each}" for each in _listed(rule.name) if each not in rule.but)
+        elif os.path.lexists(rule.name):
+            found.append(rule.name)
+    return tuple(found)
 
 
 def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> Elsewhere:
     worktrees, name = os.path.split(directory)
-    others = [
-        *(f"{common}/{each}" for each in _listed(common) if each not in SHARED),
-        *(f"{worktrees}/{each}" for each in _listed(worktrees) if each != name),
-    ]
-    closed = (NameRule(common, ELSEWHERE, but=SHARED), NameRule(worktrees, ELSEWHERE, but=(name,)))
-    return Elsewhere((common,), (*others, *_existing(names)), (*closed, *names))
+    closed = (NameRule(common, ELSEWHERE, but=SHARED), NameRule(worktrees, ELSEWHERE, but=(name,)), *names)
+    return Elsewhere((common,), _existing(closed), closed)
 
 
 def _listed(directory: str) -> list[str]:

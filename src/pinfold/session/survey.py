@@ -44,8 +44,10 @@ class Surveyor:
         looked = walk.look((*tops, *_starts(hiding.globs, tops)))
         seen = looked.values()
         gits = [git for each in seen for git in each.gits]
-        away = [elsewhere(git, tops, rules) for git in gits] if rules and not policy.block_git_writes else []
-        away += [bare(path, tops, rules) for path, each in looked.items() if each.is_bare]
+        bares = [path for path, each in looked.items() if each.is_bare]
+        git_writes = rules and not policy.block_git_writes
+        away = [elsewhere(git, tops, rules) for git in gits] if git_writes else []
+        away += [bare(path, tops, rules, bares if git_writes else ()) for path in bares]
         protected = [path for each in seen for path in each.protected]
         linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
         protected += [path for each in away for path in each.protected]
@@ -58,7 +60,7 @@ class Surveyor:
             hidden=tuple(sorted({*hidden, *self._doubles(hidden)})),
             placed=(
                 *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
-                *(f"{path}/HEAD" for path, each in looked.items() if each.is_bare and rules),
+                *(f"{path}/HEAD" for path in bares if rules),
             ),
             closed=tuple(sorted(path for each in seen for path in each.closed)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),

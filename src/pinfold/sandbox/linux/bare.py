@@ -21,7 +21,8 @@ def completes(spot: "Spot") -> Matches:
     if spot.key not in repositories.COMPLETED_BY or repositories.is_git_by_name(spot.place.path):
         return ()  # which is so of nearly all
     found = repositories.completes(spot.key, lambda name: is_there(spot.directory, name))
-    return (Match(RULE),) if found else ()
+    # What is there already makes nothing: its directory was a repository before, and had its rules.
+    return (Match(RULE),) if found and spot.status() is None else ()
 
 
 def is_there(directory: int, name: str) -> bool:
