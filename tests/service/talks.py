@@ -488,19 +488,24 @@ def what_is_no_json_is_answered_too() -> None:
     thread = threading.Thread(target=Connection(lines, Service(settings={})).serve)
     thread.start()
     with theirs, ours, ours.makefile("rb") as answers:
-        for line, code in [
-            (b"{", -32700),
-            (b"\xff\xfe", -32700),
-            (b'{"jsonrpc": "2.0", "id": 1, "method": "m", "params": ' + b"[" * 100_000, -32700),
-            (b"[]", -32600),
-            (b'{"id": 1, "method": "initialize"}', -32600),
-            (b'{"jsonrpc": "2.0", "id": {}, "method": "initialize"}', -32600),
-            (b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": []}', -32602),
+        for line, code, number in [
+            (b"{", -32700, None),
+            (b"\xff\xfe", -32700, None),
+            (b'{"jsonrpc": "2.0", "id": 1, "method": "m", "params": ' + b"[" * 100_000, -32700, None),
+            # It is JSON, but no text.
+            (b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"a": "\\ud800"}}', -32700, 1),
+            (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "initialize"}', -32700, None),
+            (b"[]", -32600, None),
+            (b'{"id": 1, "method": "initialize"}', -32600, 1),
+            (b'{"jsonrpc": "2.0", "id": {}, "method": "initialize"}', -32600, None),
+            (b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": []}', -32602, 1),
         ]:
             ours.sendall(line + b"\n\n")
-            assert msgspec.json.decode(answers.readline())["error"]["code"] == code, line[:99]
+            said = msgspec.json.decode(answers.readline())
+            assert (said["error"]["code"], said["id"]) == (code, number), line[:99]
         # Nobody wants an answer to what has no id.
-        ours.sendall(b'{"jsonrpc": "2.0", "method": "nothing"}\n')
+        for method in (b"nothing", b"initialize", b"cancel", b"check"):
+            ours.sendall(b'{"jsonrpc": "2.0", "method": "%b"}\n' % method)
         ours.sendall(b'{"jsonrpc": "2.0", "id": "x", "method": "initialize"}\n')
         assert msgspec.json.decode(answers.readline())["id"] == "x"
         ours.shutdown(socket.SHUT_WR)

@@ -46,10 +46,13 @@ class Connection:
         return self._lines.write(said.event_line(event, params))
 
     def _take(self, line: bytes) -> None:
-        number: object = None
         try:
             call = said.decode(line)
-            number = call.id
+        except Fault as fault:
+            self._lines.write(said.fault_line(said.id_of(line), fault))
+            return
+        number = call.id
+        try:
             if call.method not in METHODS:
                 raise Fault(said.NO_METHOD, "invalid", f"there is no method `{call.method}`")
             kind, method, is_quick = METHODS[call.method]
@@ -61,8 +64,7 @@ class Connection:
             else:
                 self._begin(number, method, params)
         except Fault as fault:
-            told = said.fault_line(None if number is UNSET else number, fault)
-            self._say(number, told, fault.code in (said.PARSE, said.INVALID_REQUEST))
+            self._say(number, said.fault_line(number, fault))
 
     def _begin(self, id: object, method: Method, params: Any) -> None:
         with self._lock:
@@ -98,6 +100,6 @@ class Connection:
         if after is not None:
             after()
 
-    def _say(self, id: object, line: bytes, always: bool = False) -> None:
-        if id is not UNSET or always:
+    def _say(self, id: object, line: bytes) -> None:
+        if id is not UNSET:
             self._lines.write(line)

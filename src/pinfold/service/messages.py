@@ -195,6 +195,21 @@ def decode(line: bytes) -> Call:
     return call
 
 
+def id_of(line: bytes) -> int | str | None:
+    """Whose answer it is that a line is no call; None if that cannot be told.
+
+    Python's own reader takes what is JSON and no text, such as half of a surrogate pair ("\\ud800").
+    """
+    import json
+
+    try:
+        told = json.loads(line)
+        found = msgspec.json.decode(json.dumps({"id": told["id"]}), type=ready(Call)).id
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return None if isinstance(found, UnsetType) else found
+
+
 def params_of(call: Call, kind: type[P]) -> P:
     try:
         return msgspec.json.decode(call.params, type=ready(kind))
@@ -203,12 +218,17 @@ def params_of(call: Call, kind: type[P]) -> P:
 
 
 def result_line(id: object, result: object) -> bytes:
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": result}) + b"\n"
+    return _answer_line(id, "result", result)
 
 
 def fault_line(id: object, fault: Fault) -> bytes:
     error = {"code": fault.code, "message": str(fault), "data": fault.data}
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error}) + b"\n"
+    return _answer_line(id, "error", error)
+
+
+def _answer_line(id: object, kind: str, told: object) -> bytes:
+    known = {} if id is UNSET else {"id": id}  # without one it is told to nobody
+    return msgspec.json.encode({"jsonrpc": "2.0", **known, kind: told}) + b"\n"
 
 
 def event_line(method: str, params: dict[str, Any]) -> bytes:
