@@ -6,6 +6,7 @@ On a terminal the command gets one of its own; otherwise its streams are carried
 import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,11 @@ from pinfold.model.home import home_of
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
 from pinfold.model.visible import visible
+from pinfold.policy.paths import is_covered
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.page import page_file
+from pinfold.settings.policy import expand
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -82,6 +85,7 @@ def run(args: Namespace) -> int:
             if args.json:
                 return _as_json(session, command)
             _tell_wide_project(session)
+            _tell_missing(session, args.write or ())
             code, violations = as_program(session, command, person)
             _tell_violations(violations)
             return code
@@ -134,6 +138,14 @@ def _tell_wide_project(session: Session) -> None:
     """Nobody who works in their home means all of it."""
     if sys.stderr.isatty() and os.path.realpath(home_of(os.environ)) in session.roots:
         tell("your whole home is the project, so all of it may be written; name a part of it by --project")
+
+
+def _tell_missing(session: Session, paths: Sequence[str]) -> None:
+    """What is not there cannot be opened, and the command would only hear that it is read-only there."""
+    for path in paths:
+        place = expand(path, session.roots[0], home_of(os.environ))
+        if not os.path.lexists(place) and not is_covered(place, session.roots):
+            tell(f"--write opens nothing: {visible(place)} is not there; make it first")
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
