@@ -6,6 +6,9 @@ from contextlib import suppress
 
 from pinfold.model.home import home_of
 
+ELSEWHERE = "set it right, or name another place in XDG_STATE_HOME"
+"""What helps where a directory of it cannot be made or written."""
+
 
 def state_directory(environ: Mapping[str, str]) -> str:
     """`$XDG_STATE_HOME/pinfold`; the XDG rules say that a relative value is ignored."""

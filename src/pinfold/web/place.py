@@ -12,7 +12,7 @@ import msgspec
 
 from pinfold.model.errors import PinfoldError
 from pinfold.session.page import Place, find_page, page_directory, page_file
-from pinfold.session.state import write_private
+from pinfold.session.state import ELSEWHERE, write_private
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
 from pinfold.web.guard import LOOPBACK
@@ -78,9 +78,7 @@ def _lock_of(directory: str) -> int:
         return os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
-        raise PinfoldError(
-            f"the page cannot be opened: {why}; set it right, or name another place in XDG_STATE_HOME"
-        ) from None
+        raise PinfoldError(f"the page cannot be opened: {why}; {ELSEWHERE}") from None
 
 
 def _trouble(error: OSError, port: int, directory: str) -> str:

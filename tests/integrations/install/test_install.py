@@ -64,6 +64,13 @@ def test_there_and_back(agent: str, theirs: str | None, tmp_path: Path) -> None:
     assert f"{agent} has no hooks of ours" in pinfold("uninstall", agent, home=tmp_path).stdout
 
 
+def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path: Path) -> None:
+    (tmp_path / ".local").write_text("")
+    done = pinfold("install", "claude-code", home=tmp_path)
+    assert done.returncode and not (tmp_path / ".claude").exists()
+    assert "cannot be kept, so nothing is changed: " in done.stderr and "XDG_STATE_HOME" in done.stderr
+
+
 def test_an_empty_directory_of_theirs_stays(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     assert pinfold("install", "claude-code", home=tmp_path).returncode == 0

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
-from pinfold.session.state import state_directory
+from pinfold.model.errors import PinfoldError
+from pinfold.session.state import ELSEWHERE, state_directory
 from pinfold.settings.files import write_text
 
 
@@ -32,8 +33,14 @@ def kept_of(agent: str, environ: Mapping[str, str]) -> tuple[Kept, ...]:
 
 def keep(agent: str, kept: Sequence[Kept], environ: Mapping[str, str]) -> None:
     path = _file(agent, environ)
-    for directory in (state_directory(environ), os.path.dirname(path)):
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+    try:
+        for directory in (state_directory(environ), os.path.dirname(path)):
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}"
+        raise PinfoldError(
+            f"how to undo it cannot be kept, so nothing is changed: {why}; {ELSEWHERE}"
+        ) from None
     write_text(path, json.encode(kept).decode())
 
 
