@@ -86,10 +86,10 @@ def test_what_comes_while_a_row_is_written_is_written_behind_it(tmp_path: Path) 
     with Journal(path) as journal:
         put = journal._lines.put
 
-        def forgetting(entry: Entry, end: int) -> int:
+        def forgetting(entry: Entry, end: int) -> None:
             journal._lines.put = put  # type: ignore[method-assign]
             journal.append("a", "end", {"n": 2})
-            return put(entry, end)
+            put(entry, end)
 
         journal._lines.put = forgetting  # type: ignore[method-assign]
         assert journal.append("a", "run", {"n": 1}) == 1
@@ -175,6 +175,7 @@ def test_one_that_is_closed_writes_nowhere(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path / "journal.sqlite"))
     journal.close()
     with open(tmp_path / "other", "w+b") as other:  # which has its number
+        journal.close()
         with pytest.raises(JournalError, match="it is closed"):
             journal.append("a", "run", {})
         assert other.read() == b""

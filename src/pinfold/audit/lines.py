@@ -20,9 +20,10 @@ from pinfold.audit.entry import Entry
 SUFFIX = ".new"
 """What the file is called, after the journal."""
 BUSY = 5.0
+"""Seconds that others are waited for."""
 STEP = 0.001
 HEAD = b"%020d %011d\n"
-HEAD_SIZE = 33
+HEAD_SIZE = len(HEAD % (0, 0))
 POLICY = b'"kind":"policy"'
 
 
@@ -67,13 +68,12 @@ class Lines:
         except ValueError:
             raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
 
-    def put(self, entry: Entry, end: int) -> int:
-        """Adds an entry behind the others; where they end now."""
+    def put(self, entry: Entry, end: int) -> None:
+        """Adds an entry behind the others."""
         line = as_json(entry) + b"\n"
         end = end or HEAD_SIZE
         self._write(line, end)
         self._write(HEAD % (entry.id + 1, end + len(line)), 0)
-        return end + len(line)
 
     def _write(self, data: bytes, at: int) -> None:
         if os.pwrite(self.file, data, at) != len(data):
@@ -108,7 +108,8 @@ class Lines:
     def close(self) -> None:
         """Its number may be another file's from then on."""
         file, self.file = self.file, -1
-        os.close(file)
+        if file >= 0:
+            os.close(file)
 
 
 def as_json(entry: Entry) -> bytes:
