@@ -180,9 +180,9 @@ def _told(module: "ModuleType", parser: "ArgumentParser", arguments: list[str]) 
 
 def _failed(message: str, as_json: bool) -> int:
     if as_json:
-        from pinfold.cli.common import print_json
+        from pinfold.cli.common import print_error_json
 
-        print_json({"error": {"where": "", "message": message, "help": ""}})
+        print_error_json(message)
     else:
         _complain(message)
     return FAILED

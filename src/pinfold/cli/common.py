@@ -123,7 +123,7 @@ def print_json(value: object) -> None:
 def print_error(error: PolicyError, *, as_json: bool = False) -> int:
     """Where, what, the excerpt and what to write instead; returns the exit code."""
     if as_json:
-        print_json({"error": {"where": error.where, "message": error.message, "help": error.help}})
+        print_error_json(error.message, error.where, error.help)
         return BAD_INPUT
     out = sys.stderr
     colour = is_coloured(out)
@@ -134,6 +134,10 @@ def print_error(error: PolicyError, *, as_json: bool = False) -> int:
     if error.help:
         print(f"  {paint('help:', 'green', colour)} {visible(error.help)}", file=out)
     return BAD_INPUT
+
+
+def print_error_json(message: str, where: str = "", help: str = "") -> None:
+    print_json({"error": {"where": where, "message": message, "help": help}})
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
