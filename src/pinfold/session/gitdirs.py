@@ -14,7 +14,7 @@ is opened, and of a shared directory only what a commit needs.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -29,6 +29,8 @@ SHARED = ("objects", "refs", "logs", "packed-refs", "packed-refs.lock", "packed-
 """What commits of a linked worktree write in the directory it shares."""
 ALTERNATES = "objects/info/alternates"
 ELSEWHERE = "it belongs to another working tree"
+Nested = dict[str, list[str]]
+"""Names of git directories that have rules of their own, by the directory that they lie in."""
 
 
 class Elsewhere(Struct, frozen=True):
@@ -59,30 +61,33 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
 
 
 def bare(
-    directory: str, tops: tuple[str, ...], rules: Iterable[NameRule], others: Iterable[str]
+    directories: Sequence[str], tops: tuple[str, ...], rules: Iterable[NameRule], *, git_writes: bool
 ) -> Elsewhere:
-    """A repository that is its own directory, wherever it lies: closed as a `.git` is.
+    """Repositories that are their own directories, wherever they lie: closed as a `.git` is.
 
-    So is what it shares, whose configuration git obeys, whether or not that is there yet; and where a link
-    is on the way, the place that a directory would have instead. `others` are closed like it, as linked
-    worktrees' own directories are: those that lie in it are not closed as a whole.
+    So is what they share, whose configuration git obeys, whether or not that is there yet; and where a link
+    is on the way, the place that a directory would have instead. One of a linked worktree lies in another,
+    and is open for git's writes as that is.
     """
-    told = told_common(directory)
-    real, instead = real_path(told), os.path.normpath(told)
-    shared = [rule for rule in _closed(real, rules, others) if is_covered(real, tops) and real != directory]
-    names = (*_closed(directory, rules, others), *shared)
-    later = [rule for rule in _closed(instead, rules) if is_covered(instead, tops) and instead != real]
+    nested: Nested = {}
+    for place, name in map(os.path.split, directories if git_writes else ()):
+        nested.setdefault(place, []).append(name)
+    told = [told_common(each) for each in directories]
+    shared = [place for place in map(real_path, told) if is_covered(place, tops)]
+    closed = dict.fromkeys((*directories, *shared))
+    instead = [place for place in map(os.path.normpath, told) if is_covered(place, tops)]
+    names = tuple(rule for each in closed for rule in _closed(each, rules, nested))
+    later = tuple(rule for each in dict.fromkeys(instead) for rule in _closed(each, rules, nested))
     return Elsewhere(protected=_existing(names), names=(*names, *later))
 
 
-def _closed(directory: str, rules: Iterable[NameRule], others: Iterable[str] = ()) -> Iterator[NameRule]:
-    """The rules for a `.git`, for a git directory of another name; what lies in it for others is left out."""
+def _closed(directory: str, rules: Iterable[NameRule], nested: Nested | None = None) -> Iterator[NameRule]:
+    """The rules for a `.git`, for a git directory of another name."""
     for rule in rules:
         if rule.name.startswith(PREFIX):
             yield rule._replace(name=f"{directory}/{rule.name[len(PREFIX) :]}")
     for nest in (f"{directory}/{each}" for each in NESTS):
-        inside = tuple(os.path.basename(each) for each in others if os.path.dirname(each) == nest)
-        yield NameRule(nest, ELSEWHERE, but=inside)
+        yield NameRule(nest, ELSEWHERE, but=tuple((nested or {}).get(nest, ())))
 
 
 def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
@@ -90,7 +95,7 @@ def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
     found: list[str] = []
     for rule in names:
         if rule.but:
-            found += (f"{rule.name}/{each}" for each in _listed(rule.name) if each not in rule.but)
+            found += (f"{rule.name}/{each}" for each in {*_listed(rule.name)}.difference(rule.but))
         elif os.path.lexists(rule.name):
             found.append(rule.name)
     return tuple(found)
@@ -105,7 +110,7 @@ def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> Elsewhe
 def _listed(directory: str) -> list[str]:
     try:
         return os.listdir(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []  # pruned just now, and nothing is left in it
 
 

@@ -45,9 +45,9 @@ class Surveyor:
         seen = looked.values()
         gits = [git for each in seen for git in each.gits]
         bares = [path for path, each in looked.items() if each.is_bare]
-        git_writes = rules and not policy.block_git_writes
+        git_writes = bool(rules) and not policy.block_git_writes
         away = [elsewhere(git, tops, rules) for git in gits] if git_writes else []
-        away += [bare(path, tops, rules, bares if git_writes else ()) for path in bares]
+        away.append(bare(bares, tops, rules, git_writes=git_writes))
         protected = [path for each in seen for path in each.protected]
         linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
         protected += [path for each in away for path in each.protected]
