@@ -53,8 +53,8 @@ def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
         while any(thread.is_alive() for thread in telling):
             all_of_them[2].poll.poll(1)
             all_of_them[2].answer()
-            for each in all_of_them[:2]:
-                if not telling[all_of_them.index(each)].is_alive():
+            for each, thread in zip(all_of_them, telling, strict=False):
+                if not thread.is_alive():
                     each.answer()
         assert results == [True, True]
         assert sorted(protected) == [b"/0", b"/0", b"/1", b"/1"]
@@ -64,8 +64,8 @@ def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
         gone = fresh_socket()
         take_name(gone, WARDEN)
-        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
         results: list[bool] = []
+        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
         telling.start()
         assert select.select([gone], [], [], LONG)[0], "it was told"
         gone.close()

@@ -27,6 +27,7 @@ from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.presence import BUILDER, WARDEN, fresh_socket, list_of_names, present, take_name
 
 PATIENCE = 1.0
+"""Seconds, after which nothing is born: nobody inside can search its directory meanwhile."""
 STEP = 0.001
 """Seconds between two looks at who is there."""
 PROTECT, DONE = b"p", b"d"
@@ -34,7 +35,7 @@ OCCASION = 8
 """Random bytes that tell an answer from one that comes late."""
 LARGEST = 1 + OCCASION + 4096
 OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
-"""Why one with every power over files does not find one: nobody in its pen does."""
+"""Why a warden does not find a file, which has every power over them: then nobody in its pen does."""
 _CREDENTIALS = struct.Struct("=iII")
 ROOM = _socket.CMSG_SPACE(_CREDENTIALS.size)
 
