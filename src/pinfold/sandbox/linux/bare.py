@@ -21,8 +21,10 @@ def completes(spot: "Spot") -> Matches:
     if spot.key not in repositories.COMPLETED_BY or repositories.is_git_by_name(spot.place.path):
         return ()  # which is so of nearly all
     found = repositories.completes(spot.key, lambda name: is_there(spot.directory, name))
-    # What is there already makes nothing: its directory was a repository before, and had its rules.
-    return (Match(RULE),) if found and spot.status() is None else ()
+    # A checkout replaces it, which makes no repository of what was none. In another spelling, where that is
+    # the same file, a walk would not find it any more.
+    is_replaced = spot.name == b"HEAD" and spot.status() is not None
+    return (Match(RULE),) if found and not is_replaced else ()
 
 
 def is_there(directory: int, name: str) -> bool:
