@@ -60,6 +60,22 @@ def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
         assert sorted(protected) == [b"/0", b"/0", b"/1", b"/1"]
 
 
+def test_no_answer_of_many_is_lost(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket has room for few of them."""
+    monkeypatch.setattr(neighbours, "PATIENCE", 5.0)
+    with wardens(50) as (one, *others):
+        send = one._send
+
+        def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
+            is_sent = send(name, message)
+            next(each for each in others if each.own == name).answer()
+            return is_sent
+
+        monkeypatch.setattr(one, "_send", send_and_have_it_answered)
+        assert one.all_protect("/x")
+        assert protected == [b"/x"] * 49
+
+
 def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
         gone = fresh_socket()

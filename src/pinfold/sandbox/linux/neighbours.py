@@ -10,6 +10,8 @@ Facts that shape it:
   something mounted here.
 - Two who have something to tell each other would wait for ever: so who waits goes on answering.
 - One that makes no progress, as if it were stopped, answers nobody: then nothing is born.
+- A socket has room for some ten messages (net.unix.max_dgram_qlen), and who answers waits for no more: so
+  only as many are asked at a time as can answer at once.
 
 Accepted: the same file at another path, as where a disk is mounted twice, is not known to be the same.
 """
@@ -32,6 +34,8 @@ STEP = 0.001
 PROTECT, DONE = b"p", b"d"
 OCCASION = 8
 """Random bytes that tell an answer from one that comes late."""
+AT_ONCE = 8
+"""How many are asked at a time."""
 LARGEST = 1 + OCCASION + 4096
 OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 """Why one with every power over files does not find one: nobody in its pen does."""
@@ -66,24 +70,23 @@ class Neighbours:
         """Whether it is read-only in every other pen by now. Preconditions: nobody inside finds it yet."""
         occasion = os.urandom(OCCASION)
         message = PROTECT + occasion + os.fsencode(path)
-        told: set[bytes] = {self.own}
-        silent: set[bytes] = set()
+        done: set[bytes] = {self.own}
+        asked: set[bytes] = set()
         end = monotonic() + PATIENCE
         while True:
             # First: who is built by now is among the others.
             are_built = not present(self.names, BUILDER)
             others = present(self.names, WARDEN)
-            for other in others - told:
-                if self._send(other, message):
-                    told.add(other)
-                    silent.add(other)
-            silent &= others
-            if are_built and not silent and others <= told:
+            if are_built and others <= done:
                 return True
+            asked = (asked & others) - done
+            for other in [*(others - done - asked)][: AT_ONCE - len(asked)]:
+                if self._send(other, message):
+                    asked.add(other)
             if monotonic() > end:
                 return False
             self.poll.poll(STEP * 1000)
-            silent -= self._hear(occasion)
+            done |= self._hear(occasion)
 
     def _hear(self, occasion: bytes = b"") -> set[bytes]:
         """Does what is asked; who has done what we asked for on an occasion."""
