@@ -14,7 +14,7 @@ if sys.platform != "linux":
 
 from pinfold.sandbox.linux import neighbours, presence
 from pinfold.sandbox.linux.neighbours import DONE, OCCASION, PROTECT, Neighbours
-from pinfold.sandbox.linux.presence import WARDEN, fresh_socket, take_name
+from pinfold.sandbox.linux.presence import BUILDER, WARDEN, fresh_socket, take_name
 
 LONG = 30.0
 
@@ -87,6 +87,26 @@ def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
         gone.close()
         telling.join()
         assert results == [True]
+
+
+def test_who_begins_to_build_later_is_not_waited_for(protected: list[bytes]) -> None:
+    """There may always be one."""
+    with wardens(1) as (one,):
+        told, first, later = fresh_socket(), fresh_socket(), fresh_socket()
+        take_name(told, WARDEN)
+        take_name(first, BUILDER)
+        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
+        results: list[bool] = []
+        telling.start()
+        assert select.select([told], [], [], LONG)[0]
+        take_name(later, BUILDER)
+        told.close()
+        telling.join(0.1)
+        assert telling.is_alive()
+        first.close()
+        telling.join()
+        assert results == [True]
+        later.close()
 
 
 def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:

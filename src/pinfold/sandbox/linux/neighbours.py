@@ -3,7 +3,7 @@
 Pens may share their roots, of one session or of several that an agent has at a time. A configuration that is
 born in one (`git`) would be an open file in the others until their hosts' next walk. So its warden tells the
 others before anybody can search the directory, and waits until each has it mounted. Pens that are being built
-are waited for (`presence`), and told.
+by then are waited for (`presence`), and told; who begins to build one later finds it there.
 
 Facts that shape it:
 - A message brings its sender's uid, whatever the sender says (SCM_CREDENTIALS). Nobody but the user may have
@@ -67,17 +67,21 @@ class Neighbours:
         self._hear()
 
     def all_protect(self, path: str) -> bool:
-        """Whether it is read-only in every other pen by now. Preconditions: nobody inside finds it yet."""
+        """Whether it is read-only in every other pen by now.
+
+        Preconditions: it is there, and nobody inside finds it yet.
+        """
         occasion = os.urandom(OCCASION)
         message = PROTECT + occasion + os.fsencode(path)
         done: set[bytes] = {self.own}
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
+        being_built = present(self.names, BUILDER)
         while True:
             # First: who is built by now is among the others.
-            are_built = not present(self.names, BUILDER)
+            being_built &= present(self.names, BUILDER)
             others = present(self.names, WARDEN)
-            if are_built and others <= done:
+            if not being_built and others <= done:
                 return True
             asked = (asked & others) - done
             for other in [*(others - done - asked)][: AT_ONCE - len(asked)]:
