@@ -59,7 +59,8 @@ def deeds(path: str, most: int = EVERY, session: str | None = None) -> list[Deed
     with _reading(path) as (ask, lines):
         kept = _by_number(map(_line, ask(DEEDS, session, most)[::-1]))
         new = _by_number(each for each in _of(lines, session) if each.kind not in NO_DEEDS)
-        found = [*(kept | new).values()]
+        # What is in both places may be older than the oldest that was asked for.
+        found = [row for _, row in sorted((kept | new).items())]
         found = found if most == EVERY else found[-most:]
         ends = dict(ask(ENDS, found[0].id)) if found else {}
     ends |= {each.about: each.data for each in lines if each.kind == "end"}
