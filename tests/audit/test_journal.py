@@ -14,6 +14,7 @@ import pytest
 from pinfold.audit import Entry, Journal, JournalError
 from pinfold.audit.archive import INSERT
 from pinfold.audit.history import entries, has
+from pinfold.audit.lines import HEAD_SIZE
 from pinfold.model.errors import PinfoldError
 
 
@@ -54,6 +55,16 @@ def test_half_a_line_is_none(tmp_path: Path) -> None:
         assert [row.data["n"] for row in entries(path)] == [1, 2]
         journal.settle()
         assert [row.data["n"] for row in entries(path)] == [1, 2]
+
+
+def test_half_of_the_first_line_is_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.sqlite")
+    with open(f"{path}.new", "wb") as file:
+        os.pwrite(file.fileno(), b'{"id":1,"at"', HEAD_SIZE)
+    assert entries(path) == []
+    with Journal(path) as journal:
+        assert journal.append("a", "run", {"n": 1}) == 1
+        assert [row.data["n"] for row in entries(path)] == [1]
 
 
 def test_a_line_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Facts that shape it:
 - The first line says which number is next and where the lines end. It is written after each of them: half a
-  line, of one who was killed or had no room, is none, and the next is written over it.
+  line, of one who was killed or had no room, is none, and the next is written over it. If that was the first,
+  zeros stand where the head will be.
 - What was written survives the death of this process at any moment. A power cut may take the last lines, or
   leave others in their place: what cannot be read is left out.
 - flock belongs to an open file: whoever opens the file anew has a turn of its own.
@@ -63,7 +64,7 @@ class Lines:
         """The number that is next, and where the lines end; 0 and 0 of a new file."""
         head = os.pread(self.file, HEAD_SIZE, 0)
         try:
-            return (int(head[:20]), int(head[21:])) if head else (0, 0)
+            return (int(head[:20]), int(head[21:])) if head.strip(b"\0") else (0, 0)
         except ValueError:
             raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
 
