@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -105,6 +106,45 @@ def test_what_comes_while_a_row_is_written_is_written_behind_it(tmp_path: Path) 
         journal._lines.put = forgetting  # type: ignore[method-assign]
         assert journal.append("a", "run", {"n": 1}) == 1
         assert [(row.id, row.data["n"]) for row in entries(path)] == [(1, 1), (2, 2)]
+
+
+def test_what_comes_before_a_row_is_written_is_written_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some Pythons forget between any two calls."""
+    path = str(tmp_path / "journal.sqlite")
+    journal = Journal(path)
+    begin = journal._in_turn
+
+    def forgetting(write: Callable[[], int]) -> int:
+        monkeypatch.undo()
+        with journal._lock:
+            journal.append("a", "end", {"n": 1})
+            return begin(write)
+
+    monkeypatch.setattr(journal, "_in_turn", forgetting)
+    writing = threading.Thread(target=journal.append, args=("a", "run", {"n": 2}), daemon=True)
+    writing.start()
+    writing.join(10)
+    assert not writing.is_alive()
+    assert [row.data["n"] for row in entries(path)] == [1, 2]
+    journal.close()
+
+
+def test_who_is_interrupted_lets_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal, Journal(path) as other:
+        begin = journal._lines.begin
+
+        def interrupted() -> None:
+            begin()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(journal._lines, "begin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.append("a", "run", {})
+        assert other.append("a", "run", {}) == 1
 
 
 def test_one_who_does_not_let_go_is_not_waited_for_without_end(

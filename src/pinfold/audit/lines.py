@@ -58,7 +58,9 @@ class Lines:
                 time.sleep(STEP)
 
     def end(self) -> None:
-        fcntl.flock(self.file, fcntl.LOCK_UN)
+        """Lets others have theirs, be it that there was none."""
+        if self.file >= 0:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
 
     def head(self) -> tuple[int, int]:
         """The number that is next, and where the lines end; 0 and 0 of a new file."""
