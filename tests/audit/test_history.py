@@ -9,7 +9,7 @@ import pytest
 
 from pinfold.audit import Journal
 from pinfold.audit.archive import keep
-from pinfold.audit.history import deeds, entries, forget, has
+from pinfold.audit.history import ALL, _reading, deeds, entries, forget, has
 from pinfold.model.errors import PinfoldError
 
 
@@ -98,3 +98,17 @@ def test_the_last_are_the_last_though_they_are_in_both_places(path: str) -> None
             journal.append("a", "run", {"n": n})
         keep(path, journal._lines.rows())
     assert [each.entry.data["n"] for each in deeds(path, 2)] == [3, 4]
+
+
+def test_nobody_waits_for_who_reads(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does that one see what comes meanwhile, here or there."""
+    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    with Journal(path) as journal:
+        journal.append("a", "run", {"n": 1})
+        journal.settle()
+        journal.append("a", "run", {"n": 2})
+        with _reading(path) as (ask, lines):
+            journal.append("a", "run", {"n": 3})
+            journal.settle()
+            assert [row[0] for row in ask(ALL, None)] == [1] and [line.id for line in lines] == [2]
+        assert [row.id for row in entries(path)] == [1, 2, 3]
