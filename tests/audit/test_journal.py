@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -220,6 +221,22 @@ def test_a_journal_that_cannot_be_is_told_in_one_line(tmp_path: Path, kind: str)
         Journal(str(path))
     assert "\n" not in str(raised.value) and "[Errno" not in str(raised.value)
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "null", "zero"])
+def test_lines_that_nobody_keeps_are_not_written(tmp_path: Path, kind: str) -> None:
+    path = str(tmp_path / "journal.sqlite")
+    try:
+        if kind == "fifo":
+            os.mkfifo(f"{path}.new")
+        else:
+            os.mknod(f"{path}.new", 0o600 | stat.S_IFCHR, os.stat(f"/dev/{kind}").st_rdev)
+    except PermissionError:
+        pytest.skip("only root can make devices")
+    with pytest.raises(PinfoldError, match="cannot be read"):
+        entries(path)
+    with Journal(path) as journal, pytest.raises(JournalError, match="so nothing is run"):
+        journal.append("a", "run", {})
 
 
 def test_one_that_is_closed_writes_nowhere(tmp_path: Path) -> None:

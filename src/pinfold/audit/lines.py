@@ -11,6 +11,7 @@ Facts that shape it:
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 
@@ -20,6 +21,8 @@ from pinfold.audit.entry import Entry
 
 SUFFIX = ".new"
 """What the file is called, after the journal."""
+OPENED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""If a fifo has its name, nobody waits for who writes there."""
 BUSY = 5.0
 STEP = 0.001
 HEAD = b"%020d %011d\n"
@@ -42,7 +45,7 @@ class Lines:
     """Preconditions: but for `begin` and `end`, whoever calls has its turn."""
 
     def __init__(self, journal: str, flags: int = os.O_RDONLY) -> None:
-        self.file = os.open(journal + SUFFIX, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self.file = os.open(journal + SUFFIX, flags | OPENED, 0o600)
 
     def begin(self, how: int = fcntl.LOCK_EX) -> None:
         """Waits for a turn. Raises OSError if others do not come to an end."""
@@ -65,8 +68,13 @@ class Lines:
     def head(self) -> tuple[int, int]:
         """The number that is next, and where the lines end; 0 and 0 of a new file."""
         head = os.pread(self.file, HEAD_SIZE, 0)
+        if not head.strip(b"\0"):
+            # A device may take everything, and keep nothing.
+            if not stat.S_ISREG(os.fstat(self.file).st_mode):
+                raise OSError(f"it is not pinfold's: its {SUFFIX} is no plain file")
+            return 0, 0
         try:
-            return (int(head[:20]), int(head[21:])) if head.strip(b"\0") else (0, 0)
+            return int(head[:20]), int(head[21:])
         except ValueError:
             raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
 
