@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pinfold.audit import Journal
-from pinfold.audit.history import deeds, entries, forget, has
+from pinfold.audit.archive import keep
+from pinfold.audit.history import ALL, _reading, deeds, entries, forget, has
 from pinfold.model.errors import PinfoldError
 
 
@@ -88,3 +89,26 @@ def test_what_is_in_both_places_is_told_once(path: str) -> None:
             assert [each.entry.data["n"] for each in deeds(path)] == [1, 2]
             assert deeds(path)[0].end == {"exit_code": 0}
             journal.settle()
+
+
+def test_the_last_are_the_last_though_they_are_in_both_places(path: str) -> None:
+    """As of one who was killed between the two."""
+    with Journal(path) as journal:
+        for n in range(5):
+            journal.append("a", "run", {"n": n})
+        keep(path, journal._lines.rows())
+    assert [each.entry.data["n"] for each in deeds(path, 2)] == [3, 4]
+
+
+def test_nobody_waits_for_who_reads(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does that one see what comes meanwhile, here or there."""
+    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    with Journal(path) as journal:
+        journal.append("a", "run", {"n": 1})
+        journal.settle()
+        journal.append("a", "run", {"n": 2})
+        with _reading(path) as (ask, lines):
+            journal.append("a", "run", {"n": 3})
+            journal.settle()
+            assert [row[0] for row in ask(ALL, None)] == [1] and [line.id for line in lines] == [2]
+        assert [row.id for row in entries(path)] == [1, 2, 3]

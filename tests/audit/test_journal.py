@@ -3,9 +3,11 @@
 import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from pinfold.audit import Entry, Journal, JournalError
 from pinfold.audit.archive import INSERT
 from pinfold.audit.history import entries, has
+from pinfold.audit.lines import HEAD_SIZE
 from pinfold.model.errors import PinfoldError
 
 
@@ -56,6 +59,16 @@ def test_half_a_line_is_none(tmp_path: Path) -> None:
         assert [row.data["n"] for row in entries(path)] == [1, 2]
 
 
+def test_half_of_the_first_line_is_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "journal.sqlite")
+    with open(f"{path}.new", "wb") as file:
+        os.pwrite(file.fileno(), b'{"id":1,"at"', HEAD_SIZE)
+    assert entries(path) == []
+    with Journal(path) as journal:
+        assert journal.append("a", "run", {"n": 1}) == 1
+        assert [row.data["n"] for row in entries(path)] == [1]
+
+
 def test_a_line_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     """As a power cut may leave one."""
     path = str(tmp_path / "journal.sqlite")
@@ -94,6 +107,45 @@ def test_what_comes_while_a_row_is_written_is_written_behind_it(tmp_path: Path) 
         journal._lines.put = forgetting  # type: ignore[method-assign]
         assert journal.append("a", "run", {"n": 1}) == 1
         assert [(row.id, row.data["n"]) for row in entries(path)] == [(1, 1), (2, 2)]
+
+
+def test_what_comes_before_a_row_is_written_is_written_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some Pythons forget between any two calls."""
+    path = str(tmp_path / "journal.sqlite")
+    journal = Journal(path)
+    begin = journal._in_turn
+
+    def forgetting(write: Callable[[], int]) -> int:
+        monkeypatch.undo()
+        with journal._lock:
+            journal.append("a", "end", {"n": 1})
+            return begin(write)
+
+    monkeypatch.setattr(journal, "_in_turn", forgetting)
+    writing = threading.Thread(target=journal.append, args=("a", "run", {"n": 2}), daemon=True)
+    writing.start()
+    writing.join(10)
+    assert not writing.is_alive()
+    assert [row.data["n"] for row in entries(path)] == [1, 2]
+    journal.close()
+
+
+def test_who_is_interrupted_lets_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    path = str(tmp_path / "journal.sqlite")
+    with Journal(path) as journal, Journal(path) as other:
+        begin = journal._lines.begin
+
+        def interrupted() -> None:
+            begin()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(journal._lines, "begin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.append("a", "run", {})
+        assert other.append("a", "run", {}) == 1
 
 
 def test_one_who_does_not_let_go_is_not_waited_for_without_end(
@@ -169,6 +221,22 @@ def test_a_journal_that_cannot_be_is_told_in_one_line(tmp_path: Path, kind: str)
         Journal(str(path))
     assert "\n" not in str(raised.value) and "[Errno" not in str(raised.value)
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "null", "zero"])
+def test_lines_that_nobody_keeps_are_not_written(tmp_path: Path, kind: str) -> None:
+    path = str(tmp_path / "journal.sqlite")
+    try:
+        if kind == "fifo":
+            os.mkfifo(f"{path}.new")
+        else:
+            os.mknod(f"{path}.new", 0o600 | stat.S_IFCHR, os.stat(f"/dev/{kind}").st_rdev)
+    except PermissionError:
+        pytest.skip("only root can make devices")
+    with pytest.raises(PinfoldError, match="cannot be read"):
+        entries(path)
+    with Journal(path) as journal, pytest.raises(JournalError, match="so nothing is run"):
+        journal.append("a", "run", {})
 
 
 def test_one_that_is_closed_writes_nowhere(tmp_path: Path) -> None:

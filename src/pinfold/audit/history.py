@@ -3,13 +3,15 @@
 INVARIANT: reading changes nothing, and forgetting leaves the last row: numbers are never given out twice, so
 that no end is taken for another run's. Policies stay: a session that is alive names them by their number.
 
-Fact about SQLite: VACUUM wants the file for itself; what it cannot give back now is used by the next rows.
+Facts about SQLite:
+- VACUUM wants the file for itself; what it cannot give back now is used by the next rows.
+- In WAL mode a transaction sees all the time what there was at its first question, and who writes goes on.
 """
 
 import fcntl
 from _sqlite3 import DatabaseError
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from msgspec import Raw, Struct, json
@@ -59,7 +61,8 @@ def deeds(path: str, most: int = EVERY, session: str | None = None) -> list[Deed
     with _reading(path) as (ask, lines):
         kept = _by_number(map(_line, ask(DEEDS, session, most)[::-1]))
         new = _by_number(each for each in _of(lines, session) if each.kind not in NO_DEEDS)
-        found = [*(kept | new).values()]
+        # What is in both places may be older than the oldest that was asked for.
+        found = [row for _, row in sorted((kept | new).items())]
         found = found if most == EVERY else found[-most:]
         ends = dict(ask(ENDS, found[0].id)) if found else {}
     ends |= {each.about: each.data for each in lines if each.kind == "end"}
@@ -92,9 +95,15 @@ Ask = Callable[..., list[Any]]
 
 @contextmanager
 def _reading(path: str) -> Iterator[tuple[Ask, list[Line]]]:
-    """What answers questions to the table, and the lines, as they are at one moment."""
+    """What answers questions to the table, and the lines, as they are at one moment. For that alone does
+    anybody wait for us who has something to write."""
     try:
-        with _still(path) as lines, opened(path) as table:
+        with ExitStack() as until_the_end:
+            with _still(path) as lines:
+                table = until_the_end.enter_context(opened(path))
+                if table:
+                    table.execute("BEGIN")
+                    table.execute(ANY).fetchone()
             yield lambda query, *values: table.execute(query, values).fetchall() if table else [], lines
     except OSError as error:
         raise PinfoldError(f"the journal {path} cannot be read: {error.strerror or error}") from None

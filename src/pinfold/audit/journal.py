@@ -43,7 +43,8 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Taken twice by one thread if Python forgets a run after it has the lock and before it writes."""
         self._writer = 0
         """The thread that writes."""
         self._behind: list[Row] = []
@@ -90,8 +91,8 @@ class Journal:
         with self._lock:
             self._writer = threading.get_ident()
             try:
-                self._lines.begin()
-                try:
+                try:  # already: who is interrupted may have it
+                    self._lines.begin()
                     written = write()
                     while self._behind:
                         self._append(self._behind.pop(0))

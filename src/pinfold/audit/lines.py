@@ -2,7 +2,8 @@
 
 Facts that shape it:
 - The first line says which number is next and where the lines end. It is written after each of them: half a
-  line, of one who was killed or had no room, is none, and the next is written over it.
+  line, of one who was killed or had no room, is none, and the next is written over it. If that was the first,
+  zeros stand where the head will be.
 - What was written survives the death of this process at any moment. A power cut may take the last lines, or
   leave others in their place: what cannot be read is left out.
 - flock belongs to an open file: whoever opens the file anew has a turn of its own.
@@ -10,6 +11,7 @@ Facts that shape it:
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 
@@ -19,6 +21,8 @@ from pinfold.audit.entry import Entry
 
 SUFFIX = ".new"
 """What the file is called, after the journal."""
+OPENED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""If a fifo has its name, nobody waits for who writes there."""
 BUSY = 5.0
 """Seconds that others are waited for."""
 STEP = 0.001
@@ -42,7 +46,7 @@ class Lines:
     """Preconditions: but for `begin` and `end`, whoever calls has its turn."""
 
     def __init__(self, journal: str, flags: int = os.O_RDONLY) -> None:
-        self.file = os.open(journal + SUFFIX, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self.file = os.open(journal + SUFFIX, flags | OPENED, 0o600)
 
     def begin(self, how: int = fcntl.LOCK_EX) -> None:
         """Waits for a turn. Raises OSError if others do not come to an end."""
@@ -58,13 +62,20 @@ class Lines:
                 time.sleep(STEP)
 
     def end(self) -> None:
-        fcntl.flock(self.file, fcntl.LOCK_UN)
+        """Lets others have theirs, be it that there was none."""
+        if self.file >= 0:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
 
     def head(self) -> tuple[int, int]:
         """The number that is next, and where the lines end; 0 and 0 of a new file."""
         head = os.pread(self.file, HEAD_SIZE, 0)
+        if not head.strip(b"\0"):
+            # A device may take everything, and keep nothing.
+            if not stat.S_ISREG(os.fstat(self.file).st_mode):
+                raise OSError(f"it is not pinfold's: its {SUFFIX} is no plain file")
+            return 0, 0
         try:
-            return (int(head[:20]), int(head[21:])) if head else (0, 0)
+            return int(head[:20]), int(head[21:])
         except ValueError:
             raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
 

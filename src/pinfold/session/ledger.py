@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -17,6 +18,7 @@ from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
 
 MOST_TROUBLES = 10
+STEP = 0.001
 CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 
 
@@ -34,9 +36,10 @@ class Ledger:
         self._under_way: dict[int, Callable[[], object]] = {}
         """Runs whose end is not written, by their rows: what tells it, if they are ended with all the rest.
         Whoever takes one out of it writes its end, so that each has one."""
-        self._ending = threading.RLock()
-        """Held from taking one out until it is written: the journal is not closed in between. By one thread
-        twice if it forgets a run that nobody follows any more, which tells that one's end."""
+        self._telling: dict[object, int] = {}
+        """Threads that take one out or write it: the journal is not closed meanwhile. A lock would be held
+        by one who waits for the journal's, which another may have that forgets a run just then, and tells
+        its end."""
 
     def before(
         self,
@@ -115,10 +118,14 @@ class Ledger:
     def _end(self, entry: int, told: Mapping[str, object]) -> bool:
         if os.getpid() != self._owner:
             return False  # a fork's copy, whose lock may be held for ever
-        with self._ending:
+        this = object()
+        self._telling[this] = threading.get_ident()
+        try:
             is_first = self._under_way.pop(entry, None) is not None
             if is_first:
                 self._try("end", told, entry)
+        finally:
+            del self._telling[this]
         return is_first
 
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
@@ -171,5 +178,7 @@ class Ledger:
         for tell_end in list(self._under_way.values()):
             tell_end()
         unregister(self._handle)
-        with self._ending:
-            self.journal.close()
+        own = threading.get_ident()
+        while any(thread != own for thread in list(self._telling.values())):
+            time.sleep(STEP)
+        self.journal.close()

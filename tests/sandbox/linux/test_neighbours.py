@@ -14,7 +14,7 @@ if sys.platform != "linux":
 
 from pinfold.sandbox.linux import neighbours, presence
 from pinfold.sandbox.linux.neighbours import DONE, OCCASION, PROTECT, Neighbours
-from pinfold.sandbox.linux.presence import WARDEN, fresh_socket, take_name
+from pinfold.sandbox.linux.presence import BUILDER, WARDEN, fresh_socket, take_name
 
 LONG = 30.0
 
@@ -60,6 +60,22 @@ def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
         assert sorted(protected) == [b"/0", b"/0", b"/1", b"/1"]
 
 
+def test_no_answer_of_many_is_lost(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket has room for few of them."""
+    monkeypatch.setattr(neighbours, "PATIENCE", 5.0)
+    with wardens(50) as (one, *others):
+        send = one._send
+
+        def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
+            is_sent = send(name, message)
+            next(each for each in others if each.own == name).answer()
+            return is_sent
+
+        monkeypatch.setattr(one, "_send", send_and_have_it_answered)
+        assert one.all_protect("/x")
+        assert protected == [b"/x"] * 49
+
+
 def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
     with wardens(1) as (one,):
         gone = fresh_socket()
@@ -71,6 +87,26 @@ def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
         gone.close()
         telling.join()
         assert results == [True]
+
+
+def test_who_begins_to_build_later_is_not_waited_for(protected: list[bytes]) -> None:
+    """There may always be one."""
+    with wardens(1) as (one,):
+        told, first, later = fresh_socket(), fresh_socket(), fresh_socket()
+        take_name(told, WARDEN)
+        take_name(first, BUILDER)
+        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
+        results: list[bool] = []
+        telling.start()
+        assert select.select([told], [], [], LONG)[0]
+        take_name(later, BUILDER)
+        told.close()
+        telling.join(0.1)
+        assert telling.is_alive()
+        first.close()
+        telling.join()
+        assert results == [True]
+        later.close()
 
 
 def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:

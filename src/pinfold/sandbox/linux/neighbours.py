@@ -3,13 +3,15 @@
 Pens may share their roots, of one session or of several that an agent has at a time. A configuration that is
 born in one (`git`) would be an open file in the others until their hosts' next walk. So its warden tells the
 others before anybody can search the directory, and waits until each has it mounted. Pens that are being built
-are waited for (`presence`), and told.
+by then are waited for (`presence`), and told; who begins to build one later finds it there.
 
 Facts that shape it:
 - A message brings its sender's uid, whatever the sender says (SCM_CREDENTIALS). Nobody but the user may have
   something mounted here.
 - Two who have something to tell each other would wait for ever: so who waits goes on answering.
 - One that makes no progress, as if it were stopped, answers nobody: then nothing is born.
+- A socket has room for some ten messages (net.unix.max_dgram_qlen), and who answers waits for no more: so
+  only as many are asked at a time as can answer at once.
 
 Accepted: the same file at another path, as where a disk is mounted twice, is not known to be the same.
 """
@@ -33,6 +35,8 @@ STEP = 0.001
 PROTECT, DONE = b"p", b"d"
 OCCASION = 8
 """Random bytes that tell an answer from one that comes late."""
+AT_ONCE = 8
+"""How many are asked at a time."""
 LARGEST = 1 + OCCASION + 4096
 OUT_OF_REACH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 """Why a warden does not find a file, which has every power over them: then nobody in its pen does."""
@@ -64,27 +68,30 @@ class Neighbours:
         self._hear()
 
     def all_protect(self, path: str) -> bool:
-        """Whether it is read-only in every other pen by now. Preconditions: nobody inside finds it yet."""
+        """Whether it is read-only in every other pen by now.
+
+        Preconditions: it is there, and nobody inside finds it yet.
+        """
         occasion = os.urandom(OCCASION)
         message = PROTECT + occasion + os.fsencode(path)
-        told: set[bytes] = {self.own}
-        silent: set[bytes] = set()
+        done: set[bytes] = {self.own}
+        asked: set[bytes] = set()
         end = monotonic() + PATIENCE
+        being_built = present(self.names, BUILDER)
         while True:
             # First: who is built by now is among the others.
-            are_built = not present(self.names, BUILDER)
+            being_built &= present(self.names, BUILDER)
             others = present(self.names, WARDEN)
-            for other in others - told:
-                if self._send(other, message):
-                    told.add(other)
-                    silent.add(other)
-            silent &= others
-            if are_built and not silent and others <= told:
+            if not being_built and others <= done:
                 return True
+            asked = (asked & others) - done
+            for other in [*(others - done - asked)][: AT_ONCE - len(asked)]:
+                if self._send(other, message):
+                    asked.add(other)
             if monotonic() > end:
                 return False
             self.poll.poll(STEP * 1000)
-            silent -= self._hear(occasion)
+            done |= self._hear(occasion)
 
     def _hear(self, occasion: bytes = b"") -> set[bytes]:
         """Does what is asked; who has done what we asked for on an occasion."""
