@@ -33,13 +33,13 @@ def test_who_forgets_a_run_while_it_writes_waits_for_nobody_who_waits_for_it(
     waits = threading.Event()
     ending = threading.Thread(target=ledger.after, args=(1, CANCELLED), daemon=True)
 
-    def forgetting(entry: Entry, end: int) -> int:
+    def forgetting(entry: Entry, end: int) -> None:
         monkeypatch.undo()
         monkeypatch.setattr(ledger.journal, "_in_turn", lambda write: waits.set() or in_turn(write))  # type: ignore[func-returns-value]
         ending.start()
         assert waits.wait(LONG)
         ledger.after(2, CANCELLED)
-        return put(entry, end)
+        put(entry, end)
 
     in_turn = ledger.journal._in_turn
     monkeypatch.setattr(ledger.journal._lines, "put", forgetting)
