@@ -371,6 +371,24 @@ def what_a_repository_shares_gets_no_configuration() -> None:
                 assert said.stdout == b"", (line, name)
 
 
+def a_repository_that_loses_its_head_stays_closed() -> None:
+    subprocess.run(["git", "init", "-q", "--bare", "b"], check=True)
+    with open("b/config") as config:
+        before = config.read()
+    changes = (
+        "echo x >> b/config; mv b/config c; cp evil b/config; mkdir -p b/hooks; cp evil b/hooks/pre-commit"
+    )
+    put("evil", EVIL.format("pwned"))
+    for loses in ("rm b/HEAD", "rm -rf b/refs"):
+        with opened(GIT) as session:
+            does(session, f"{loses}; {changes}")
+            pens: Any = session.fences.fenced()
+            pens.look_again()
+            does(session, changes)
+        with open("b/config") as config:
+            assert config.read() == before and not os.path.exists("b/hooks/pre-commit"), loses
+
+
 def two_pens_do_not_make_a_repository_together() -> None:
     program = (
         "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"

@@ -137,6 +137,9 @@ REPOSITORIES: list[tuple[tuple[str, ...], str, Verdict]] = [
     # no repository
     (("a/HEAD",), "a/objects/x", ALLOW),
     (("a/objects", "a/refs"), "a/config", ALLOW),
+    (("a/objects", "a/refs", "a/config"), "a/config", ASK),
+    (("a/objects", "a/refs", "a/config"), "a/HEAD", ASK),
+    (("a/objects", "a/refs", "a/config"), "a/other", ALLOW),
     (("a/objects", "a/refs"), "b/HEAD", ALLOW),
 ]
 

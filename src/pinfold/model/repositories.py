@@ -34,3 +34,9 @@ def is_git_by_name(path: str) -> bool:
 def is_repository(is_there: Callable[[str], bool]) -> bool:
     """Whether a directory is one for git, with what is there."""
     return is_there("HEAD") and completes("head", is_there)
+
+
+def lacks_only_head(is_there: Callable[[str], bool]) -> bool:
+    """Whether it looks like a repository whose HEAD was taken away: whoever gives it one again has the
+    configuration that it has by then."""
+    return not is_there("HEAD") and all(map(is_there, ("objects", "refs", "config")))

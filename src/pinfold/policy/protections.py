@@ -11,7 +11,7 @@ from posixpath import basename, dirname
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.names import GIT, folded
-from pinfold.model.repositories import completes, is_git_by_name, is_repository
+from pinfold.model.repositories import completes, is_git_by_name, is_repository, lacks_only_head
 from pinfold.model.script import Command, Trait, Word
 from pinfold.model.settings import Settings
 from pinfold.model.text import Span
@@ -75,11 +75,12 @@ def _repository_objection(path: str, facts: Facts) -> str | None:
     below = path
     while is_covered(above := dirname(below), roots) and above != below and not is_git_by_name(above):
         there = partial(_is_in, above, facts)
-        if is_repository(there):
+        is_one = is_repository(there)
+        if is_one or lacks_only_head(there):
             inside = f"{above}/{GIT}{path[len(above) :]}"
             if name := protected_by(inside, roots, facts.policy.protected):
                 return f"{path} is protected in a git repository, which {above} is: {name.why}"
-        elif completes(folded(basename(below)), there):
+        if not is_one and completes(folded(basename(below)), there):
             return f"{path} would make {above} a git repository, and git runs what one tells it to"
         below = above
     return None

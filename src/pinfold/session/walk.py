@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
-from pinfold.model.repositories import is_repository
+from pinfold.model.repositories import is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
 
 MOST_ENTRIES = 2_000_000
@@ -123,7 +123,7 @@ class Walk:
         with os.scandir(step.path) as entries:
             listed = list(entries)
         names = [entry.name for entry in listed]
-        if not step.inside_git and step.names and is_repository(names.__contains__):
+        if not step.inside_git and step.names and self._is_bare(step.path, names):
             return replace(self._noted(step, mark, listed, self.hiding.within(step.path)), is_bare=True)
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
@@ -139,6 +139,12 @@ class Walk:
             return Seen(mark, entries=len(names))
         directories = [entry for entry in listed if entry.is_dir(follow_symlinks=False)]
         return Seen(mark, tuple(self._further(step, entry) for entry in directories), entries=len(names))
+
+    def _is_bare(self, path: str, names: list[str]) -> bool:
+        """Nor is one any less closed from which a command has taken away what makes it one."""
+        known = self.seen.get(path)
+        is_there = names.__contains__
+        return is_repository(is_there) or lacks_only_head(is_there) or bool(known and known.is_bare)
 
     def _further(self, step: Step, entry: "os.DirEntry[str]") -> Step:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""
