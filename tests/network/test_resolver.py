@@ -152,6 +152,37 @@ def test_who_asks_much_holds_up_nobody_else() -> None:
     run(test())
 
 
+def test_who_asks_much_is_answered_all_of_it() -> None:
+    async def test() -> None:
+        world = World("a.test")
+        decide, going = world.decide, asyncio.Event()
+
+        async def slow(host: str, port: int | None, tag: str) -> Ruling:
+            await going.wait()
+            return await decide(host, port, tag)
+
+        world.decide = slow  # type: ignore[method-assign]
+        async with world.running():
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind(("127.0.0.1", 0))
+            world.gate.serve_resolver(sock)
+            loop = asyncio.get_running_loop()
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as many:
+                many.setblocking(False)
+                many.connect(sock.getsockname())
+                count = MOST_OF_ONE + 50
+                for _ in range(count):
+                    many.send(query(name("a.test")))
+                    await asyncio.sleep(0)  # so that there is room for it
+                many.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+                going.set()
+                async with asyncio.timeout(PATIENCE):
+                    for _ in range(count):
+                        assert (await loop.sock_recv(many, 4096)).endswith(FIRST)
+
+    run(test())
+
+
 def test_rules_that_fail_are_a_no() -> None:
     async def test() -> None:
         world = World("a.test")

@@ -9,7 +9,7 @@ all: the kernel is asked for that address with each datagram, and told it with t
 
 Who asks is not decided by: a port may have become another's. It is only told to whom a refusal belongs, and
 of each only so many questions are answered at once. What finds no room in the socket is lost, and clients ask
-again after 5 seconds: so whatever is there is taken at once, and thrown away if its sender has many already.
+again after 5 seconds: so whatever is there is taken at once, and waits if its sender has many already.
 
 What this means for tunnels: whatever is asked here, no packet leaves. A name goes outside, once, when the
 gate dials it, and then it was allowed.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 TTL = 60
 MOST_OF_ONE = 256
 """Questions of one command that are being answered; of those whose they are is not known, of all of them."""
+MOST_WAITING = 4096
+"""Questions, of all commands, that wait until others of theirs are answered."""
 TAKEN_AT_ONCE = 512
 """Before others have their turn."""
 MOST_KNOWN = 1024
@@ -45,6 +47,7 @@ _REVERSE = ".in-addr.arpa"
 _IP_PKTINFO = 8
 _ABOUT = 128
 Ancillary = tuple[int, int, bytes]
+Question = tuple[socket.socket, bytes, tuple[str, int], list[Ancillary]]
 
 
 def local_addresses(name: str, local: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
@@ -62,6 +65,7 @@ class Resolver:
         self._answering: set[asyncio.Task[None]] = set()
         self._questions: Counter[str] = Counter()
         """How many of these are whose."""
+        self._waiting: dict[str, deque[Question]] = {}
         self._asking: OrderedDict[int, str] = OrderedDict()
         """Whose a port is that questions come from, where that is known."""
 
@@ -131,19 +135,30 @@ class Resolver:
                 except OSError:
                     return
                 tag = self._asking.get(sender[1], "")
+                question = sock, data, sender, asked_at(about)
                 if self._questions[tag] < MOST_OF_ONE:
-                    self._questions[tag] += 1
-                    task = loop.create_task(self._answer(sock, data, sender, asked_at(about)))
-                    self._answering.add(task)
-                    task.add_done_callback(partial(self._answered, tag))
+                    self._begin(tag, question)
+                elif sum(map(len, self._waiting.values())) < MOST_WAITING:
+                    self._waiting.setdefault(tag, deque()).append(question)
 
         loop.add_reader(sock, readable)
+
+    def _begin(self, tag: str, question: Question) -> None:
+        self._questions[tag] += 1
+        task = asyncio.get_running_loop().create_task(self._answer(*question))
+        self._answering.add(task)
+        task.add_done_callback(partial(self._answered, tag))
 
     def _answered(self, tag: str, task: asyncio.Task[None]) -> None:
         self._answering.discard(task)
         self._questions[tag] -= 1
         if not self._questions[tag]:
             del self._questions[tag]
+        if (waiting := self._waiting.get(tag)) and not task.cancelled():
+            question = waiting.popleft()
+            if not waiting:
+                del self._waiting[tag]
+            self._begin(tag, question)
 
     async def _answer(
         self, sock: socket.socket, data: bytes, sender: tuple[str, int], about: list[Ancillary]
