@@ -91,7 +91,7 @@ class Journal:
         with self._lock:
             self._writer = threading.get_ident()
             try:
-                try:  # already: who is interrupted may have it
+                try:  # from here on: whoever is interrupted in `begin` may have its turn already
                     self._lines.begin()
                     written = write()
                     while self._behind:

@@ -19,6 +19,7 @@ from pinfold.session.state import journal_file
 
 MOST_TROUBLES = 10
 STEP = 0.001
+"""Seconds between two looks at whether others have told what they tell."""
 CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 
 
@@ -117,7 +118,7 @@ class Ledger:
 
     def _end(self, entry: int, told: Mapping[str, object]) -> bool:
         if os.getpid() != self._owner:
-            return False  # a fork's copy, whose lock may be held for ever
+            return False  # a fork's copy: its end is told by the other
         this = object()
         self._telling[this] = threading.get_ident()
         try:
