@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pinfold.kernel import calls
+from pinfold.kernel import calls, namespaces
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
@@ -33,7 +33,7 @@ from pinfold.sandbox.linux.pen import Pen
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
 from tests.processes import is_alive, kill, processes_of, status_of
-from tests.sandbox.probing import LIVING, OPEN, probes_of, run
+from tests.sandbox.probing import LIVING, OPEN, SKIPPED, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
@@ -130,6 +130,41 @@ def workspace_writes_work() -> None:
     with open("e") as file:
         assert file.read() == "hi\n"
     assert os.stat("e").st_uid == os.getuid()
+
+
+def reading_leaves_the_times_of_files_alone() -> None:
+    if os.geteuid():
+        print("a user namespace has it locked how times of reading are told")
+        sys.exit(SKIPPED)
+    bench = Bench()
+    with open("read", "w") as file:
+        file.write("words")
+    os.utime("read", (1_000_000_000, 1_000_000_001))  # read before it was written: the next reading is told
+    assert bench.out("cat read") == "words"
+    assert os.stat("read").st_atime == 1_000_000_000
+    with open("read") as file:
+        file.read()
+    assert os.stat("read").st_atime > 1_000_000_000, "this file system tells no times of reading"
+
+
+def a_proc_that_is_mounted_otherwise_is_no_hindrance() -> None:
+    """A new one must be as the one that is there, and that is locked in a user namespace."""
+    if os.geteuid():
+        print("only root can mount the machine's /proc otherwise")
+        sys.exit(SKIPPED)
+    for option in ("noatime", "nodiratime", "strictatime"):
+        child = os.fork()
+        if child == 0:
+            namespaces.unshare(namespaces.CLONE_NEWNS)
+            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+            subprocess.run(["mount", "-o", f"remount,bind,{option}", "/proc"], check=True)
+            namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+            namespaces.write_id_maps(0, 0, inside_uid=0, inside_gid=0)
+            bench = Bench()
+            said = bench.out("echo here")
+            bench.close()
+            os._exit(said != "here\n")
+        assert os.waitpid(child, 0)[1] == 0, option
 
 
 def read_only_mode_writes_nothing_but_tmp() -> None:

@@ -3,8 +3,9 @@
 Facts about mounts (mount(2), mount_setattr(2), open_tree(2), fsopen(2), pivot_root(2)):
 - A bind takes no other flag in the same call; read-only comes after, by remount or by mount_setattr.
 - In a user namespace, flags that came from the outer mount are locked: a remount that would clear
-  nosuid, nodev, noexec or read-only is EPERM. mount_setattr changes only what it names, and AT_RECURSIVE
-  covers a whole tree (5.12).
+  nosuid, nodev, noexec or read-only, or change how times of reading are told, is EPERM. mount_setattr
+  changes only what it names, and AT_RECURSIVE covers a whole tree (5.12).
+- How times of reading are told is one of several: to set it, the field must be named as cleared.
 - open_tree(OPEN_TREE_CLONE) makes a detached copy; it lives by its descriptor until move_mount puts it
   somewhere, and goes with the descriptor if nobody does (5.2).
 - pivot_root(".", ".") stacks the old root on the new one, and umount2(".", MNT_DETACH) takes it off.
@@ -25,6 +26,7 @@ MS_REMOUNT = 32
 MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
+MS_STRICTATIME = 1 << 24
 
 MNT_DETACH = 2
 UMOUNT_NOFOLLOW = 8
@@ -33,6 +35,8 @@ MOUNT_ATTR_RDONLY = 0x1
 MOUNT_ATTR_NOSUID = 0x2
 MOUNT_ATTR_NODEV = 0x4
 MOUNT_ATTR_NOEXEC = 0x8
+MOUNT_ATTR_NOATIME = 0x10
+_MOUNT_ATTR__ATIME = 0x70
 
 AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
@@ -88,7 +92,8 @@ def pivot_root(new_root: Path, put_old: Path) -> None:
 def mount_setattr(descriptor: int, path: Path = b"", flags: int = 0, *, turn_on: int) -> None:
     """Turns attributes on of the mount at `path`, or of the descriptor's own if it is empty."""
     flags |= AT_EMPTY_PATH if not path else 0
-    attributes = _MountAttributes(turn_on, 0, 0, 0)
+    turn_off = _MOUNT_ATTR__ATIME if turn_on & _MOUNT_ATTR__ATIME else 0
+    attributes = _MountAttributes(turn_on, turn_off, 0, 0)
     size = ctypes.sizeof(attributes)
     system_call(
         "mount_setattr", descriptor, path_bytes(path), flags, ctypes.byref(attributes), size, path=path

@@ -12,7 +12,8 @@ Facts, tried on 6.18:
 - A mount namespace made together with a user namespace has every mount locked to its parent: a bind must be
   recursive, and pivot_root away from the old root is allowed.
 - proc can be mounted only by a process inside the pid namespace, and only while another proc that nothing
-  covers is in the mount namespace (a masked /proc, as in Docker, refuses it: EPERM).
+  covers is in the mount namespace (a masked /proc, as in Docker, refuses it: EPERM), and only if it tells
+  times of reading as that one does.
 - What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities.
 - devpts asks gid=5 to be mapped, so it is mounted without. A machine has 3,072 terminals for all
   mounts of it but the first.
@@ -34,6 +35,8 @@ PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"} 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
+SAME_NUMBERS = os.ST_NOATIME | os.ST_NODIRATIME
+"""To statvfs(3) and to mount(2)."""
 TERMINALS = 256
 """Of one session: others of the machine want some too."""
 PID_MAX = "/proc/sys/kernel/pid_max"
@@ -66,7 +69,7 @@ def build_rooms() -> int | None:
 
 
 def _own_proc() -> int | None:
-    mounts.mount("proc", "/proc", "proc", SAFE | mounts.MS_NOEXEC)
+    mounts.mount("proc", "/proc", "proc", SAFE | mounts.MS_NOEXEC | _telling_times_as(f"{HOST}/proc"))
     pid_max = _bound_processes()
     _bound_watches()
     with os.scandir("/proc") as entries:
@@ -76,6 +79,12 @@ def _own_proc() -> int | None:
         if stat.S_ISDIR(status.st_mode) or status.st_mode & 0o222:
             put(entry.path, entry.path, mounts.MOUNT_ATTR_RDONLY)
     return pid_max
+
+
+def _telling_times_as(place: str) -> int:
+    flags = os.statvfs(place).f_flag
+    strict = not flags & (os.ST_NOATIME | os.ST_RELATIME)
+    return flags & SAME_NUMBERS | (mounts.MS_STRICTATIME if strict else 0)
 
 
 def _bound_processes() -> int | None:
