@@ -6,7 +6,9 @@ Rules are brought into canonical spelling (`model.hosts`) before anything is com
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from pinfold.model.hosts import canonical, is_address, special_kind
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network
 
 
-class Pattern(NamedTuple):
+class Pattern(Struct, frozen=True):
     """What a rule names, in canonical spelling."""
 
     name: str

@@ -11,14 +11,15 @@ Facts (proc_pid_mountinfo(5)):
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.policy.paths import upwards
 
 MOUNTS = "/proc/self/mountinfo"
 
 
-class Mount(NamedTuple):
+class Mount(Struct, frozen=True):
     device: str
     root: str
     """Which directory or file of the device it shows."""

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -36,7 +35,7 @@ class End(Struct, frozen=True):
     """Why it is not known."""
 
 
-class Need(NamedTuple):
+class Need(Struct, frozen=True):
     """What a run that failed would have needed, and how it is run again with that."""
 
     question: PermissionNeeded

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.errors import PolicyError
@@ -19,7 +20,7 @@ CO_COROUTINE = 0x80
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
 
-class Given(NamedTuple):
+class Given(Struct, frozen=True):
     """What a command is given besides itself."""
 
     stdin: bytes | int | None

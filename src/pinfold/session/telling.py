@@ -6,7 +6,8 @@ not known here.
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pinfold.approval.keys import KEYS
 from pinfold.model.decision import Reason, Verdict
@@ -20,7 +21,7 @@ RUNNING = (Capability.CONNECT, Capability.WRITE)
 """What a command wants that runs already."""
 
 
-class Offer(NamedTuple):
+class Offer(Struct, frozen=True):
     """One answer that may be given."""
 
     answer: Answer

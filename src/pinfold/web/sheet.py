@@ -35,17 +35,11 @@ class Why(Struct, frozen=True):
     remedy: str = ""
 
 
-class Choice(Struct, frozen=True):
-    answer: Answer
-    key: str
-    effect: str
-
-
 class Offered(Struct, frozen=True):
     """The answers there are while a lasting one has this reach."""
 
     reach: Reach
-    choices: tuple[Choice, ...]
+    choices: tuple[telling.Offer, ...]
     wider: str = ""
     """What the next reach is for; empty if there is none."""
 
@@ -110,7 +104,7 @@ def sheet_of(question: PermissionNeeded, seconds: float, home: str) -> Sheet:
         offered=tuple(
             Offered(
                 reach,
-                tuple(Choice(*offer) for offer in telling.offers(question, reach, short)),
+                tuple(telling.offers(question, reach, short)),
                 telling.widening(question, reach, short) if len(reaches) > 1 else "",
             )
             for reach in reaches
