@@ -32,7 +32,7 @@ from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.pen import Pen
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import wait_until
-from tests.processes import is_alive, kill, processes_of, status_of
+from tests.processes import is_alive, kill, processes_of, status_of, wardens_of
 from tests.sandbox.probing import LIVING, OPEN, SKIPPED, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
@@ -530,6 +530,23 @@ def cancel_ends_the_tree() -> None:
     *_, last = events
     assert isinstance(last, Exited) and last.cancelled and last.signal == signal.SIGKILL
     assert "sleep" not in bench.out(LIVING)
+
+
+def cancel_waits_for_what_the_warden_has_begun() -> None:
+    """A name that it makes for one that was killed meanwhile comes before `cancel` returns, or never."""
+    bench = Bench()
+    command = bench.session.start(bench.request("sleep 1000"))
+    (warden,) = wardens_of(bench.session.keeping.pid)
+    cancelling = threading.Thread(target=command.cancel)
+    os.kill(warden, signal.SIGSTOP)
+    try:
+        cancelling.start()
+        cancelling.join(0.3)
+        assert cancelling.is_alive()
+    finally:
+        os.kill(warden, signal.SIGCONT)
+    cancelling.join()
+    assert command.wait().cancelled
 
 
 def a_process_whose_first_thread_has_ended_ends_too() -> None:

@@ -1,10 +1,12 @@
 """What the host tells a warden arrives, or the host knows that it did not."""
 
+from time import monotonic
+
 import pytest
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.refusals import Refusals
+from pinfold.sandbox.linux.refusals import SETTLING, Refusals
 
 
 def test_what_cannot_be_sent_is_told_so() -> None:
@@ -27,5 +29,20 @@ def test_a_warden_that_has_ended_is_not_waited_for() -> None:
     warden.close()
     refusals = Refusals(ours)
     refusals.hold(("/a",), ())
+    assert refusals.of(1)[-1].operation == "warden"
+    refusals.close()
+
+
+def test_a_warden_that_cannot_be_told_is_not_waited_for_either() -> None:
+    ours, warden = channel.pair()
+    refusals = Refusals(ours)
+    with warden:
+        with pytest.raises(ConfinementError):
+            while True:
+                refusals.hold(("/a" * 100,), ())
+        began = monotonic()
+        refusals.settle()
+        assert monotonic() - began < SETTLING
+    refusals.settle()
     assert refusals.of(1)[-1].operation == "warden"
     refusals.close()

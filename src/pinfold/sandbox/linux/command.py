@@ -79,6 +79,7 @@ class PennedCommand(PumpedCommand):
 
     def _kill(self) -> None:
         self.session.kill(self.tag)
+        self.pen.refusals.settle()
 
     def _leave(self, descriptors: list[int]) -> None:
         self.pen.ended()

@@ -10,12 +10,14 @@ from contextlib import suppress
 
 from pinfold.sandbox.linux import channel
 
-ASKED, WITHDRAWN, LAST_WORDS = -1, -2, -3
-"""In the place of a command's tag: a call waits for a person, or does not wait any more; the warden ends."""
+ASKED, WITHDRAWN, LAST_WORDS, SETTLED = -1, -2, -3, -4
+"""In the place of a command's tag: a call waits for a person, or does not wait any more; the warden ends;
+what it had begun is done."""
 OTHERWISE = -1
 """In the place of an errno: what would be done if nobody could be asked."""
-HOLD, ANSWER = "hold", "answer"
-"""What the host says to a warden: what has come into being, and what becomes of a call that waits."""
+HOLD, ANSWER, SETTLE = "hold", "answer", "settle"
+"""What the host says to a warden: what has come into being, what becomes of a call that waits, and that it
+wants to hear when what was begun is done."""
 READ = "read"
 """The operation of what would have been read, had it not been hidden: as `model.violation` has it."""
 UNSHOWN = "a pen does not show what the machine has there"
@@ -58,6 +60,11 @@ class Records:
 
     def has_room(self, tag: int) -> bool:
         return len(self.seen.get(tag, ())) < FEW
+
+    def settled(self, number: int) -> None:
+        """One call is answered at a time: who says this has none under way."""
+        with suppress(OSError, channel.Closed):
+            channel.send(self.host, (SETTLED, number))
 
     def last_words(self, why: str) -> None:
         """What ends the warden."""

@@ -10,14 +10,27 @@ import select
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import WARDEN, Violation
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.records import ANSWER, ASKED, HOLD, LAST_WORDS, UNSHOWN, WITHDRAWN
+from pinfold.sandbox.linux.records import (
+    ANSWER,
+    ASKED,
+    HOLD,
+    LAST_WORDS,
+    SETTLE,
+    SETTLED,
+    UNSHOWN,
+    WITHDRAWN,
+)
 
 STEP = 0.1
+SETTLING = 1.0
+"""Seconds: a warden may be about something longer for another command of its pen."""
+GLANCE = 0.01
 COMMANDS = 256
 """Of how many commands refusals are kept that nobody has asked for, as of those left running."""
 
@@ -35,6 +48,8 @@ class Refusals:
         self.withdrawn: Callable[[int], None] = lambda _id: None
         self.catch_up: Callable[[int], None] = lambda _tag: None
         """Returns when whoever else refuses has told what it has refused a command by now."""
+        self.settling = self.settled = 0
+        """How often the warden was asked to tell when it is done, and which time it has told."""
         self.ended = ""
         """Why the warden has ended, once it has: its pen is good for nothing then."""
         self.is_closing = False
@@ -79,6 +94,9 @@ class Refusals:
             return None if self.is_closing else self.asked(*fields)
         if tag == WITHDRAWN:
             return self.withdrawn(*fields)
+        if tag == SETTLED:
+            self.settled = max(self.settled, *fields)
+            return None
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
             return None
@@ -109,6 +127,20 @@ class Refusals:
                 raise ConfinementError(
                     f"a pen's warden could not be told what is new: {error.strerror}"
                 ) from None
+
+    def settle(self) -> None:
+        """Returns when the warden has done what it had begun. Who was killed is asked nothing more of it."""
+        with self.lock:
+            self.settling = number = self.settling + 1
+            try:
+                channel.send(self.warden, (SETTLE, number))
+            except (OSError, channel.Closed):
+                return  # it has ended, or has more to hear than it can
+        late = monotonic() + SETTLING
+        while self.settled < number and not self.ended and not self.is_closing and monotonic() < late:
+            with self.lock, suppress(ValueError):  # closed just now
+                self.news.poll(GLANCE * 1000)
+                self._read()
 
     def close(self) -> None:
         """What it has told by now can be asked for afterwards, too."""

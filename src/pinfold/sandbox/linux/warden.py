@@ -46,7 +46,7 @@ from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.reading import Reading
-from pinfold.sandbox.linux.records import HOLD, Records
+from pinfold.sandbox.linux.records import HOLD, SETTLE, Records
 from pinfold.sandbox.linux.room import make_room
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
@@ -191,6 +191,8 @@ class Warden:
             return False
         if kind == HOLD:
             self.standing.take(*said)
+        elif kind == SETTLE:
+            self.records.settled(*said)
         elif self.asking:
             id_, error, words = said
             self.asking.answer(id_, error, words, descriptors)
