@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
@@ -39,6 +40,17 @@ def _new() -> Backend:
     backend = LinuxBackend()
     atexit.register(_close, backend, os.getpid())
     return backend
+
+
+def keep_still() -> AbstractContextManager[None]:
+    """For what is done outside of every pen: meanwhile those of all sessions move nothing (`Backend`)."""
+    try:
+        backend = _backend()
+    except SandboxUnavailable:
+        from pinfold.sandbox.none import NoBackend
+
+        backend = NoBackend()
+    return backend.keep_still()
 
 
 def _close(backend: Backend, owner: int) -> None:
