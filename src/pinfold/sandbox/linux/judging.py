@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from pinfold.model.names import Match, NameMatcher
+from pinfold.model.names import Match, NameMatcher, reached
 from pinfold.sandbox.linux.asking import Asking
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import Caller
@@ -99,7 +99,7 @@ class Judge:
             caller.refuse(_why_missing(source, spot))
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        lost = next((match for match in source.matches() if not match.rest), None)
+        lost = reached(source.matches())
         if lost is None and directory:
             lost = carried(self.matcher, source, source)
         if lost:

@@ -30,7 +30,7 @@ from pinfold.kernel.files import (
     linkat,
     renameat2,
 )
-from pinfold.model.names import NameMatcher, NameRule
+from pinfold.model.names import NameMatcher, NameRule, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
@@ -90,7 +90,7 @@ class Names:
 
     def leave_own(self, caller: Caller, operation: str, spot: Spot) -> None:
         """Something in a root is changed, by the kernel, unless a mount of its own protects it."""
-        lost = next((match for match in spot.matches() if not match.rest), None)
+        lost = reached(spot.matches())
         return self.judging.leave_protected(caller, operation, spot, lost) if lost else caller.resume()
 
     def followed(self, spot: Spot) -> Spot | None:
@@ -154,8 +154,7 @@ class Names:
             return caller.refuse(-thing)
         origin = self.spots.path_of(thing)
         matches = self.matcher.matches(origin) if origin.startswith("/") else ()
-        lost = next((match for match in matches if not match.rest), None)
-        if lost:
+        if lost := reached(matches):
             return self.judging.refuse(caller, "link", origin, lost, (origin, thing), spot)
         if self.judge(caller, "link", spot, other=(origin, thing)) or not caller.is_waiting():
             return None
@@ -226,7 +225,7 @@ class Names:
             return caller.resume()
         if source.status() is None:
             return caller.resume()
-        lost = next((m for each in (source, spot) for m in each.matches() if not m.rest), None)
+        lost = reached((*source.matches(), *spot.matches()))
         outside = source if spot.place.made_by_warden else spot
         return self.judging.leave(caller, "rename", outside, source, spot, lost)
 
