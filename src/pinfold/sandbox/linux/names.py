@@ -32,14 +32,13 @@ from pinfold.kernel.files import (
 )
 from pinfold.model.names import NameMatcher, NameRule, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.deeds import MODE
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.spots import Grounds, Spot, Spots
 from pinfold.sandbox.linux.umasks import Umasks
 
-MODE = 0o3777
-"""Not what makes a program run as its owner, as with chmod (`seccomp.profile`)."""
 MOST_LINKS = 40
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
 

@@ -18,7 +18,8 @@ import os
 from pinfold.kernel import quick
 from pinfold.model.names import NameRule, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
-from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Names
+from pinfold.sandbox.linux.deeds import MODE
+from pinfold.sandbox.linux.names import MOST_LINKS, Names
 from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot
 
 O_TMPFILE = os.O_TMPFILE
