@@ -5,7 +5,6 @@ One keeper serves all sessions of this process. A fork of it gets its own.
 
 import atexit
 import os
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,6 +14,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.session.lookout import Lookout
+from pinfold.session.probe import require_platform
 from pinfold.session.survey import Surveyor
 
 IDLE = 300.0
@@ -33,8 +33,7 @@ def _backend() -> Backend:
 
 
 def _new() -> Backend:
-    if sys.platform != "linux":
-        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    require_platform()
     from pinfold.sandbox.linux.backend import LinuxBackend
 
     backend = LinuxBackend()
