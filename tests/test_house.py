@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import pinfold
+from pinfold.cli import VERBS
+from pinfold.model.tables import load_table
 from pinfold.policy.decide import STEPS
 from pinfold.service import client, remote
 
@@ -147,3 +149,8 @@ def test_what_pages_name_is_there(page: Path) -> None:
     found += [page.parent / link.partition("#")[0] for link in links]
     for path in found:
         assert path.exists() or path.stem == "NAME", path
+
+
+def test_pinfolds_own_verbs_are_charted_and_no_others() -> None:
+    chart = load_table(str(SOURCE / "shell/data/pinfold.toml"))
+    assert {*chart["known"].split(), *chart["subcommands"]} == {*VERBS, "help"}

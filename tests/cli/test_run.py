@@ -52,6 +52,12 @@ def test_what_pinfold_itself_cannot_do_is_told_in_one_line(person: Person) -> No
     assert not (person.work / "made").exists()
 
 
+def test_an_agent_that_has_no_hook_asked_about_nothing(person: Person) -> None:
+    done = person.run("--asked-by", "nobody", "--", "touch", "made")
+    assert done.returncode == 2 and not (person.work / "made").exists()
+    assert b"no agent `nobody`" in done.stderr and b"claude-code" in done.stderr
+
+
 def test_streams_stay_apart_and_words_stay_words(person: Person) -> None:
     done = person.run("-c", "echo out; echo err >&2; cat", stdin=b"in\n" * 50_000)
     assert done.stdout == b"out\n" + b"in\n" * 50_000

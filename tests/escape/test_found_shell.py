@@ -583,6 +583,10 @@ RESTRICTED: list[Row] = [
     ("cmake -P <(echo 'execute_process(COMMAND git push)')", "a script that the line makes"),
     ("bazel run --run_under='git push' //x", "an option that is shell text"),
     ("kubectl run x --image=y -- git push", "a wrapper"),
+    # pinfold itself, which is given words and no line.
+    ("pinfold run -- sh -c 'git push'", "words that were joined to a line"),
+    ("pinfold learn -- sh -c 'git push'", "the same"),
+    ("pinfold acp -- git push", "a verb that starts a program"),
     # GNU programs as Homebrew names them.
     ("grm -rf x", "rm"),
     ("genv rm -rf x", "env"),

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from pinfold.files import TOOLS, Access, FileTools, tools
 from pinfold.files.editing import replaced
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.sandbox.linux import moving
+from pinfold.session import fences
 from tests.files.races import RACES, race
 from tests.patience import PATIENCE
 
@@ -318,6 +321,16 @@ def test_a_second_project_is_reached_once_it_is_added(session: pinfold.Session, 
     session.add_project(str(other))
     session.files.write(str(other / "f"), "x")
     assert (other / "f").read_text() == "x"
+
+
+def test_what_has_no_fence_has_no_pens_to_keep_still(
+    files: FileTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fences, "_backends", {})
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(moving, "Moving", None)
+    files.write("a", "x")
+    assert files.read("a").text == "x"
 
 
 def test_places_are_held_once_however_often_they_change(session: pinfold.Session, tmp_path: Path) -> None:

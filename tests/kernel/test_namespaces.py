@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import capabilities, files, mounts, namespaces, netlink, process
+from pinfold.kernel import capabilities, files, mounts, namespaces, netlink
 from pinfold.model.machine import Machine
 from tests.kernel.child import USERS, errno_of, in_child
 
@@ -102,7 +102,7 @@ def test_setns_by_pidfd(uid: int) -> None:
             signal.pause()
         os.read(reader, 1)
         theirs = os.readlink(f"/proc/{child}/ns/mnt")
-        namespaces.setns(process.pidfd_open(child), namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+        namespaces.setns(os.pidfd_open(child), namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
         ours = os.readlink("/proc/self/ns/mnt")
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -52,18 +52,6 @@ def test_what_a_process_says_of_itself(uid: int) -> None:
     assert in_child(action, uid) == (False, True, True, False, True)
 
 
-@USERS
-def test_a_pidfd_signals_and_tells_the_end(uid: int) -> None:
-    def action() -> tuple[bool, bool]:
-        with sleeper() as pid:
-            pidfd = process.pidfd_open(pid)
-            before = bool(select.select([pidfd], [], [], 0)[0])
-            process.pidfd_send_signal(pidfd, signal.SIGTERM)
-            return before, bool(select.select([pidfd], [], [], PATIENCE)[0])
-
-    assert in_child(action, uid) == (False, True)
-
-
 def test_a_descriptor_of_another_process() -> None:
     def action() -> bytes:
         reader, writer = os.pipe()
@@ -174,14 +162,6 @@ def test_access_by_effective_ids(uid: int) -> None:
         return [files.access_error(root, "etc/passwd", mode) for mode in (os.R_OK, os.W_OK)]
 
     assert in_child(action, uid) == [0, errno.EACCES if uid else 0]
-
-
-def test_limits_of_another_process() -> None:
-    import resource
-
-    with sleeper() as pid:
-        process.prlimit(pid, resource.RLIMIT_RTTIME, (1000, 1000))
-        assert process.prlimit(pid, resource.RLIMIT_RTTIME) == (1000, 1000)
 
 
 def test_the_page_of_the_reader_is_no_larger_than_the_machines() -> None:

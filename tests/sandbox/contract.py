@@ -35,6 +35,8 @@ def keeps_the_contract(name: str) -> None:
         concurrency,
     ):
         check(session)
+    with backend.keep_still():
+        assert session.run(request("true")).exit_code == 0  # what moves nothing goes on
     assert session.is_alive()
     session.close()
     assert not session.is_alive()

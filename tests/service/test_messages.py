@@ -39,6 +39,13 @@ def test_a_line_is_a_call_or_a_fault(line: bytes) -> None:
         assert call.method
 
 
+@pytest.mark.parametrize("text", ["\\ud800", "\\ud800 x", "\\udc00", "\\ud83d\\ud83d"])
+def test_half_of_a_surrogate_pair_is_told_as_what_it_is(text: str) -> None:
+    with pytest.raises(Fault) as fault:
+        decode(f'{{"jsonrpc": "2.0", "id": 1, "method": "{text}"}}'.encode())
+    assert fault.value.code == -32700 and "half of a surrogate pair" in str(fault.value)
+
+
 FIELDS = sorted(
     {field.encode_name for kind, _, _ in METHODS.values() for field in msgspec.structs.fields(kind)}
 )

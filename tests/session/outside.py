@@ -111,6 +111,7 @@ def sockets_that_drop_the_answer(_: Machine) -> None:
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16) == before
         threads = [threading.Thread(target=connect) for _ in range(count)]
         for thread in threads: thread.start()
+        open("begun", "w").close()
         for thread in threads: thread.join()
     """
     hearing = """
@@ -124,7 +125,8 @@ def sockets_that_drop_the_answer(_: Machine) -> None:
     with banner() as port, opened() as session:
         for host, at in (("198.18.0.1", 3128), ("a.test", port)):
             running = session.start(python(deaf, host, at, 50))
-            time.sleep(0.2)
+            wait_until(lambda: os.path.exists("begun"))
+            os.unlink("begun")
             took = float(fine(session, python(hearing, host, at)))
             assert took < 10, (host, took)
             result = running.wait()

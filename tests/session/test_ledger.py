@@ -9,6 +9,7 @@ import pytest
 from pinfold.audit import Entry
 from pinfold.audit.history import entries
 from pinfold.session.ledger import CANCELLED, Ledger
+from tests.patience import wait_until
 
 LONG = 10.0
 
@@ -67,8 +68,8 @@ def test_who_closes_waits_until_an_end_is_written(ledger: Ledger, monkeypatch: p
     assert is_taken.wait(LONG)
     closing = threading.Thread(target=ledger.close)
     closing.start()
-    closing.join(0.05)
-    assert closing.is_alive()
+    wait_until(lambda: ledger._told is not None)
+    assert closing.is_alive() and not ends(ledger)
     goes_on.set()
     ending.join()
     closing.join()

@@ -185,6 +185,23 @@ def test_bare_repositories_are_closed_as_a_git_directory_is(work: Path) -> None:
     assert f"{work}/x.git/info/attributes" in {rule.name for rule in found.names}
 
 
+def test_a_directory_is_open_again_once_nothing_of_a_repository_is_left_in_it(work: Path) -> None:
+    fill(work, "x/HEAD", "x/objects/", "x/refs/", "x/config", "x/kept")
+    surveyor = Surveyor([str(work)], str(work.parent / "home"))
+
+    def is_closed() -> bool:
+        return f"{work}/x/config" in {rule.name for rule in surveyor(WORKSPACE).names}
+
+    assert is_closed()
+    for name in ("HEAD", "objects", "refs"):
+        (work / "x" / name).rename(work / name)
+        assert is_closed(), f"what a command can take away: {name}"
+    (work / "x/config").unlink()
+    assert not is_closed()
+    fill(work, "x/config")
+    assert not is_closed()
+
+
 def test_what_a_repository_shares_is_closed_with_it(work: Path) -> None:
     """git reads the configuration where `commondir` leads, whether or not that has a `HEAD` of its own."""
     fill(work, "x/HEAD", "x/config", "y /config", "z/config")

@@ -186,3 +186,16 @@ def test_what_one_that_was_killed_has_left_is_not_in_the_way(tmp_path: Path) -> 
     left = write(tmp_path, f"settings.toml.{os.getpid()}.part", "half")
     write_text(f"{tmp_path}/settings.toml", "new")
     assert (tmp_path / "settings.toml").read_text() == "new" and not os.path.exists(left)
+
+
+def test_a_file_that_is_made_just_then_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.toml"
+
+    def late(*_: object) -> int:
+        path.write_text("")
+        raise FileNotFoundError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pinfold.settings.files.os.open", late)
+        assert read_text(str(path)) is None
+    assert read_text(str(path)) == ""

@@ -71,6 +71,7 @@ VERBS = {
     "install": Verb("install", "put an agent behind the fence: edit its configuration"),
     "uninstall": Verb("uninstall", "undo that, byte for byte"),
     "import": Verb("import_", "take over an agent's own settings and rules"),
+    "completion": Verb("completion", "what bash, zsh or fish completes these words by"),
     "hook": Verb("hook", "answer the hook of an agent", "exit: 0 answered, 2 blocked"),
 }
 

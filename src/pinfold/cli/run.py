@@ -120,8 +120,11 @@ def command_of(args: Namespace) -> RunCommand:
 def _agent(name: str | None) -> "list[Approver]":
     if name is None:
         return []
+    from pinfold.integrations.hooks import AGENTS
     from pinfold.integrations.hooks.tickets import AgentApprover
 
+    if name not in AGENTS:
+        raise PolicyError(f"there is no agent `{name}`", help=f"there are: {', '.join(AGENTS)}")
     return [AgentApprover(name, os.environ)]
 
 

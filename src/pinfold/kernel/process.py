@@ -1,6 +1,6 @@
-"""Processes: what one is told about itself, and handles on others.
+"""Processes: what one is told about itself, and what is read of others, as far as Python's own cannot.
 
-Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range(2), prlimit(2)):
+Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range(2)):
 - PR_SET_PDEATHSIG is cleared by fork and by an exec that gains privileges, follows the death of the parent
   **thread**, and does not fire for a parent that died before the call: compare getppid() after it.
 - PR_SET_DUMPABLE 0 closes /proc/PID/{mem,environ,fd,...} and ptrace to others of the same uid without
@@ -14,7 +14,6 @@ Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range
 
 import ctypes
 import os
-import resource
 
 from pinfold.kernel.calls import check, libc, prctl, system_call
 
@@ -56,14 +55,6 @@ def set_parent_death_signal(number: int) -> None:
 def set_name(name: str) -> None:
     """What `ps` shows of this thread: 15 bytes."""
     prctl("PR_SET_NAME", _PR_SET_NAME, name.encode()[:15])
-
-
-def pidfd_open(pid: int) -> int:
-    return system_call("pidfd_open", pid, 0)
-
-
-def pidfd_send_signal(pidfd: int, number: int) -> None:
-    system_call("pidfd_send_signal", pidfd, number, None, 0)
 
 
 def close_range(first: int, last: int = LAST_DESCRIPTOR) -> None:
@@ -110,11 +101,6 @@ def read_string(pid: int, address: int, limit: int = PAGE) -> bytes | None:
         if not piece:
             break
     return None
-
-
-def prlimit(pid: int, kind: int, limits: tuple[int, int] | None = None) -> tuple[int, int]:
-    """The limits a process had; new ones if given."""
-    return resource.prlimit(pid, kind) if limits is None else resource.prlimit(pid, kind, limits)
 
 
 Pace = tuple[int, int, set[int], int]

@@ -222,7 +222,12 @@ def _merged(found: Children, shared: Children) -> Children:
     return {**shared, **both}
 
 
+def reached(matches: Iterable[Match]) -> Match | None:
+    """The match of what is protected itself, if it is, and not only on the way to what is."""
+    return next((match for match in matches if not match.rest), None)
+
+
 def _strictest(matches: Matches) -> Matches:
     """Where one rule protects the name itself, nothing else counts."""
-    whole = next((match for match in matches if not match.rest), None)
+    whole = reached(matches)
     return (whole,) if whole else matches

@@ -20,6 +20,8 @@ COMPLETED_BY = {
     "commondir": (("HEAD",),),
 }
 """For each name, folded, the sets of others that it would make a repository with."""
+REMAINS = frozenset(("HEAD", "objects", "refs", "commondir", "config", "hooks"))
+"""What makes a repository, and what it obeys, which no command takes away: without any of it, it is gone."""
 
 
 def completes(name: str, is_there: Callable[[str], bool]) -> bool:

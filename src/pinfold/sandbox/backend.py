@@ -10,6 +10,7 @@ under it, and never looks like the command's own output.
 import os
 from _socket import socket  # `socket` itself takes a cold start 2 ms
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
@@ -240,6 +241,10 @@ class Backend(Protocol):
         outside: Outside | None = None,
         elevation: Elevation | None = None,
     ) -> Session: ...
+
+    def keep_still(self) -> AbstractContextManager[None]:
+        """For who is in no pen: meanwhile no pen of anybody's moves a directory, or makes a name that such a
+        move could make protected. Raises OSError if they do not come to rest."""
 
     def close(self) -> None: ...
 

@@ -2,8 +2,8 @@
 
 Four kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
 program itself, what leads to the machine's own agents and buses, and its proxies, which a pen cannot reach
-and whose addresses often have a password. Names are compared without regard to
-case. `keep` and `drop` are the policy's, and may have `*`; `drop` is stronger.
+and whose addresses often have a password. Names are compared without regard to case. `keep` and `drop` are
+the policy's, and may have `*`; `drop` is stronger.
 """
 
 import re

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Stream
@@ -225,6 +225,10 @@ class NoBackend:
         elevation: Elevation | None = None,  # noqa: ARG002
     ) -> UnfencedSession:
         return UnfencedSession()
+
+    def keep_still(self) -> AbstractContextManager[None]:
+        """There is no pen to keep."""
+        return nullcontext()
 
     def close(self) -> None:
         """Nothing is held."""

@@ -92,7 +92,6 @@ class Plan(Struct, frozen=True):
 def plan_pen(
     policy: SandboxPolicy,
     places: Places,
-    profile: str = PAIRS,
     *,
     asks: bool = False,
     notes_reads: bool = False,
@@ -116,7 +115,7 @@ def plan_pen(
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
             *((NoteReads(),) if notes_reads else ()),
-            Seccomp(profile, True, tuple(place.path for place in _sorted(places.sockets)), asks),
+            Seccomp(PAIRS, True, tuple(place.path for place in _sorted(places.sockets)), asks),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )

@@ -26,6 +26,8 @@ SERVICE_VERSION = "v3"
 PARSE, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 REFUSED, UNAVAILABLE, NO_SESSION, BUSY, NOT_YOU = -32001, -32002, -32003, -32004, -32005
 
+HALF_A_PAIR = "half of a surrogate pair, as `\\ud800` alone, is no text"
+
 
 class Fault(Exception):  # noqa: N818  (it is an answer, not ours to mend)
     """An answer that is an error."""
@@ -189,16 +191,30 @@ def decode(line: bytes) -> Call:
     except msgspec.ValidationError as error:
         raise Fault(INVALID_REQUEST, "invalid", f"not a request of JSON-RPC 2.0: {error}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise Fault(PARSE, "invalid", f"not a line of JSON: {error}") from None
+        why = HALF_A_PAIR if _has_half_a_pair(line) else f"not a line of JSON: {error}"
+        raise Fault(PARSE, "invalid", why) from None
     if call.jsonrpc != "2.0" or not call.method:
         raise Fault(INVALID_REQUEST, "invalid", 'a request has "jsonrpc": "2.0" and a method')
     return call
 
 
+def _has_half_a_pair(line: bytes) -> bool:
+    """Whether it is JSON and no text: at the end of a string msgspec takes that for the end of the line."""
+    import json
+
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
 def id_of(line: bytes) -> int | str | None:
     """Whose answer it is that a line is no call; None if that cannot be told.
 
-    Python's own reader takes what is JSON and no text, such as half of a surrogate pair ("\\ud800").
+    Python's own reader takes what is JSON and no text (`HALF_A_PAIR`).
     """
     import json
 

@@ -11,7 +11,7 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.errors import ConfinementError, PinfoldError, SandboxUnavailable
+from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.home import home_of
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -22,6 +22,7 @@ from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import NOTHING, Enforcement, Layer, Level
 from pinfold.sandbox.layers import Standing, State, standings
 from pinfold.sandbox.remedies import apparmor_profile
+from pinfold.session.probe import require_platform
 from pinfold.session.session import Session
 from pinfold.session.state import state_directory
 from pinfold.settings import policy_of
@@ -83,8 +84,7 @@ def enforcement_of(session: Session) -> Enforcement:
 
 
 def machine_of_this() -> Machine:
-    if sys.platform != "linux":
-        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    require_platform()
     from pinfold.sandbox.linux.machine import try_machine
 
     return try_machine()

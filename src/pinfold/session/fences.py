@@ -5,15 +5,16 @@ One keeper serves all sessions of this process. A fork of it gets its own.
 
 import atexit
 import os
-import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.session.lookout import Lookout
+from pinfold.session.probe import require_platform
 from pinfold.session.survey import Surveyor
 
 IDLE = 300.0
@@ -32,13 +33,23 @@ def _backend() -> Backend:
 
 
 def _new() -> Backend:
-    if sys.platform != "linux":
-        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    require_platform()
     from pinfold.sandbox.linux.backend import LinuxBackend
 
     backend = LinuxBackend()
     atexit.register(_close, backend, os.getpid())
     return backend
+
+
+def keep_still() -> AbstractContextManager[None]:
+    """For what is done outside of every pen: meanwhile those of all sessions move nothing (`Backend`)."""
+    try:
+        backend = _backend()
+    except SandboxUnavailable:
+        from pinfold.sandbox.none import NoBackend
+
+        backend = NoBackend()
+    return backend.keep_still()
 
 
 def _close(backend: Backend, owner: int) -> None:

@@ -2,9 +2,9 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
@@ -17,9 +17,10 @@ from pinfold.session.execution import End
 from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
 
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+
 MOST_TROUBLES = 10
-STEP = 0.001
-"""Seconds between two looks at whether others have told what they tell."""
 CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 
 
@@ -41,6 +42,8 @@ class Ledger:
         """Threads that take one out or write it: the journal is not closed meanwhile. A lock would be held
         by one who waits for the journal's, which another may have that forgets a run just then, and tells
         its end."""
+        self._told: SimpleQueue[None] | None = None
+        """Wakes who waits for them, once anybody does. Whoever puts something there waits for no lock."""
 
     def before(
         self,
@@ -127,6 +130,8 @@ class Ledger:
                 self._try("end", told, entry)
         finally:
             del self._telling[this]
+            if self._told is not None:
+                self._told.put(None)
         return is_first
 
     def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
@@ -179,7 +184,14 @@ class Ledger:
         for tell_end in list(self._under_way.values()):
             tell_end()
         unregister(self._handle)
-        own = threading.get_ident()
-        while any(thread != own for thread in list(self._telling.values())):
-            time.sleep(STEP)
+        if self._are_others_telling():
+            from queue import SimpleQueue
+
+            self._told = SimpleQueue()
+            while self._are_others_telling():
+                self._told.get()
         self.journal.close()
+
+    def _are_others_telling(self) -> bool:
+        own = threading.get_ident()
+        return any(thread != own for thread in list(self._telling.values()))

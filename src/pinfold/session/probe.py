@@ -12,7 +12,10 @@ import os
 import sys
 from collections.abc import Mapping
 
+from pinfold.model.errors import SandboxUnavailable
+
 EVERY_ID = 4294967295
+NO_FENCE = f"there is no fence for {sys.platform} yet"
 LONGEST = 1 << 16
 """More than any file that is looked at here has."""
 
@@ -22,13 +25,19 @@ def is_inside_fence(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("IS_SANDBOX")) and (_is_filtered() or _is_namespaced())
 
 
+def require_platform() -> None:
+    """Raises where nobody has made a fence for the system that this is."""
+    if sys.platform != "linux":
+        raise SandboxUnavailable(NO_FENCE)
+
+
 def fence_trouble() -> str:
     """Why no fence can be made here, as far as a look at the kernel's switches tells; empty if nothing does.
 
     The first pen is the proof; this is for answers that are wanted before, at no cost.
     """
     if sys.platform != "linux":
-        return f"there is no fence for {sys.platform} yet"
+        return NO_FENCE
     if _lines("/proc/sys/user/max_user_namespaces") == ["0"]:
         return "user namespaces are switched off (user.max_user_namespaces is 0)"
     if os.geteuid() != 0 and _lines("/proc/sys/kernel/unprivileged_userns_clone") == ["0"]:

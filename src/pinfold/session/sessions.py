@@ -16,11 +16,10 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from pinfold.audit.journal import ELSEWHERE
 from pinfold.audit.lines import storable
 from pinfold.model.errors import PinfoldError
 from pinfold.model.structs import ready
-from pinfold.session.state import state_directory, write_private
+from pinfold.session.state import ELSEWHERE, state_directory, write_private
 
 BOOT = "/proc/sys/kernel/random/boot_id"
 

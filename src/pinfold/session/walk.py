@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
-from pinfold.model.repositories import is_repository, lacks_only_head
+from pinfold.model.repositories import REMAINS, is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
 
 MOST_ENTRIES = 2_000_000
@@ -141,10 +141,13 @@ class Walk:
         return Seen(mark, tuple(self._further(step, entry) for entry in directories), entries=len(names))
 
     def _is_bare(self, path: str, names: list[str]) -> bool:
-        """Nor is one any less closed from which a command has taken away what makes it one."""
-        known = self.seen.get(path)
+        """Nor is one any less closed from which a command has taken away what makes it one, as long as
+        anything of it is left."""
         is_there = names.__contains__
-        return is_repository(is_there) or lacks_only_head(is_there) or bool(known and known.is_bare)
+        if is_repository(is_there) or lacks_only_head(is_there):
+            return True
+        known = self.seen.get(path)
+        return known is not None and known.is_bare and not REMAINS.isdisjoint(names)
 
     def _further(self, step: Step, entry: "os.DirEntry[str]") -> Step:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""

@@ -28,7 +28,7 @@ def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
-        if os.path.lexists(path):
+        if os.path.islink(path):  # not whether anything is there: it may have been made since
             raise _trouble(path, "is a link that leads nowhere", MENDING) from None
         return None
     except OSError as error:

@@ -9,8 +9,8 @@ import pytest
 
 from pinfold.model.names import Match, NameMatcher, folded
 from pinfold.sandbox.linux.bare import RULE, completes
-from pinfold.sandbox.linux.carried import carried
 from pinfold.sandbox.linux.spots import Place, Spot
+from pinfold.sandbox.linux.taken_along import taken_along
 
 
 @pytest.mark.parametrize("name", ["refs", "REFS", "re\u200cfs", "re\ufe0ffs", "refs/"])
@@ -33,9 +33,9 @@ def test_one_that_is_moved_is_known_in_every_spelling(tmp_path: Path) -> None:
     for name in ("Head", "OBJECTS"):
         (tmp_path / "d" / name).mkdir(parents=True)
     with _spot(tmp_path, "d", in_git=True) as spot:
-        assert not carried(NameMatcher((), (str(tmp_path),)), spot, spot)
+        assert not taken_along(NameMatcher((), (str(tmp_path),)), spot, spot)
         (tmp_path / "d" / "re\u200cfs").mkdir()
-        assert carried(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(RULE)
+        assert taken_along(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(RULE)
 
 
 def _is_completed(directory: Path, name: str) -> bool:

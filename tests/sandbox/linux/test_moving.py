@@ -18,6 +18,7 @@ def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(OSError) as refused:
         other.hold()
     assert refused.value.errno == errno.EBUSY
+    assert "a program that has locked /run" in str(refused.value)
     one.release()
     other.hold()
     os.close(one.descriptor)

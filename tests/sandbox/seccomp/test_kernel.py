@@ -116,7 +116,7 @@ BY_ARGUMENT: list[tuple[str, Act, int]] = [
     ("changing the tag", lambda: system_call("setrlimit", resource.RLIMIT_RTTIME, bytes(16)), errno.EPERM),
     (
         "changing another's",
-        lambda: process.prlimit(os.getppid(), 15, (1, 1)),
+        lambda: resource.prlimit(os.getppid(), resource.RLIMIT_RTTIME, (1, 1)),
         errno.EPERM,
     ),
     ("asking for the tag", lambda: resource.getrlimit(resource.RLIMIT_RTTIME), 0),

@@ -8,7 +8,6 @@ import time
 from contextlib import suppress
 
 from pinfold.kernel.calls import system_call
-from pinfold.kernel.process import pidfd_open, pidfd_send_signal
 from pinfold.sandbox.attacks.attack import APPROVES, BEHIND, HIDDEN, OUTLIVES, Stage, Untried, World, attack
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
@@ -35,7 +34,7 @@ def signal_process(world: World) -> str | None:
 @attack("signal it by a pidfd", APPROVES)
 def signal_by_pidfd(world: World) -> str | None:
     seen = is_there(world)
-    pidfd_send_signal(pidfd_open(world.victim), signal.SIGTERM)
+    signal.pidfd_send_signal(os.pidfd_open(world.victim), signal.SIGTERM)
     return "signalled it" if seen else None
 
 

@@ -285,12 +285,11 @@ class Asking:
         else:
             descriptor = os.dup(directory)
         found = thing_of(os.fstat(descriptor))
-        known = self.held.get(found[1:])
-        if known or len(self.held) >= MOST_HELD:
+        if known := self.held.get(found[1:]):
             os.close(descriptor)
-        if known:
             known[1] += 1
         elif len(self.held) >= MOST_HELD:
+            os.close(descriptor)
             raise OSError("too many wait")
         else:
             self.held[found[1:]] = [descriptor, 1]

@@ -6,6 +6,7 @@ answer; then its output comes straight from its pipes. The keeper sleeps meanwhi
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from pinfold.sandbox.backend import Elevation, Outside, Survey
 from pinfold.sandbox.enforcement import Layer
@@ -39,6 +40,12 @@ class LinuxBackend:
                 self.keeping = take()
             keeping = self.keeping
         return LinuxSession(keeping, self.machine, roots, survey, PENDING, outside, elevation)
+
+    def keep_still(self) -> AbstractContextManager[None]:
+        # Imported here: only file tools want it, and every run of a command would pay for it.
+        from pinfold.sandbox.linux.moving import kept_still
+
+        return kept_still()
 
     def close(self) -> None:
         """Ends every session."""

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pinfold.kernel import mounts, namespaces
-from pinfold.kernel.process import close_all_but, pidfd_open, set_name
+from pinfold.kernel.process import close_all_but, set_name
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
@@ -135,7 +135,7 @@ def finish(ours: socket.socket, patience: float = PATIENCE) -> Made:
     channel.name_senders(ours, False)
     ours.settimeout(None)
     try:
-        process = pidfd_open(pid)
+        process = os.pidfd_open(pid)
     except OSError:
         for descriptor in held:
             os.close(descriptor)

@@ -17,10 +17,10 @@ Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
 import errno
 import os
 from collections.abc import Callable
+from resource import prlimit
 from signal import SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from pinfold.kernel import quick
-from pinfold.kernel.process import prlimit
 from pinfold.kernel.seccomp import (
     Notification,
     is_valid,

@@ -7,6 +7,21 @@ program keeps its socket, with its options and epoll registrations, and getpeern
 INVARIANT: what the gate gets is the caller's connection: its address is the one the caller's socket has. No
 way is joined that the gate has not opened, and without the gate every connect is refused.
 
+The life of a connect (`Carried`), by where it is kept:
+
+| kept in | what it waits for | then |
+|---|---|---|
+| `handed_over` | the thread, which was rung for | the gate is asked; one to the proxy meets us at once |
+| `waiting` | the gate's answer | yes: it meets us, and is joined; no: it is refused |
+| `waiting`, and has `ours` | the same, but its caller has gone on: connected, to us | joined, or reset |
+| `late` | its own connection, which has not come to the meeting | as it was to be; refused after `PATIENCE` |
+
+Who is late may be in `waiting` as well: it meets us to go on, and the answer may come before it does.
+
+Two threads do this. Who answers the calls (`connect`) does what need not wait, and hands over the rest; all
+that comes later is the thread's (`_serve`). Both put callers into `waiting`, and whoever takes one out of it
+answers it. Of the rest, who answers the calls only looks: at `late`, `is_gone` and `is_watching`.
+
 Facts that shape it:
 - A question may wait for a person. Who waits in connect() can wait; who said not to block gets a connection
   after `MOMENT`, and if the answer is no, it is reset.
@@ -125,12 +140,14 @@ class Carrying:
         self.records = records
         self.lent = lent
         """Ports of loopback that mean the machine's, and by which name each is asked for."""
-        self.asked: SimpleQueue[Carried] = SimpleQueue()
+        self.handed_over: SimpleQueue[Carried] = SimpleQueue()
+        """To the thread; `bell` rings for it."""
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.started = False
         self.is_watching = False
         """Whether the thread looks after those who wait without being told of one more."""
         self.waiting: dict[int, Carried] = {}
+        """Whom the gate was asked about, by the number of the question."""
         self.late: dict[Carried, tuple[Then, float]] = {}
         """Who has not come to the meeting yet: what is to be done then, and until when."""
         self.room = select.poll()
@@ -147,7 +164,7 @@ class Carrying:
             start_new_thread(self._serve, ())
             self.started = True
         if not (self._has_led_to_proxy(carried) if carried.to_proxy else self._has_asked(carried)):
-            self.asked.put(carried)
+            self.handed_over.put(carried)
             os.eventfd_write(self.bell, 1)
 
     def ask_names(self, tag: int, descriptor: int) -> None:
@@ -215,7 +232,7 @@ class Carrying:
     def _take(self) -> None:
         with suppress(Empty):
             while True:
-                carried = self.asked.get_nowait()
+                carried = self.handed_over.get_nowait()
                 try:
                     self._begin(carried)
                 except OSError as error:

@@ -73,7 +73,8 @@ class Deed(NamedTuple):
 
 REMOVING = ("unlink", "rmdir")
 MODE = 0o3777
-"""Of a mode, what can be granted: nothing that makes a program run as its owner."""
+"""Of a mode, what is made on a caller's behalf: nothing that makes a program run as its owner, as with chmod
+(`seccomp.profile`)."""
 
 
 def parse_deed(plain: tuple[str, tuple[tuple[object, ...], ...], tuple[int, ...], bytes]) -> Deed:

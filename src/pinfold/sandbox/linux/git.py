@@ -162,7 +162,7 @@ def _is_new_hook(wish: Wish) -> bool:
 
 
 def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
-    """The text and mode of a plain file that has one name."""
+    """The text of a plain file, as far as a configuration may be long, and its mode."""
     file = os.open(name, READ, dir_fd=directory)
     try:
         status = os.fstat(file)

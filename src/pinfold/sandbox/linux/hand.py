@@ -16,12 +16,11 @@ Facts that shape it:
   they could move what is in it between the look and the deed. So nobody moves anything meanwhile (`moving`).
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
-
 - Who has a file open for writing keeps it from being run (ETXTBSY). So what was opened is sent in a socket of
   its own: from there on nobody has it open but the warden, until the caller has it.
 
-Accepted: a kill between these two leaves the name behind. What takes away a name (unlink, rmdir) takes it
-from whatever has it at that moment, microseconds after the look.
+Accepted: a kill between that link and its rename leaves the name behind. What takes away a name (unlink,
+rmdir) takes it from whatever has it at that moment, microseconds after the look.
 """
 
 import errno

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from pinfold.model.names import Match, NameMatcher
+from pinfold.model.names import Match, NameMatcher, reached
 from pinfold.sandbox.linux.asking import Asking
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import Caller
-from pinfold.sandbox.linux.carried import carried
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.spots import Spot
+from pinfold.sandbox.linux.taken_along import taken_along
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
@@ -99,13 +99,13 @@ class Judge:
             caller.refuse(_why_missing(source, spot))
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        lost = next((match for match in source.matches() if not match.rest), None)
+        lost = reached(source.matches())
         if lost is None and directory:
-            lost = carried(self.matcher, source, source)
+            lost = taken_along(self.matcher, source, source)
         if lost:
             self.refuse(caller, "rename", source, lost, onto=spot)
             return True
-        if directory and (gained := carried(self.matcher, source, spot)):
+        if directory and (gained := taken_along(self.matcher, source, spot)):
             self.refuse(caller, "rename", spot, gained)
             return True
         return self.judge(caller, "rename", spot, directory=directory, other=source)

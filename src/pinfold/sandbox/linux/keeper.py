@@ -18,7 +18,7 @@ import socket
 import sys
 from typing import Any, NamedTuple
 
-from pinfold.kernel.process import close_all_but, pidfd_open, pidfd_send_signal, set_name
+from pinfold.kernel.process import close_all_but, set_name
 from pinfold.sandbox.linux import channel, hand
 from pinfold.sandbox.linux.building import (
     PATIENCE,
@@ -134,7 +134,7 @@ class Keeper:
             return
         with contextlib.suppress(OSError):
             pid, way = self.begin_pen(session, rehearses=True)
-            self.builder = Builder(session, pidfd_open(pid), way)
+            self.builder = Builder(session, os.pidfd_open(pid), way)
 
     def answer(self) -> None:
         (number, request), _ = channel.receive(self.control)
@@ -229,7 +229,7 @@ class Keeper:
         if descriptors == [-1]:
             raise Failed(f"there is no session or pen {number}")
         with contextlib.suppress(ProcessLookupError):
-            pidfd_send_signal(descriptors[0], signal.SIGKILL)
+            signal.pidfd_send_signal(descriptors[0], signal.SIGKILL)
         wait_ended(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)

@@ -16,9 +16,9 @@ Facts that shape it:
 - flock belongs to an open file: each warden opens the directory anew. Who can read a directory can lock it,
   so it is one that no command sees (`charge`).
 
-Accepted: a program outside of every fence could hold the lock; meanwhile renames would be refused (EBUSY).
-Where the machine has no /run, or a link there, only the wardens of one session share a lock, and file tools
-have none.
+Accepted: a program outside of every fence could hold the lock; meanwhile renames would be refused (EBUSY),
+and whatever file tools change. Where the machine has no /run, or a link there, only the wardens of one
+session share a lock, and file tools have none.
 """
 
 import errno
@@ -31,6 +31,8 @@ from contextlib import contextmanager
 from pinfold.model.names import NameRule, components
 
 COMMON = "/run"
+HOLDER = f"another pen, or a program that has locked {COMMON}, does not let go"
+"""Whose fault it is that nothing moves: a lock does not tell."""
 LOCKED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATIENCE = 10.0
 """Seconds: longer than a repository may take to be born (`git`)."""
@@ -77,7 +79,7 @@ class Moving:
             except BlockingIOError:
                 now = self._wait(PAUSE)
                 if now > end:
-                    raise OSError(errno.EBUSY, "another pen does not come to an end") from None
+                    raise OSError(errno.EBUSY, HOLDER) from None
 
     def _wait(self, seconds: float) -> float:
         """What time it is then."""

@@ -30,16 +30,15 @@ from pinfold.kernel.files import (
     linkat,
     renameat2,
 )
-from pinfold.model.names import NameMatcher, NameRule
+from pinfold.model.names import NameMatcher, NameRule, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.deeds import MODE
 from pinfold.sandbox.linux.judging import Judge
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.records import Records
 from pinfold.sandbox.linux.spots import Grounds, Spot, Spots
 from pinfold.sandbox.linux.umasks import Umasks
 
-MODE = 0o3777
-"""Not what makes a program run as its owner, as with chmod (`seccomp.profile`)."""
 MOST_LINKS = 40
 OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
 
@@ -90,7 +89,7 @@ class Names:
 
     def leave_own(self, caller: Caller, operation: str, spot: Spot) -> None:
         """Something in a root is changed, by the kernel, unless a mount of its own protects it."""
-        lost = next((match for match in spot.matches() if not match.rest), None)
+        lost = reached(spot.matches())
         return self.judging.leave_protected(caller, operation, spot, lost) if lost else caller.resume()
 
     def followed(self, spot: Spot) -> Spot | None:
@@ -154,8 +153,7 @@ class Names:
             return caller.refuse(-thing)
         origin = self.spots.path_of(thing)
         matches = self.matcher.matches(origin) if origin.startswith("/") else ()
-        lost = next((match for match in matches if not match.rest), None)
-        if lost:
+        if lost := reached(matches):
             return self.judging.refuse(caller, "link", origin, lost, (origin, thing), spot)
         if self.judge(caller, "link", spot, other=(origin, thing)) or not caller.is_waiting():
             return None
@@ -226,7 +224,7 @@ class Names:
             return caller.resume()
         if source.status() is None:
             return caller.resume()
-        lost = next((m for each in (source, spot) for m in each.matches() if not m.rest), None)
+        lost = reached((*source.matches(), *spot.matches()))
         outside = source if spot.place.made_by_warden else spot
         return self.judging.leave(caller, "rename", outside, source, spot, lost)
 

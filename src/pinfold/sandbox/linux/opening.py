@@ -16,9 +16,10 @@ import errno
 import os
 
 from pinfold.kernel import quick
-from pinfold.model.names import NameRule
+from pinfold.model.names import NameRule, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
-from pinfold.sandbox.linux.names import MODE, MOST_LINKS, Names
+from pinfold.sandbox.linux.deeds import MODE
+from pinfold.sandbox.linux.names import MOST_LINKS, Names
 from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot
 
 O_TMPFILE = os.O_TMPFILE
@@ -95,7 +96,7 @@ class Opening:
             link = quick.readlinkat(spot.directory, spot.name)
             if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
                 # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
-                lost = any(not match.rest for match in spot.matches())
+                lost = reached(spot.matches())
                 return None if lost and self.judge(caller, "open", spot) else caller.resume()
             if isinstance(link, int):
                 return None if self._create(caller, spot, flags, mode) else caller.resume()

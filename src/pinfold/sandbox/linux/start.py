@@ -8,9 +8,9 @@ import errno
 import os
 import signal
 from contextlib import suppress
+from resource import prlimit
 from typing import TYPE_CHECKING
 
-from pinfold.kernel.process import prlimit
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Stream
 from pinfold.sandbox.backend import Request, Running, arguments_of

@@ -13,8 +13,6 @@ import os
 import signal
 from contextlib import suppress
 
-from pinfold.kernel.process import pidfd_open, pidfd_send_signal
-
 BUILDER, SPAWNER = "pinfold-builder", "pinfold-spawner"
 """What a spawner is called at first, and from then on."""
 
@@ -29,10 +27,10 @@ def continue_stopped() -> None:
 def _continue(pid: int) -> None:
     if not _is_stopped(pid):
         return
-    process = pidfd_open(pid)
+    process = os.pidfd_open(pid)
     try:
         if _is_stopped(pid):  # the number was not another's by the time we got hold of it
-            pidfd_send_signal(process, signal.SIGCONT)
+            signal.pidfd_send_signal(process, signal.SIGCONT)
     finally:
         os.close(process)
 

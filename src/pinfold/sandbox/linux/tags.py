@@ -18,8 +18,8 @@ import contextlib
 import os
 import signal
 import time
+from resource import prlimit
 
-from pinfold.kernel.process import prlimit
 from pinfold.sandbox.linux.replies import MOST_PROCESSES, RLIMIT_RTTIME
 
 RLIMIT_NPROC = 6

@@ -4,11 +4,10 @@
 lets the attacks (`sandbox.attacks`) loose on it, one by one.
 """
 
-import sys
 from collections.abc import Iterator, Mapping
 
-from pinfold.model.errors import SandboxUnavailable
 from pinfold.sandbox.attacks.all import ATTACKS
+from pinfold.session.probe import require_platform
 from pinfold.session.selftest.run import Finding, attack_all
 from pinfold.session.selftest.scratch import Scratch
 
@@ -19,8 +18,7 @@ HOW_MANY = len(ATTACKS)
 
 def selftest(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Attacks this machine's fence; leaves nothing behind."""
-    if sys.platform != "linux":
-        raise SandboxUnavailable(f"there is no fence for {sys.platform} yet")
+    require_platform()
     from pinfold.sandbox.linux.backend import LinuxBackend
 
     backend = LinuxBackend()

@@ -1,4 +1,4 @@
-"""What a directory that is moved would carry along: a protected name of where it is or of where it comes."""
+"""What a directory that is moved would take along: a protected name of where it is or of where it comes."""
 
 import os
 from itertools import islice
@@ -14,7 +14,7 @@ MOST_INSIDE = 10_000
 UNSEEN = "what it holds cannot be told"
 
 
-def carried(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
+def taken_along(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
     """The protected name that a directory has in it, or would have at another spot."""
     if spot.matches() or _is_git(spot) or _is_git(source):
         return _inner(matcher, source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])

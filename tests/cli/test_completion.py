@@ -1,0 +1,60 @@
+"""`pinfold completion`, in the shells that it is for."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pinfold.cli import VERBS
+
+PINFOLD = str(Path(__file__).parents[2] / "pinfold")
+ASKED = {
+    "bash": """
+        eval "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _pinfold; printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    "zsh": """
+        autoload -U compinit && compinit -u -D; eval "$1"; shift
+        [[ ${_comps[pinfold]} == *_pinfold* ]] || exit 3
+        emulate sh; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pinfold; print -l -- "${COMPREPLY[@]}"
+    """,
+    "fish": """
+        printf %s $argv[1] | source
+        complete -C "$argv[2..]" | string replace -r '\\t.*' ''; or true
+    """,
+}
+
+
+def said(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def completed(shell: str, *words: str) -> set[str]:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    name = [] if shell == "fish" else [shell]
+    script = said(PINFOLD, "completion", shell)
+    return set(said(shell, "-c", ASKED[shell], *name, script, "pinfold", *words).split())
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_a_shell_completes_verbs_actions_options_and_choices(shell: str) -> None:
+    assert completed(shell, "") >= set(VERBS)
+    assert completed(shell, "se") >= {"settings", "selftest", "serve"}
+    assert completed(shell, "rules", "a") >= {"add"}
+    assert {"deny", "ask", "allow"} <= completed(shell, "rules", "add", "")
+    assert completed(shell, "rules", "add", "--rea") >= {"--reason"}
+    assert completed(shell, "install", "cl") >= {"claude-code"}
+    assert completed(shell, "run", "--allow-domain", "x", "--allow-") >= {"--allow-domain"}
+
+
+def test_what_does_not_begin_so_is_not_offered() -> None:
+    """zsh looks for that itself, and fish for more than a beginning."""
+    assert completed("bash", "se") == {"settings", "selftest", "serve"}
+    assert completed("bash", "rules", "add", "--rea") == {"--reason"}
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_what_a_command_is_given_is_none_of_our_words(shell: str) -> None:
+    assert "--allow-domain" not in completed(shell, "run", "--", "make", "--allow-")
