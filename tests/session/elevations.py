@@ -395,6 +395,17 @@ def a_commit_asks_once() -> None:
     assert log.count("\n") == 4 and not os.path.exists(".git/hooks/pre-commit")
 
 
+def what_git_has_already_is_not_told_as_refused() -> None:
+    """Nobody inside can give an object a new time, so git writes it anew and links it to the name it has."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    with opened(Person()) as session:
+        for name in ("a", "b"):
+            write(name, "same")
+            added = session.run(["git", "add", name])
+            assert added.exit_code == 0 and not added.violations, added
+        assert "File exists" in session.run("ln .git/HEAD .git/description").stderr
+
+
 def a_new_repository_is_one_question() -> None:
     """That about its directory alone would be followed by one about each hook."""
     person = Person()

@@ -156,8 +156,9 @@ class Judge:
         source: Spot | Held | None = None,
         onto: Spot | None = None,
     ) -> None:
-        """A protected name is in the way. `onto` is where it would be moved."""
-        if operation in ONLY_NEW and isinstance(spot, Spot) and spot.status() is not None:
+        """A protected name is in the way. `onto` is where it would be moved or linked."""
+        target = onto or (spot if isinstance(spot, Spot) else None)
+        if operation in ONLY_NEW and target and target.status() is not None:
             # As the kernel says of it wherever it is: nothing was to be had, and `mkdir -p` goes on.
             caller.refuse(errno.EEXIST)
             return
@@ -169,7 +170,6 @@ class Judge:
             self.record(caller, operation, path, rule.name, rule.why, rule.grantable, said)
             caller.refuse(error)
 
-        target = onto or (spot if isinstance(spot, Spot) else None)
         origin = spot if onto and isinstance(spot, Spot) else source
         if self.asking and target and self.asking.hold(caller, operation, target, refuse, match, origin):
             return
