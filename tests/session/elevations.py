@@ -406,6 +406,22 @@ def what_git_has_already_is_not_told_as_refused() -> None:
         assert "File exists" in session.run("ln .git/HEAD .git/description").stderr
 
 
+def a_git_that_is_a_file_can_be_granted_as_any() -> None:
+    """As those of worktrees and submodules are: git writes that of a new submodule twice."""
+    git, other = f"{os.getcwd()}/sub/.git", write("tree/.git")
+    os.mkdir("sub")
+    person = Person()
+    with opened(person, {"filesystem": {"git_writes": True}}) as session:
+        twice = session.run("echo 1 > sub/.git; echo 2 >> sub/.git; cat sub/.git; rm sub/.git")
+        assert (twice.stdout, twice.stderr, twice.violations) == ("1\n2\n", "", ()), twice
+        asked = [(question.operation, question.path) for question in person.asked]
+        assert asked == [("open", git), ("unlink", git)], asked
+        person.answer = NO
+        refused = session.run("echo > tree/.git; rm -f tree/.git; mv tree/.git moved")
+        assert {each.operation for each in refused.violations} == {"open", "unlink", "rename"}, refused
+    assert read(other) == "old\n" and not os.path.exists(git) and not os.path.exists("moved")
+
+
 def a_new_repository_is_one_question() -> None:
     """That about its directory alone would be followed by one about each hook."""
     person = Person()

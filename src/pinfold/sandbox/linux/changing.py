@@ -126,7 +126,7 @@ class Changing:
         asking = self.names.judging.asking
         if asking is None or spot.place.free or spot.status() is None:
             return False
-        lost = next((match for match in spot.matches() if not match.rest), None)
+        lost = spot.protected_by()
         if not asking.is_askable(lost, spot.path) or (spot.place.made_by_warden and not lost):
             return False
         # The kernel names the mount last: the user's own rights are enough, then.

@@ -99,7 +99,7 @@ class Judge:
             caller.refuse(_why_missing(source, spot))
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        lost = next((match for match in source.matches() if not match.rest), None)
+        lost = source.protected_by()
         if lost is None and directory:
             lost = carried(self.matcher, source, source)
         if lost:

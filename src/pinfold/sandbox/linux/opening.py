@@ -95,8 +95,7 @@ class Opening:
             link = quick.readlinkat(spot.directory, spot.name)
             if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
                 # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
-                lost = any(not match.rest for match in spot.matches())
-                return None if lost and self.judge(caller, "open", spot) else caller.resume()
+                return None if spot.protected_by() and self.judge(caller, "open", spot) else caller.resume()
             if isinstance(link, int):
                 return None if self._create(caller, spot, flags, mode) else caller.resume()
             # Its target's place is judged as any, since the target may not be there.

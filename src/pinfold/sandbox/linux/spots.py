@@ -14,6 +14,7 @@ Facts that shape it:
 
 import errno
 import os
+import stat
 from typing import Any, NamedTuple
 
 from pinfold.kernel import quick
@@ -87,6 +88,16 @@ class Spot(NamedTuple):
         if self.place.inside:
             return (self.place.inside,)
         return self.place.children.get(self.key, ())
+
+    def protected_by(self) -> Match | None:
+        """What protects the thing that is there. A `.git` that is a file, as worktrees and submodules have,
+        is so itself, although rules speak only of names in it."""
+        matches = self.matches()
+        whole = next((match for match in matches if not match.rest), None)
+        if whole or not matches or self.key != GIT:
+            return whole
+        status = self.status()
+        return matches[0] if status and stat.S_ISREG(status.st_mode) else None
 
     def status(self) -> os.stat_result | None:
         """Of what is there, no link followed."""
