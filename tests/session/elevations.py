@@ -422,6 +422,28 @@ def a_git_that_is_a_file_can_be_granted_as_any() -> None:
     assert read(other) == "old\n" and not os.path.exists(git) and not os.path.exists("moved")
 
 
+def a_configuration_that_is_not_harmless_is_asked_about() -> None:
+    """By git's own way of writing it, as `git config` does."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    config = f"{os.getcwd()}/.git/config"
+    person = Person(NO)
+    with opened(person, {"filesystem": {"git_writes": True}}) as session:
+        assert session.run("git config user.name me").exit_code == 0 and not person.asked
+        refused = session.run("git config core.pager less")
+        (told,) = refused.violations
+        assert told.path == config and "`core.pager` is not known to be harmless" in told.why, refused
+        # What is in the lock may change until the answer, so the question speaks of no setting.
+        (asked,) = person.asked
+        assert (asked.operation, asked.path) == ("rename", config)
+        assert not any("core.pager" in reason.message for reason in asked.decision.reasons)
+        person.answer = ONCE
+        assert session.run("git config core.pager less").exit_code == 0 and "pager = less" in read(config)
+        person.answer = NO
+        for line in ("echo >> .git/config", "git config core.editor x"):
+            assert session.run(line).exit_code, line
+    assert "editor" not in read(config) and not os.path.exists(f"{config}.lock")
+
+
 def a_new_repository_is_one_question() -> None:
     """That about its directory alone would be followed by one about each hook."""
     person = Person()
