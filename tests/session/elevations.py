@@ -444,6 +444,23 @@ def a_configuration_that_is_not_harmless_is_asked_about() -> None:
     assert "editor" not in read(config) and not os.path.exists(f"{config}.lock")
 
 
+def a_submodule_can_be_added() -> None:
+    git = "git -c user.name=n -c user.email=e -c protocol.file.allow=always"
+    made = f"git init -q && git init -q {OUT}/lib && cd {OUT}/lib && {git} commit -q --allow-empty -m 1"
+    subprocess.run(made, shell=True, check=True)
+    for git_writes, most in ((True, 4), (False, 7)):
+        person = Person()
+        with opened(person, {"filesystem": {"git_writes": git_writes}}) as session:
+            added = session.run(f"{git} submodule add -q {OUT}/lib of/{git_writes}")
+            assert added.exit_code == 0 and not added.violations, added
+            assert len(person.asked) <= most, person.paths
+            person.answer = NO
+            for name in ("config", "hooks/pre-commit"):
+                assert session.run(f"echo >> .git/modules/of/{git_writes}/{name}").exit_code, name
+    status = subprocess.run(["git", "submodule", "status"], capture_output=True, text=True).stdout
+    assert "of/True" in status and "of/False" in status
+
+
 def a_new_repository_is_one_question() -> None:
     """That about its directory alone would be followed by one about each hook."""
     person = Person()
