@@ -27,9 +27,12 @@ from pinfold.cli.hints import AS_OWNER, hint, hopeless
         ("chmod a+x,u-s programs", ""),
         ("chmod +x as=s", ""),
         ("echo chmod 4755", ""),
-        ("git -C x submodule add y", "`git submodule add` does not work"),
-        ("git worktree remove wt", "`git worktree remove` does not work"),
-        ("git submodule update", ""),
+        ("git -C x worktree remove wt", "`git worktree remove` does not work"),
+        ("git worktree move a b", "`git worktree move` does not work"),
+        ("git init -q --separate-git-dir=a b", "`git init --separate-git-dir` does not work"),
+        ("git clone --separate-git-dir a b", "`git clone --separate-git-dir` does not work"),
+        ("git init -q b", ""),
+        ("git submodule add y", ""),
         ("ssh x", ""),
         # A read of something hidden is no refusal that is seen.
         (

@@ -28,8 +28,10 @@ STOPPED_BY = {
 }
 """Programs that end where a file of theirs is there and cannot be read. Bundler goes on: to it an empty file,
 as a hidden one seems, is none."""
-OUTSIDE = (("submodule", "add"), ("worktree", "remove"))
-"""What git cannot do to a project inside of the fence, whoever says yes: README.md has it."""
+OUTSIDE = (("worktree", "remove"), ("worktree", "move"))
+SEPARATE = "--separate-git-dir"
+"""What git cannot do to a project inside of the fence, whoever says yes: README.md has it. The last makes a
+repository in a directory that is not called `.git`."""
 OF_MODE = ("chmod", "install")
 SETUID = re.compile(
     r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*([go]*[ua][ugoa]*)?[+=][rwxXt]*s.*)"
@@ -40,8 +42,8 @@ AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid)
 def hopeless(decision: Decision) -> str:
     """What no yes and no setting lets a command do inside of the fence; empty if nothing comes to mind."""
     for name, argv in _named(decision):
-        if name == "git" and (words := next((pair for pair in pairwise(argv) if pair in OUTSIDE), None)):
-            return f"`git {' '.join(words)}` does not work in a project inside of the fence: do it outside"
+        if name == "git" and (words := _of_git_outside(argv)):
+            return f"`git {words}` does not work in a project inside of the fence: do it outside"
         if name in OF_MODE and _sets_uid(argv[1:]):
             return AS_OWNER
     return ""
@@ -78,6 +80,14 @@ def _named(decision: Decision) -> list[tuple[str, tuple[str, ...]]]:
     if not decision.sandboxed:
         return []
     return [(os.path.basename(each.argv[0]), each.argv) for each in decision.commands if each.argv]
+
+
+def _of_git_outside(argv: Sequence[str]) -> str:
+    pair = next((pair for pair in pairwise(argv) if pair in OUTSIDE), ())
+    separate = next((verb for verb in ("init", "clone") if verb in argv), "")
+    if separate and any(word.partition("=")[0] == SEPARATE for word in argv):
+        return f"{separate} {SEPARATE}"
+    return " ".join(pair)
 
 
 def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:
