@@ -55,6 +55,21 @@ def test_hint(line: str, told: str) -> None:
     assert not hopeless(decision) and not hint(decision, {}, unfenced.cwd, unfenced.roots)
 
 
+def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
+    (tmp_path / "empty/below").mkdir(parents=True)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    session = Session([str(tmp_path)])
+    told = "`empty` is empty, and held while the command lasts: run it again to delete it"
+    for line, said in {
+        "rm -rf full empty": told,
+        "rm -r full": "",
+        "rm -f empty": "",
+        "rm -r none": "",
+    }.items():
+        assert hint(session.check(line), {}, str(tmp_path), session.roots) == said, line
+
+
 def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     (home / ".m2").mkdir(parents=True)

@@ -32,6 +32,7 @@ OUTSIDE = (("worktree", "remove"), ("worktree", "move"))
 SEPARATE = "--separate-git-dir"
 """What git cannot do to a project inside of the fence, whoever says yes: README.md has it. The last makes a
 repository in a directory that is not called `.git`."""
+RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 OF_MODE = ("chmod", "install")
 SETUID = re.compile(
     r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*([go]*[ua][ugoa]*)?[+=][rwxXt]*s.*)"
@@ -54,6 +55,10 @@ def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[
     for name, argv in _named(decision):
         if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
             return LENDING
+        if name == "rm" and (emptied := _emptied(argv[1:], cwd)):
+            return (
+                f"`{visible(emptied)}` is empty, and held while the command lasts: run it again to delete it"
+            )
         file = STOPPED_BY.get(name, "")
         wanted = (*argv[1:], *([file] if os.path.exists(os.path.expanduser(file)) else ()))
         if word := next((each for each in wanted if _is_hidden(each, decision, cwd, roots)), ""):
@@ -88,6 +93,16 @@ def _of_git_outside(argv: Sequence[str]) -> str:
     if separate and any(word.partition("=")[0] == SEPARATE for word in argv):
         return f"{separate} {SEPARATE}"
     return " ".join(pair)
+
+
+def _emptied(words: Sequence[str], cwd: str) -> str:
+    """What `rm -r` has left, if that is directories alone: one that something protected lies in when a pen is
+    built is mounted there, so that nobody moves it, and stays when a person has let that be deleted."""
+    if not any(RECURSIVE.fullmatch(word) for word in words):
+        return ""
+    paths = {word: os.path.join(cwd, os.path.expanduser(word)) for word in words if not word.startswith("-")}
+    left = (word for word, path in paths.items() if os.path.isdir(path) and not os.path.islink(path))
+    return next((word for word in left if not any(files for _, _, files in os.walk(paths[word]))), "")
 
 
 def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:
