@@ -27,9 +27,12 @@ from pinfold.cli.hints import AS_OWNER, hint, hopeless
         ("chmod a+x,u-s programs", ""),
         ("chmod +x as=s", ""),
         ("echo chmod 4755", ""),
-        ("git -C x submodule add y", "`git submodule add` does not work"),
-        ("git worktree remove wt", "`git worktree remove` does not work"),
-        ("git submodule update", ""),
+        ("git -C x worktree remove wt", "`git worktree remove` does not work"),
+        ("git worktree move a b", "`git worktree move` does not work"),
+        ("git init -q --separate-git-dir=a b", "`git init --separate-git-dir` does not work"),
+        ("git clone --separate-git-dir a b", "`git clone --separate-git-dir` does not work"),
+        ("git init -q b", ""),
+        ("git submodule add y", ""),
         ("ssh x", ""),
         # A read of something hidden is no refusal that is seen.
         (
@@ -50,6 +53,21 @@ def test_hint(line: str, told: str) -> None:
     unfenced = Session(["."], settings={**settings, "sandbox": {"enabled": False}})
     decision = unfenced.check(line)
     assert not hopeless(decision) and not hint(decision, {}, unfenced.cwd, unfenced.roots)
+
+
+def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
+    (tmp_path / "empty/below").mkdir(parents=True)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    session = Session([str(tmp_path)])
+    told = "`empty` is empty, and held while the command lasts: run it again to delete it"
+    for line, said in {
+        "rm -rf full empty": told,
+        "rm -r full": "",
+        "rm -f empty": "",
+        "rm -r none": "",
+    }.items():
+        assert hint(session.check(line), {}, str(tmp_path), session.roots) == said, line
 
 
 def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,8 +295,8 @@ def is_served(port: int) -> bool:
 
 def test_what_no_setting_opens_is_told_no_setting(person: Person) -> None:
     subprocess.run(["git", "init", "-q"], cwd=person.work, check=True)
-    told = person.run("-c", "git -c safe.directory='*' submodule add ./x sub").stderr.decode()
-    assert "`git submodule add` does not work" in told and "refused open" in told
+    told = person.run("-c", "git -c safe.directory='*' init -q --separate-git-dir=a b").stderr.decode()
+    assert "`git init --separate-git-dir` does not work" in told and "refused open" in told
     assert "to allow it" not in told
 
 
@@ -372,12 +372,12 @@ def test_who_misses_the_ssh_agent_is_told_how_it_is_lent(person: Person) -> None
 
 
 def test_what_git_cannot_do_inside_is_told(person: Person) -> None:
-    hint = b"pinfold: `git submodule add` does not work in a project inside of the fence: do it outside"
+    hint = b"pinfold: `git worktree remove` does not work in a project inside of the fence: do it outside"
     program = person.work / "git"
     program.write_text("#!/bin/sh\nexit $CODE\n")
     program.chmod(0o755)
-    assert person.run("-c", "CODE=1 ./git -C x submodule add y").stderr.strip() == hint
-    for fine in ("CODE=0 ./git submodule add y", "CODE=1 ./git submodule update", "false git submodule add"):
+    assert person.run("-c", "CODE=1 ./git -C x worktree remove y").stderr.strip() == hint
+    for fine in ("CODE=0 ./git worktree remove y", "CODE=1 ./git worktree list", "false git worktree remove"):
         assert person.run("-c", fine).stderr == b""
 
 

@@ -11,7 +11,7 @@ from pinfold.model.names import Match, NameRule
 from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.git import Git
-from pinfold.sandbox.linux.judging import Wish
+from pinfold.sandbox.linux.judging import Judge, Wish
 from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.spots import Place, Spot
 
@@ -19,6 +19,18 @@ from pinfold.sandbox.linux.spots import Place, Spot
 class Waiting:
     def is_waiting(self) -> bool:
         return True
+
+
+class Noting:
+    """A judge, of whom only what he writes down is wanted."""
+
+    asking = None
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[Any, ...]] = []
+
+    def record(self, _caller: Caller, *words: object) -> None:
+        self.noted.append(words)
 
 
 def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,16 +42,16 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
     directory = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     place = Place(str(tmp_path), True, False, None, {}, True)
     spot, lock = (Spot(directory, place, name, name.decode()) for name in (b"config", b"config.lock"))
-    noted: list[tuple[Any, ...]] = []
+    judging = Noting()
     match = Match(NameRule(".git/config", "git runs what it names"))
     neighbours = Neighbours()
     before = sorted(os.listdir("/proc/self/fd"))
-    git = Git(-1, -1, lambda *words: noted.append(words[1:]), neighbours)
+    git = Git(-1, -1, cast("Judge", judging), neighbours)
     with pytest.raises(OSError, match="Too many"):
         git(cast("Caller", Waiting()), Wish("rename", spot, match, lock))
     assert sorted(os.listdir("/proc/self/fd")) == before, "what was opened is closed"
     assert os.listdir(tmp_path) == ["config.lock"], "git's to take away"
-    ((operation, path, rule, why, grantable),) = noted
+    ((operation, path, rule, why, grantable),) = judging.noted
     assert (operation, path, rule, grantable) == ("rename", f"{tmp_path}/config", ".git/config", False)
     assert "Too many open files" in why
     for descriptor in (directory, neighbours.names):

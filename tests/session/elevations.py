@@ -395,6 +395,72 @@ def a_commit_asks_once() -> None:
     assert log.count("\n") == 4 and not os.path.exists(".git/hooks/pre-commit")
 
 
+def what_git_has_already_is_not_told_as_refused() -> None:
+    """Nobody inside can give an object a new time, so git writes it anew and links it to the name it has."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    with opened(Person()) as session:
+        for name in ("a", "b"):
+            write(name, "same")
+            added = session.run(["git", "add", name])
+            assert added.exit_code == 0 and not added.violations, added
+        assert "File exists" in session.run("ln .git/HEAD .git/description").stderr
+
+
+def a_git_that_is_a_file_can_be_granted_as_any() -> None:
+    """As those of worktrees and submodules are: git writes that of a new submodule twice."""
+    git, other = f"{os.getcwd()}/sub/.git", write("tree/.git")
+    os.mkdir("sub")
+    person = Person()
+    with opened(person, {"filesystem": {"git_writes": True}}) as session:
+        twice = session.run("echo 1 > sub/.git; echo 2 >> sub/.git; cat sub/.git; rm sub/.git")
+        assert (twice.stdout, twice.stderr, twice.violations) == ("1\n2\n", "", ()), twice
+        asked = [(question.operation, question.path) for question in person.asked]
+        assert asked == [("open", git), ("unlink", git)], asked
+        person.answer = NO
+        refused = session.run("echo > tree/.git; rm -f tree/.git; mv tree/.git moved")
+        assert {each.operation for each in refused.violations} == {"open", "unlink", "rename"}, refused
+    assert read(other) == "old\n" and not os.path.exists(git) and not os.path.exists("moved")
+
+
+def a_configuration_that_is_not_harmless_is_asked_about() -> None:
+    """By git's own way of writing it, as `git config` does."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    config = f"{os.getcwd()}/.git/config"
+    person = Person(NO)
+    with opened(person, {"filesystem": {"git_writes": True}}) as session:
+        assert session.run("git config user.name me").exit_code == 0 and not person.asked
+        refused = session.run("git config core.pager less")
+        (told,) = refused.violations
+        assert told.path == config and "`core.pager` is not known to be harmless" in told.why, refused
+        # What is in the lock may change until the answer, so the question speaks of no setting.
+        (asked,) = person.asked
+        assert (asked.operation, asked.path) == ("rename", config)
+        assert not any("core.pager" in reason.message for reason in asked.decision.reasons)
+        person.answer = ONCE
+        assert session.run("git config core.pager less").exit_code == 0 and "pager = less" in read(config)
+        person.answer = NO
+        for line in ("echo >> .git/config", "git config core.editor x"):
+            assert session.run(line).exit_code, line
+    assert "editor" not in read(config) and not os.path.exists(f"{config}.lock")
+
+
+def a_submodule_can_be_added() -> None:
+    git = "git -c user.name=n -c user.email=e -c protocol.file.allow=always"
+    made = f"git init -q && git init -q {OUT}/lib && cd {OUT}/lib && {git} commit -q --allow-empty -m 1"
+    subprocess.run(made, shell=True, check=True)
+    for git_writes, most in ((True, 4), (False, 7)):
+        person = Person()
+        with opened(person, {"filesystem": {"git_writes": git_writes}}) as session:
+            added = session.run(f"{git} submodule add -q {OUT}/lib of/{git_writes}")
+            assert added.exit_code == 0 and not added.violations, added
+            assert len(person.asked) <= most, person.paths
+            person.answer = NO
+            for name in ("config", "hooks/pre-commit"):
+                assert session.run(f"echo >> .git/modules/of/{git_writes}/{name}").exit_code, name
+    status = subprocess.run(["git", "submodule", "status"], capture_output=True, text=True).stdout
+    assert "of/True" in status and "of/False" in status
+
+
 def a_new_repository_is_one_question() -> None:
     """That about its directory alone would be followed by one about each hook."""
     person = Person()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.session import git as repositories
 from pinfold.session.git import find_repository, git_helpers
 
 
@@ -67,6 +68,23 @@ def test_a_bare_repository_in_the_open(tmp_path: Path) -> None:
     assert found is not None
     assert found.directory == str(tmp_path)
     assert git_helpers(str(tmp_path)) == ("core.pager",)
+
+
+def test_only_what_has_a_head_is_looked_at_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file tool asks for each write, of every directory above it."""
+    below = tmp_path / "a/b/c"
+    below.mkdir(parents=True)
+    git(tmp_path, "init", "-q")
+    asked: list[str] = []
+    told_common = repositories.told_common
+
+    def told(place: str) -> str:
+        asked.append(place)
+        return told_common(place)
+
+    monkeypatch.setattr(repositories, "told_common", told)
+    found = find_repository(str(below))
+    assert found is not None and asked == [found.directory] == [f"{tmp_path}/.git"]
 
 
 @pytest.mark.parametrize("text", ["\ufeff[core]\npager = x\n", "[core\npager = x\n", "= x\n", "\xff"])

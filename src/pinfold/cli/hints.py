@@ -28,8 +28,11 @@ STOPPED_BY = {
 }
 """Programs that end where a file of theirs is there and cannot be read. Bundler goes on: to it an empty file,
 as a hidden one seems, is none."""
-OUTSIDE = (("submodule", "add"), ("worktree", "remove"))
-"""What git cannot do to a project inside of the fence, whoever says yes: README.md has it."""
+OUTSIDE = (("worktree", "remove"), ("worktree", "move"))
+SEPARATE = "--separate-git-dir"
+"""What git cannot do to a project inside of the fence, whoever says yes: README.md has it. The last makes a
+repository in a directory that is not called `.git`."""
+RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 OF_MODE = ("chmod", "install")
 SETUID = re.compile(
     r"(-m|--mode=)?(0*[4-7][0-7]{3}|([ugoa]*[-+=][rwxXst]*,)*([go]*[ua][ugoa]*)?[+=][rwxXt]*s.*)"
@@ -40,8 +43,8 @@ AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid)
 def hopeless(decision: Decision) -> str:
     """What no yes and no setting lets a command do inside of the fence; empty if nothing comes to mind."""
     for name, argv in _named(decision):
-        if name == "git" and (words := next((pair for pair in pairwise(argv) if pair in OUTSIDE), None)):
-            return f"`git {' '.join(words)}` does not work in a project inside of the fence: do it outside"
+        if name == "git" and (words := _of_git_outside(argv)):
+            return f"`git {words}` does not work in a project inside of the fence: do it outside"
         if name in OF_MODE and _sets_uid(argv[1:]):
             return AS_OWNER
     return ""
@@ -52,6 +55,10 @@ def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[
     for name, argv in _named(decision):
         if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
             return LENDING
+        if name == "rm" and (emptied := _emptied(argv[1:], cwd)):
+            return (
+                f"`{visible(emptied)}` is empty, and held while the command lasts: run it again to delete it"
+            )
         file = STOPPED_BY.get(name, "")
         wanted = (*argv[1:], *([file] if os.path.exists(os.path.expanduser(file)) else ()))
         if word := next((each for each in wanted if _is_hidden(each, decision, cwd, roots)), ""):
@@ -78,6 +85,24 @@ def _named(decision: Decision) -> list[tuple[str, tuple[str, ...]]]:
     if not decision.sandboxed:
         return []
     return [(os.path.basename(each.argv[0]), each.argv) for each in decision.commands if each.argv]
+
+
+def _of_git_outside(argv: Sequence[str]) -> str:
+    pair = next((pair for pair in pairwise(argv) if pair in OUTSIDE), ())
+    separate = next((verb for verb in ("init", "clone") if verb in argv), "")
+    if separate and any(word.partition("=")[0] == SEPARATE for word in argv):
+        return f"{separate} {SEPARATE}"
+    return " ".join(pair)
+
+
+def _emptied(words: Sequence[str], cwd: str) -> str:
+    """What `rm -r` has left, if that is directories alone: one that something protected lies in when a pen is
+    built is mounted there, so that nobody moves it, and stays when a person has let that be deleted."""
+    if not any(RECURSIVE.fullmatch(word) for word in words):
+        return ""
+    paths = {word: os.path.join(cwd, os.path.expanduser(word)) for word in words if not word.startswith("-")}
+    left = (word for word, path in paths.items() if os.path.isdir(path) and not os.path.islink(path))
+    return next((word for word in left if not any(files for _, _, files in os.walk(paths[word]))), "")
 
 
 def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:

@@ -135,9 +135,11 @@ def find_repository(directory: str) -> Repository | None:
     directory = os.path.realpath(directory)
     while True:
         for candidate in (_git_directory(os.path.join(directory, ".git")), directory):
-            repository = _repository(directory, candidate)
-            if candidate and _is_valid(repository):
-                return repository
+            # Most directories have no HEAD, and nothing else of them needs to be looked at.
+            if candidate and _has_head(candidate):
+                repository = _repository(directory, candidate)
+                if _is_valid(repository):
+                    return repository
         parent = os.path.dirname(directory)
         if parent == directory:
             return None
@@ -153,14 +155,17 @@ def _git_directory(entry: str) -> str:
     return os.path.join(os.path.dirname(entry), at) if text.startswith("gitdir:") else ""
 
 
+def _has_head(directory: str) -> bool:
+    """Whether there is a HEAD that names something."""
+    head = os.path.join(directory, "HEAD")
+    if os.path.islink(head):
+        return True
+    text = text_of(head)
+    return text.startswith("ref:") or len(text.strip()) >= 40
+
+
 def _is_valid(repository: Repository) -> bool:
-    head = os.path.join(repository.directory, "HEAD")
-    names_something = (
-        os.path.islink(head) or text_of(head).startswith("ref:") or len(text_of(head).strip()) >= 40
-    )
-    return names_something and all(
-        os.path.isdir(os.path.join(repository.common, n)) for n in ("objects", "refs")
-    )
+    return all(os.path.isdir(os.path.join(repository.common, n)) for n in ("objects", "refs"))
 
 
 def _repository(top: str, directory: str) -> Repository:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from pinfold.kernel.calls import number
 from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.model.names import Match, NameMatcher, NameRule
+from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, unnested
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.caller import Caller, as_int
 from pinfold.sandbox.linux.deeds import Deed, End, Thing, thing_of
@@ -40,7 +40,6 @@ EINTR = 4
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
 ALL_BITS = 0xFFFFFFFF
-GIT = ".git"
 WINDOWS = ("/proc", "/dev", "/sys")
 """What a pen has of its own, or only to look at: there is nothing of it outside."""
 ABSENT_OR = {
@@ -109,7 +108,7 @@ class Asking:
         other = source.path if isinstance(source, Spot) else source[0] if source else ""
         if len(self.pending) >= MOST or not self.is_askable(match, spot.path, other):
             return False
-        if operation == "mkdir" and match and match.rule.name == GIT == spot.key and not spot.place.inside:
+        if operation == "mkdir" and match and match.rule.name == GIT and _is_repositorys(spot):
             # A new repository: its hooks and configuration would each be asked about. It fails, and one
             # question follows whether it may be run again with git's writes, where they are vetted.
             return False
@@ -303,6 +302,14 @@ class Asking:
             if not known[1]:
                 os.close(known[0])
                 del self.held[inode]
+
+
+def _is_repositorys(spot: Spot) -> bool:
+    """Whether a directory would be a repository's: a `.git`, or that of a submodule in one."""
+    if not spot.place.inside:
+        return spot.key == GIT
+    parts, is_module = unnested(components(spot.path))
+    return is_module and parts[-1] == GIT
 
 
 def _is_possible(operation: str, thing: Thing | None) -> bool:

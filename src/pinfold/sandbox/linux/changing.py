@@ -24,7 +24,6 @@ import os
 import stat
 
 from pinfold.kernel.files import access_error
-from pinfold.model.names import reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.judging import OUTSIDE
 from pinfold.sandbox.linux.names import Names
@@ -127,7 +126,7 @@ class Changing:
         asking = self.names.judging.asking
         if asking is None or spot.place.free or spot.status() is None:
             return False
-        lost = reached(spot.matches())
+        lost = spot.protected_by()
         if not asking.is_askable(lost, spot.path) or (spot.place.made_by_warden and not lost):
             return False
         # The kernel names the mount last: the user's own rights are enough, then.

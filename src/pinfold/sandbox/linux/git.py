@@ -26,7 +26,6 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 
 from pinfold.kernel.files import AT_SYMLINK_FOLLOW, linkat
@@ -34,7 +33,7 @@ from pinfold.model.git_config import LARGEST
 from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.gitconfig import objection
-from pinfold.sandbox.linux.judging import PROTECTED, Verdict, Wish
+from pinfold.sandbox.linux.judging import PROTECTED, Judge, Verdict, Wish
 from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.spots import Spot
 
@@ -45,17 +44,14 @@ FILEMODE = re.compile(rb"^([ \t]*filemode[ \t]*=[ \t]*)(?:true|false)\b", re.IGN
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TRIES = 3
 
-Note = Callable[[Caller, str, str, str, str, bool], None]
-"""Records a refusal: caller, operation, path, rule, why, whether a person may grant it."""
-
 
 class Git:
     """An exemption of `Judge`."""
 
-    def __init__(self, own: int, proc: int, note: Note, neighbours: Neighbours) -> None:
+    def __init__(self, own: int, proc: int, judging: Judge, neighbours: Neighbours) -> None:
         self.own, self.proc = own, proc
         """Our /proc/self/fd, and the host's /proc."""
-        self.note = note
+        self.judging = judging
         self.neighbours = neighbours
 
     def __call__(self, caller: Caller, wish: Wish) -> Verdict | None:
@@ -83,19 +79,32 @@ class Git:
             new = FILEMODE.sub(rb"\1true", new)
         why = objection(new, old)
         if why:
-            self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, True)
-            caller.refuse(PROTECTED)
+            self._object(caller, wish, lock if exists else None, why)
         elif caller.is_waiting():
             try:
                 self._put(wish.spot, new, old, mode)
             except OSError as error:
                 why = f"its new text could not be put under its protection: {error.strerror}"
-                self.note(caller, wish.operation, wish.spot.path, wish.match.rule.name, why, False)
+                rule = wish.match.rule.name
+                self.judging.record(caller, wish.operation, wish.spot.path, rule, why, False)
                 raise
             with suppress(FileNotFoundError):
                 os.unlink(lock.name, dir_fd=lock.directory)
             caller.succeed()
         return Verdict.ANSWERED
+
+    def _object(self, caller: Caller, wish: Wish, lock: Spot | None, why: str) -> None:
+        """A person may still let it through, whatever it says: who wrote the lock may write into it until
+        they have answered, so the question does not tell what was found in it. A birth is not asked about."""
+
+        def refuse(said: str) -> None:
+            rule = wish.match.rule.name
+            self.judging.record(caller, wish.operation, wish.spot.path, rule, why, True, said)
+            caller.refuse(PROTECTED)
+
+        asking = self.judging.asking if lock else None
+        if not (asking and asking.hold(caller, wish.operation, wish.spot, refuse, wish.match, lock)):
+            refuse("")
 
     def _put(self, spot: Spot, new: bytes, old: bytes, mode: int) -> None:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from pinfold.model.names import Match, NameMatcher, reached
+from pinfold.model.names import Match, NameMatcher
 from pinfold.sandbox.linux.asking import Asking
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import Caller
@@ -99,7 +99,7 @@ class Judge:
             caller.refuse(_why_missing(source, spot))
             return True
         directory = stat.S_ISDIR(status.st_mode)
-        lost = reached(source.matches())
+        lost = source.protected_by()
         if lost is None and directory:
             lost = taken_along(self.matcher, source, source)
         if lost:
@@ -156,8 +156,9 @@ class Judge:
         source: Spot | Held | None = None,
         onto: Spot | None = None,
     ) -> None:
-        """A protected name is in the way. `onto` is where it would be moved."""
-        if operation in ONLY_NEW and isinstance(spot, Spot) and spot.status() is not None:
+        """A protected name is in the way. `onto` is where it would be moved or linked."""
+        target = onto or (spot if isinstance(spot, Spot) else None)
+        if operation in ONLY_NEW and target and target.status() is not None:
             # As the kernel says of it wherever it is: nothing was to be had, and `mkdir -p` goes on.
             caller.refuse(errno.EEXIST)
             return
@@ -169,7 +170,6 @@ class Judge:
             self.record(caller, operation, path, rule.name, rule.why, rule.grantable, said)
             caller.refuse(error)
 
-        target = onto or (spot if isinstance(spot, Spot) else None)
         origin = spot if onto and isinstance(spot, Spot) else source
         if self.asking and target and self.asking.hold(caller, operation, target, refuse, match, origin):
             return

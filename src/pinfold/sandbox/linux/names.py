@@ -89,7 +89,7 @@ class Names:
 
     def leave_own(self, caller: Caller, operation: str, spot: Spot) -> None:
         """Something in a root is changed, by the kernel, unless a mount of its own protects it."""
-        lost = reached(spot.matches())
+        lost = spot.protected_by()
         return self.judging.leave_protected(caller, operation, spot, lost) if lost else caller.resume()
 
     def followed(self, spot: Spot) -> Spot | None:

@@ -16,7 +16,7 @@ import errno
 import os
 
 from pinfold.kernel import quick
-from pinfold.model.names import NameRule, reached
+from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.deeds import MODE
 from pinfold.sandbox.linux.names import MOST_LINKS, Names
@@ -96,8 +96,7 @@ class Opening:
             link = quick.readlinkat(spot.directory, spot.name)
             if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
                 # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
-                lost = reached(spot.matches())
-                return None if lost and self.judge(caller, "open", spot) else caller.resume()
+                return None if spot.protected_by() and self.judge(caller, "open", spot) else caller.resume()
             if isinstance(link, int):
                 return None if self._create(caller, spot, flags, mode) else caller.resume()
             # Its target's place is judged as any, since the target may not be there.

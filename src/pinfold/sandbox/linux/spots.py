@@ -14,11 +14,12 @@ Facts that shape it:
 
 import errno
 import os
+import stat
 from typing import Any, NamedTuple
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, components, folded
+from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, components, folded, reached
 from pinfold.model.repositories import COMPLETED_BY
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller
 from pinfold.sandbox.linux.moving import Moving
@@ -87,6 +88,16 @@ class Spot(NamedTuple):
         if self.place.inside:
             return (self.place.inside,)
         return self.place.children.get(self.key, ())
+
+    def protected_by(self) -> Match | None:
+        """What protects the thing that is there. A `.git` that is a file, as worktrees and submodules have,
+        is so itself, although rules speak only of names in it."""
+        matches = self.matches()
+        whole = reached(matches)
+        if whole or not matches or self.key != GIT:
+            return whole
+        status = self.status()
+        return matches[0] if status and stat.S_ISREG(status.st_mode) else None
 
     def status(self) -> os.stat_result | None:
         """Of what is there, no link followed."""

@@ -118,7 +118,7 @@ class Warden:
         names = Names(proc, records, grounds, rules, moving)
         self.spots = names.spots
         opening = Opening(names, grounds, rules)
-        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging.record, self.neighbours))
+        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging, self.neighbours))
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
         if charge.asks:
