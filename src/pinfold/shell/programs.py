@@ -125,9 +125,11 @@ class Runs(Struct, frozen=True, forbid_unknown_fields=True):
     """`NAME=value` operands before the command go to its environment."""
     transparent: bool = False
     """The program adds nothing of its own to what it runs."""
-    stdin: Literal["", "shell", "foreign", "script"] = ""
+    stdin: Literal["", "shell", "login", "foreign", "script"] = ""
     """Without operands it runs what it reads. `script`: which of it starts programs is told by `foreign`, or
-    is up to the rules, as far as the line says what it reads; a file is read as any script is run."""
+    is up to the rules, as far as the line says what it reads; a file is read as any script is run.
+    `login`: as `shell` where the line gives it something to read; else it only tells whether one gets in
+    (`ssh -T git@x`)."""
     extra: str = ""
     """Operands of unknown number are added to the command: where they come from."""
     placeholder: str = ""

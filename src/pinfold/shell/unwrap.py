@@ -285,6 +285,8 @@ class _Unwrapping:
         texts = given_texts(fed)
         if self.runs.stdin == "foreign":
             return False
+        if self.runs.stdin == "login" and not fed:
+            return True
         self.texts += [ShellText(t.literal, t.span, self.via) for t in texts if t.literal is not None]
         return bool(texts) and len(texts) == len(fed) and all(text.literal is not None for text in texts)
 
