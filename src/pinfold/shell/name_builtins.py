@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from pinfold.model.script import Command, Computed, Word
 from pinfold.shell.findings import Findings
+from pinfold.shell.options import drop
 from pinfold.shell.variables import RUN_LATER, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
@@ -65,6 +66,8 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
     for word in words:
         if word not in options:
             _declare_name(word, findings)
+            if any("n" in option.start for option in options) and "=" in word.start:
+                _assign(drop(word, word.start.index("=") + 1), findings)  # a name for another variable
             exports = command.words[0].literal == "export" or any("x" in o.start for o in options)
             if exports and word.start:
                 findings.exported.add(word.start.partition("=")[0].removesuffix("+"))

@@ -28,7 +28,7 @@ from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
-from pinfold.shell.variables import assignment_hazards, declaration_hazards
+from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
 
 NOTHING = Runs()
 
@@ -56,7 +56,9 @@ def unwrap(command: Command) -> Unwrapped:
     if known is None:
         return _uncharted(command, name)
     stages = resolve(known, command.words[1:])
-    return _Unwrapping(command, name, stages).unwrapped()
+    more = declared(name, command.words[1:], command.assignments)
+    unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages)
+    return unwrapping.unwrapped(more)
 
 
 def _uncharted(command: Command, name: str) -> Unwrapped:
@@ -81,7 +83,7 @@ class _Unwrapping:
         self.unknowns: list[Unknown] = []
         self.hazards: list[Hazard] = []
 
-    def unwrapped(self) -> Unwrapped:
+    def unwrapped(self, declared: tuple[Assignment, ...]) -> Unwrapped:
         self._subcommand()
         self._code()
         for given in self.given:
@@ -91,8 +93,7 @@ class _Unwrapping:
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
         # What a wrapper was given reaches what it wraps, but is told once.
-        if not self.command.via:
-            self._tell(self.command.assignments, ())
+        self._tell(declared if self.command.via else self.command.assignments, self.command.via)
         self.hazards += declaration_hazards(self.name, self.operands)
         command = replace(
             self.command, hazards=tuple(dict.fromkeys(self.command.hazards + tuple(self.hazards)))

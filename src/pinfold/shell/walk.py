@@ -19,7 +19,7 @@ from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.inputs import HERE, is_of_standard_input, piped, printed, unknown_text
 from pinfold.shell.source import Source
-from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, note_assigned
+from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
@@ -289,7 +289,8 @@ class _Walker(ExpansionVisitor):
         if "Value" not in node:
             return Assignment(name, span, None, exported)
         self.visit_word(node["Value"], places)
-        return Assignment(name, span, read_word(node["Value"], self.scope, assigns=True), exported)
+        value = read_word(node["Value"], self.scope, assigns=True)
+        return Assignment(name, span, appended(value) if node.get("Append") else value, exported)
 
     def assignment_word(self, node: Node) -> Word:
         name = node["Name"]["Value"]
