@@ -9,7 +9,7 @@ harmless whatever it holds. The list of harmless names is `data/environment.toml
 import re
 from collections.abc import Iterator
 
-from pinfold.model.script import Assignment, Computed, Hazard, Word
+from pinfold.model.script import Assignment, Computed, Hazard, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.findings import Findings
 from pinfold.shell.options import drop
@@ -84,6 +84,11 @@ def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard
         for name, span in _names(operands)
         if not (harmless_variable(name) or (is_local(name) and program != "export"))
     ]
+
+
+def keeps(name: str, value: Word) -> bool:
+    """`NAME="$NAME"`, where nothing else in the line gives it a value."""
+    return value.parts in ((Variable(name, True),), (Variable(name, False),))
 
 
 def appended(value: Word) -> Word:
