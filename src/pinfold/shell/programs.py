@@ -80,6 +80,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """The values that are no hazard, as a regular expression."""
     code: str = ""
     """The values by which code is run that is not known, as a regular expression."""
+    goes_on: str = ""
+    """The values with which it runs standard input too, after all it is told, as a regular expression."""
     anywhere: bool = False
     """What it runs starts in a directory that is not known."""
     variable: bool = False

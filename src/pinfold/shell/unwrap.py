@@ -92,6 +92,8 @@ class _Unwrapping:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
+        if any(given.option.goes_on and _is_code(given.option.goes_on, given.value) for given in self.given):
+            self._standard_input()
         # What a wrapper was given reaches what it wraps, but is told once.
         self._tell(declared if self.command.via else self.command.assignments, self.command.via)
         self.hazards += declaration_hazards(self.name, self.operands)
@@ -269,8 +271,10 @@ class _Unwrapping:
         if self.runs.alone:
             self.hazards.append(Hazard(self.runs.alone, self.command.span, self.name))
         starts = self.texts or self.inner or any(given.option.runs == "foreign" for given in self.given)
-        if not (self.runs.stdin or kind == "stdin") or starts:
-            return
+        if (self.runs.stdin or kind == "stdin") and not starts:
+            self._standard_input()
+
+    def _standard_input(self) -> None:
         if not self._reads_known_text():
             why = f"`{self.name}` runs what it reads from standard input"
             is_data = (
@@ -330,8 +334,9 @@ class _Unwrapping:
             self.unknowns.append(Unknown(why, span, True))
 
 
-def _is_code(pattern: str, value: Word) -> bool:
-    return value.literal is None or re.fullmatch(pattern, value.literal) is not None
+def _is_code(pattern: str, value: Word | None) -> bool:
+    text = value.literal if value is not None else ""
+    return text is None or re.fullmatch(pattern, text) is not None
 
 
 def _assignment(name: Word) -> Assignment:
