@@ -75,6 +75,7 @@ class _Unwrapping:
         self.stages = stages
         self.command = complete(command, name, stages)
         self.via = (*command.via, name)
+        self.places = self.command.directories
         self.runs = stages[-1].chart.program.runs or NOTHING
         self.given = tuple(given for stage in stages for given in stage.arguments.given)
         self.operands = stages[-1].arguments.operands
@@ -152,7 +153,7 @@ class _Unwrapping:
             self._setting(given)
         if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
             self._foreign(given.word.span)
-        if given.option.script and given.value is not None and is_stream(given.value):
+        if given.option.script and given.value is not None and is_stream(given.value, self.places):
             self._foreign(given.word.span)
         match given.option.runs:
             case "shell" if given.value is not None:
@@ -223,7 +224,7 @@ class _Unwrapping:
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
-        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0])):
+        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0], self.places)):
             self._without_operands(kind)
             return
         match kind:
@@ -242,9 +243,11 @@ class _Unwrapping:
             case "foreign":
                 self._foreign(words[0].span)
             case _ if self.runs.stdin == "script":
-                if is_stream(words[0]):
+                if is_stream(words[0], self.places):
                     self._foreign(words[0].span)
-            case _ if self.runs.stdin and (words[0].known({"HOME": "~"}) is None or is_stream(words[0])):
+            case _ if self.runs.stdin and (
+                words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
+            ):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
 
@@ -286,7 +289,7 @@ class _Unwrapping:
         """Whether what it runs is all written in the line; a shell's is judged as any text."""
         fed = self.command.inputs
         if self.runs.stdin == "script":
-            return not any(map(is_made_by_a_command, fed))
+            return not any(is_made_by_a_command(each, self.places) for each in fed)
         texts = given_texts(fed)
         if self.runs.stdin == "foreign":
             return False
