@@ -724,6 +724,7 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("git diff | ssh -W x:22 y", "passed on"),
     ("ssh x <<< 'git pull'", "another command"),
     ("setarch --list; capsh --print; wsl -l", "no shell"),
+    ("make | ts; ccache -s; ls | entr make", "no shell"),
     ('export \'A=b c\' D="e f" "G=$x"; make', "no command"),
     ("f() { local -n list=$1; list+=(x); }; f y", "another name for a list"),
     ('EDITOR="$EDITOR" git commit', "what it held before"),
