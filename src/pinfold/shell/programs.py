@@ -73,6 +73,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     standard input are run."""
     script: bool = False
     """Its value is a file of code: one that a command of the line writes, or its input, may run anything."""
+    program: bool = False
+    """Its value is the program that gets the operands (`docker run --entrypoint git image push`)."""
     until: tuple[str, ...] = ()
     strip: str = ""
     """What stands before the shell text in its value."""
@@ -90,6 +92,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """Its value may define a subcommand: what stands before the name."""
     settings: str = ""
     """Its value is `key=value`: the keys whose value is shell text, as a regular expression."""
+    between: str = ""
+    """Such a value, and one of `alias`, is no shell text but a list: what its words are split at."""
     changes_pinfold: bool = False
 
 

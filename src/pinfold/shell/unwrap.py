@@ -141,7 +141,7 @@ class _Unwrapping:
             if meaning.startswith("!"):
                 self._text_of((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
             else:
-                words = tuple(literal_word(part, given.word.span) for part in meaning.split())
+                words = _listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
                 self._start((self.command.words[0], *words, *rest))
             return True
         return False
@@ -177,6 +177,9 @@ class _Unwrapping:
         key, equals, _ = text.partition("=")
         if equals and given.value is not None and re.fullmatch(given.option.settings, key):
             value = drop(given.value, len(key) + 1)
+            if given.option.between and value.literal is not None:
+                self._start(_listed(value, given.option.between))
+                return
             self._text_of((drop(value, 1) if value.start.startswith("!") else value,), given.word.span)
 
     def _code(self) -> None:
@@ -212,6 +215,7 @@ class _Unwrapping:
             return
         skips = kind in ("argv", "shell", "first") or self.runs.stdin == "script"
         words = self.operands[self.runs.skip :] if skips else self.operands
+        words = (*(g.value for g in self.given if g.option.program and g.value is not None), *words)
         assignments, words = self._assignments(words)
         doubts = self.stages[-1].arguments.doubts
         unlisted = [g for g in self.stages[-1].arguments.given if not g.listed and g.value is None]
@@ -335,6 +339,11 @@ class _Unwrapping:
         else:
             why = f"what `{self.name}` is told to run is only known when it runs"
             self.unknowns.append(Unknown(why, span, True))
+
+
+def _listed(value: Word, between: str) -> tuple[Word, ...]:
+    """The words of a list."""
+    return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
 
 
 def _is_code(pattern: str, value: Word | None) -> bool:
