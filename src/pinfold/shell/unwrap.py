@@ -42,16 +42,26 @@ class Unwrapped(Struct, frozen=True):
 
 def unwrap(command: Command) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer."""
+    found = _unwrapped(command)
+    if command.words and command.words[0].file_name is not None and command.words[0].literal is None:
+        first = command.words[0]
+        why = f"which file `{first.source}` is, is only known when it runs"
+        return replace(found, unknowns=(Unknown(why, first.span, False), *found.unknowns))
+    return found
+
+
+def _unwrapped(command: Command) -> Unwrapped:
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
         told = told_by(command.assignments, command.via)
         command = replace(command, hazards=tuple(dict.fromkeys(hazards)))
         return Unwrapped(command, texts=told.texts, unknowns=told.unknowns)
     first = command.words[0]
-    if first.literal is None:
+    written = first.literal if first.literal is not None else first.file_name
+    if written is None:
         why = f"`{first.source}` is only known to be a program when it runs"
         return Unwrapped(replace(command, program=""), unknowns=(Unknown(why, first.span, True),))
-    name = program_name(first.literal)
+    name = program_name(written)
     known = chart(name)
     if known is None:
         return _uncharted(command, name)
