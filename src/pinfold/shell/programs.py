@@ -280,7 +280,11 @@ def is_risky(option: Option) -> bool:
 
 
 def program_name(word: str) -> str:
-    """The plain name of the program a word starts: no directory, no version, no `.exe`."""
+    """The plain name of the program a word starts: no directory, no version, no `.exe`.
+
+    Facts about zsh, which agents may give a line to: `=git` is the path of git.
+    """
+    word = word.removeprefix("=") or word
     name = word.rstrip("/").rpartition("/")[2] if word.strip("/") else word
     name = name.removesuffix(".exe")
     if name.startswith(LOADERS):
