@@ -122,6 +122,18 @@ class Word(Struct, frozen=True):
         )
 
     @property
+    def file_name(self) -> str | None:
+        """The name after its last `/`, where only the directories before it are computed, or None.
+
+        Of `~/bin/tool` and `"$X"/bin/tool` it is `tool`. Accepted: that HOME holds no blanks.
+        """
+        last = self.parts[-1] if self.parts else None
+        if not isinstance(last, Text) or "/" not in last.text:
+            return None
+        is_one_word = not Word(self.source, self.span, tuple(p for p in self.parts if p != _HOME)).splits
+        return (last.text.rpartition("/")[2] or None) if is_one_word else None
+
+    @property
     def may_vanish(self) -> bool:
         """Whether it may become no word at all: `$X` does where X is empty, `"$X"` and `a$X` do not."""
         return all(
@@ -145,6 +157,9 @@ class Word(Struct, frozen=True):
         """Whether a program could take it for an option."""
         start = self.start
         return start.startswith("-") if start else self.literal is None
+
+
+_HOME = Variable("HOME", quoted=False)
 
 
 def _value(part: Part, variables: Mapping[str, str]) -> str | None:

@@ -89,8 +89,9 @@ def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, .
 # What may stand before a command in a text for a shell, or around such a text in one for something else.
 # This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
 BEFORE_A_COMMAND = r"""(?:\(shell\s|[;&|(){}`'"\n=!])+"""
-# Between the words of a list in many languages: `["git", "push"]`, `"git", ["push"]`; and a quoted blank.
-BETWEEN_WORDS = r"""["'`]\s*,\s*\[?\s*["'`]|\\(?=[ \t])"""
+# Between the words of a list in many languages: `["git", "push"]`, `"git", ["push"]`,
+# `"git", { args: ["push"] }`; and a quoted blank.
+BETWEEN_WORDS = r"""["'`]\s*,\s*(?:\{\s*args\s*:\s*)?\[?\s*["'`]|\\(?=[ \t])"""
 
 
 def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:

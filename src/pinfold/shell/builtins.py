@@ -27,7 +27,7 @@ def examine(command: Command, findings: Findings) -> list[Nested]:
     words = without_prefix(command.words)
     name = words[0].literal if words else None
     if name is None:
-        if words:
+        if words and words[0].file_name is None:
             why = f"`{words[0].source}` is only known to be a program when it runs"
             findings.unknown(why, words[0].span, runs=True)
             findings.moves = findings.assigns_any = True

@@ -54,7 +54,7 @@ def after_command(words: Sequence[Word], places: Places, facts: LineFacts) -> Af
         return stays(places)
     name = words[0].literal
     if name is None:
-        return stays(None)
+        return stays(places if words[0].file_name else None)  # a file is no command of the shell's own
     if name in facts.defined or name in _FORGETS:
         return stays(anywhere(facts, places))
     if name in ("exit", "return"):

@@ -12,16 +12,18 @@ an `exec` anywhere in it replaces the shell's own input: a function, a trap or a
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Redirection, Text, Word
 from pinfold.model.text import Span
+from pinfold.shell.findings import Places
 from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.words import Scope, read_words
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 STREAMS = ("/dev/fd/", "/proc/")
+UNMOVED: Places = ((),)
 HERE = frozenset({"<<", "<<-", "<<<"})
 PIPE = "|"
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
@@ -51,28 +53,43 @@ def given_texts(inputs: Iterable[Redirection]) -> tuple[Word, ...]:
     return tuple(each.target for each in inputs if _is_text(each))
 
 
-def is_made_by_a_command(given: Redirection) -> bool:
+def is_made_by_a_command(given: Redirection, places: Places = UNMOVED) -> bool:
     """Whether what an input holds is made while the line runs, so that nobody can have looked at it."""
     if _is_text(given):
         return any(isinstance(part, Computed) for part in given.target.parts)
-    return given.operator in ("<&", ">&") or is_stream(given.target)
+    return given.operator in ("<&", ">&") or is_stream(given.target, places)
 
 
 def _is_text(given: Redirection) -> bool:
     return given.operator in HERE or given.operator == PIPE
 
 
-def is_stream(file: Word) -> bool:
+def is_stream(file: Word, places: Places = UNMOVED) -> bool:
     """Whether a file's name stands for an input, or for what a command of the line writes."""
-    text = file.literal
-    if text is not None:
-        shortest = _shortest(text)
-        return shortest in STANDARD_INPUT or shortest.startswith(STREAMS) or text.startswith(STREAMS)
+    if is_standard_input(file, places):
+        return True
+    if file.literal is not None:
+        return any(
+            _shortest(path).startswith(STREAMS) or path.startswith(STREAMS) for path in _paths(file, places)
+        )
     return any(isinstance(part, Computed) and part.what == PROCESS_SUBSTITUTION for part in file.parts)
 
 
-def is_standard_input(file: Word) -> bool:
-    return file.literal is not None and _shortest(file.literal) in STANDARD_INPUT
+def is_standard_input(file: Word, places: Places = UNMOVED) -> bool:
+    return any(_shortest(path) in STANDARD_INPUT for path in _paths(file, places))
+
+
+def _paths(file: Word, places: Places) -> Iterator[str]:
+    """The file's name, also as it is after the line changed the directory: `cd /dev; sh stdin`."""
+    text = file.literal
+    if text is None:
+        return
+    yield text
+    for way in places or ():
+        steps = [step.literal for step in way]
+        known = [step for step in steps if step is not None]
+        if known and len(known) == len(steps):
+            yield posixpath.join(*known, text)
 
 
 def _shortest(path: str) -> str:

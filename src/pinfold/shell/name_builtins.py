@@ -12,7 +12,8 @@ from itertools import zip_longest
 
 from pinfold.model.script import Command, Computed, Word
 from pinfold.shell.findings import Findings
-from pinfold.shell.variables import RUN_LATER, note_assigned
+from pinfold.shell.options import drop
+from pinfold.shell.variables import RUN_LATER, keeps, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
 
@@ -50,7 +51,10 @@ def _assign(word: Word, findings: Findings) -> None:
 
 def _declare_name(word: Word, findings: Findings) -> None:
     """As `_assign`, but the command itself carries the assignment (`Command.assignments`)."""
-    name = word.start.partition("=")[0].removesuffix("+")
+    name, equals, _ = word.start.partition("=")
+    if equals and keeps(name, drop(word, len(name) + 1)):
+        return
+    name = name.removesuffix("+")
     if name.isidentifier() and name not in RUN_LATER and (word.literal is not None or "=" in word.start):
         findings.assigned.add(name)
     else:
@@ -65,6 +69,8 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
     for word in words:
         if word not in options:
             _declare_name(word, findings)
+            if any("n" in option.start for option in options) and "=" in word.start:
+                _assign(drop(word, word.start.index("=") + 1), findings)  # a name for another variable
             exports = command.words[0].literal == "export" or any("x" in o.start for o in options)
             if exports and word.start:
                 findings.exported.add(word.start.partition("=")[0].removesuffix("+"))

@@ -73,6 +73,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     standard input are run."""
     script: bool = False
     """Its value is a file of code: one that a command of the line writes, or its input, may run anything."""
+    program: bool = False
+    """Its value is the program that gets the operands (`docker run --entrypoint git image push`)."""
     until: tuple[str, ...] = ()
     strip: str = ""
     """What stands before the shell text in its value."""
@@ -80,6 +82,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """The values that are no hazard, as a regular expression."""
     code: str = ""
     """The values by which code is run that is not known, as a regular expression."""
+    goes_on: str = ""
+    """The values with which it runs standard input too, after all it is told, as a regular expression."""
     anywhere: bool = False
     """What it runs starts in a directory that is not known."""
     variable: bool = False
@@ -88,6 +92,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """Its value may define a subcommand: what stands before the name."""
     settings: str = ""
     """Its value is `key=value`: the keys whose value is shell text, as a regular expression."""
+    between: str = ""
+    """Such a value, and one of `alias`, is no shell text but a list: what its words are split at."""
     changes_pinfold: bool = False
 
 
@@ -125,9 +131,11 @@ class Runs(Struct, frozen=True, forbid_unknown_fields=True):
     """`NAME=value` operands before the command go to its environment."""
     transparent: bool = False
     """The program adds nothing of its own to what it runs."""
-    stdin: Literal["", "shell", "foreign", "script"] = ""
+    stdin: Literal["", "shell", "login", "foreign", "script"] = ""
     """Without operands it runs what it reads. `script`: which of it starts programs is told by `foreign`, or
-    is up to the rules, as far as the line says what it reads; a file is read as any script is run."""
+    is up to the rules, as far as the line says what it reads; a file is read as any script is run.
+    `login`: as `shell` where the line gives it something to read; else it only tells whether one gets in
+    (`ssh -T git@x`)."""
     extra: str = ""
     """Operands of unknown number are added to the command: where they come from."""
     placeholder: str = ""
@@ -272,7 +280,11 @@ def is_risky(option: Option) -> bool:
 
 
 def program_name(word: str) -> str:
-    """The plain name of the program a word starts: no directory, no version, no `.exe`."""
+    """The plain name of the program a word starts: no directory, no version, no `.exe`.
+
+    Facts about zsh, which agents may give a line to: `=git` is the path of git.
+    """
+    word = word.removeprefix("=") or word
     name = word.rstrip("/").rpartition("/")[2] if word.strip("/") else word
     name = name.removesuffix(".exe")
     if name.startswith(LOADERS):

@@ -9,6 +9,7 @@ from msgspec import Struct
 from pinfold.model.script import Assignment, Glob, Home, Text, Unknown, Variable, Word
 from pinfold.shell.findings import ShellText
 from pinfold.shell.programs import is_shell_text
+from pinfold.shell.variables import keeps
 
 
 class Told(Struct, frozen=True):
@@ -21,6 +22,8 @@ def told_by(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> Told:
     unknowns: list[Unknown] = []
     for assigned in assignments:
         if assigned.value is None or not assigned.value.parts or not is_shell_text(assigned.name):
+            continue
+        if keeps(assigned.name, assigned.value):
             continue
         text = _as_written(assigned.value)
         if text is not None:

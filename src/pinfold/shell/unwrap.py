@@ -28,7 +28,7 @@ from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
-from pinfold.shell.variables import assignment_hazards, declaration_hazards
+from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
 
 NOTHING = Runs()
 
@@ -42,21 +42,33 @@ class Unwrapped(Struct, frozen=True):
 
 def unwrap(command: Command) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer."""
+    found = _unwrapped(command)
+    if command.words and command.words[0].file_name is not None and command.words[0].literal is None:
+        first = command.words[0]
+        why = f"which file `{first.source}` is, is only known when it runs"
+        return replace(found, unknowns=(Unknown(why, first.span, False), *found.unknowns))
+    return found
+
+
+def _unwrapped(command: Command) -> Unwrapped:
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
         told = told_by(command.assignments, command.via)
         command = replace(command, hazards=tuple(dict.fromkeys(hazards)))
         return Unwrapped(command, texts=told.texts, unknowns=told.unknowns)
     first = command.words[0]
-    if first.literal is None:
+    written = first.literal if first.literal is not None else first.file_name
+    if written is None:
         why = f"`{first.source}` is only known to be a program when it runs"
         return Unwrapped(replace(command, program=""), unknowns=(Unknown(why, first.span, True),))
-    name = program_name(first.literal)
+    name = program_name(written)
     known = chart(name)
     if known is None:
         return _uncharted(command, name)
     stages = resolve(known, command.words[1:])
-    return _Unwrapping(command, name, stages).unwrapped()
+    more = declared(name, command.words[1:], command.assignments)
+    unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages)
+    return unwrapping.unwrapped(more)
 
 
 def _uncharted(command: Command, name: str) -> Unwrapped:
@@ -73,6 +85,7 @@ class _Unwrapping:
         self.stages = stages
         self.command = complete(command, name, stages)
         self.via = (*command.via, name)
+        self.places = self.command.directories
         self.runs = stages[-1].chart.program.runs or NOTHING
         self.given = tuple(given for stage in stages for given in stage.arguments.given)
         self.operands = stages[-1].arguments.operands
@@ -81,7 +94,7 @@ class _Unwrapping:
         self.unknowns: list[Unknown] = []
         self.hazards: list[Hazard] = []
 
-    def unwrapped(self) -> Unwrapped:
+    def unwrapped(self, declared: tuple[Assignment, ...]) -> Unwrapped:
         self._subcommand()
         self._code()
         for given in self.given:
@@ -90,9 +103,10 @@ class _Unwrapping:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
+        if any(given.option.goes_on and _is_code(given.option.goes_on, given.value) for given in self.given):
+            self._standard_input()
         # What a wrapper was given reaches what it wraps, but is told once.
-        if not self.command.via:
-            self._tell(self.command.assignments, ())
+        self._tell(declared if self.command.via else self.command.assignments, self.command.via)
         self.hazards += declaration_hazards(self.name, self.operands)
         command = replace(
             self.command, hazards=tuple(dict.fromkeys(self.command.hazards + tuple(self.hazards)))
@@ -137,7 +151,7 @@ class _Unwrapping:
             if meaning.startswith("!"):
                 self._text_of((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
             else:
-                words = tuple(literal_word(part, given.word.span) for part in meaning.split())
+                words = _listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
                 self._start((self.command.words[0], *words, *rest))
             return True
         return False
@@ -149,7 +163,7 @@ class _Unwrapping:
             self._setting(given)
         if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
             self._foreign(given.word.span)
-        if given.option.script and given.value is not None and is_stream(given.value):
+        if given.option.script and given.value is not None and is_stream(given.value, self.places):
             self._foreign(given.word.span)
         match given.option.runs:
             case "shell" if given.value is not None:
@@ -173,6 +187,9 @@ class _Unwrapping:
         key, equals, _ = text.partition("=")
         if equals and given.value is not None and re.fullmatch(given.option.settings, key):
             value = drop(given.value, len(key) + 1)
+            if given.option.between and value.literal is not None:
+                self._start(_listed(value, given.option.between))
+                return
             self._text_of((drop(value, 1) if value.start.startswith("!") else value,), given.word.span)
 
     def _code(self) -> None:
@@ -208,6 +225,7 @@ class _Unwrapping:
             return
         skips = kind in ("argv", "shell", "first") or self.runs.stdin == "script"
         words = self.operands[self.runs.skip :] if skips else self.operands
+        words = (*(g.value for g in self.given if g.option.program and g.value is not None), *words)
         assignments, words = self._assignments(words)
         doubts = self.stages[-1].arguments.doubts
         unlisted = [g for g in self.stages[-1].arguments.given if not g.listed and g.value is None]
@@ -220,7 +238,7 @@ class _Unwrapping:
         if kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
-        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0])):
+        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0], self.places)):
             self._without_operands(kind)
             return
         match kind:
@@ -239,9 +257,11 @@ class _Unwrapping:
             case "foreign":
                 self._foreign(words[0].span)
             case _ if self.runs.stdin == "script":
-                if is_stream(words[0]):
+                if is_stream(words[0], self.places):
                     self._foreign(words[0].span)
-            case _ if self.runs.stdin and (words[0].known({"HOME": "~"}) is None or is_stream(words[0])):
+            case _ if self.runs.stdin and (
+                words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
+            ):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
 
@@ -268,8 +288,10 @@ class _Unwrapping:
         if self.runs.alone:
             self.hazards.append(Hazard(self.runs.alone, self.command.span, self.name))
         starts = self.texts or self.inner or any(given.option.runs == "foreign" for given in self.given)
-        if not (self.runs.stdin or kind == "stdin") or starts:
-            return
+        if (self.runs.stdin or kind == "stdin") and not starts:
+            self._standard_input()
+
+    def _standard_input(self) -> None:
         if not self._reads_known_text():
             why = f"`{self.name}` runs what it reads from standard input"
             is_data = (
@@ -281,10 +303,12 @@ class _Unwrapping:
         """Whether what it runs is all written in the line; a shell's is judged as any text."""
         fed = self.command.inputs
         if self.runs.stdin == "script":
-            return not any(map(is_made_by_a_command, fed))
+            return not any(is_made_by_a_command(each, self.places) for each in fed)
         texts = given_texts(fed)
         if self.runs.stdin == "foreign":
             return False
+        if self.runs.stdin == "login" and not fed:
+            return True
         self.texts += [ShellText(t.literal, t.span, self.via) for t in texts if t.literal is not None]
         return bool(texts) and len(texts) == len(fed) and all(text.literal is not None for text in texts)
 
@@ -327,8 +351,14 @@ class _Unwrapping:
             self.unknowns.append(Unknown(why, span, True))
 
 
-def _is_code(pattern: str, value: Word) -> bool:
-    return value.literal is None or re.fullmatch(pattern, value.literal) is not None
+def _listed(value: Word, between: str) -> tuple[Word, ...]:
+    """The words of a list."""
+    return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
+
+
+def _is_code(pattern: str, value: Word | None) -> bool:
+    text = value.literal if value is not None else ""
+    return text is None or re.fullmatch(pattern, text) is not None
 
 
 def _assignment(name: Word) -> Assignment:

@@ -9,9 +9,10 @@ harmless whatever it holds. The list of harmless names is `data/environment.toml
 import re
 from collections.abc import Iterator
 
-from pinfold.model.script import Assignment, Hazard, Word
+from pinfold.model.script import Assignment, Computed, Hazard, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.findings import Findings
+from pinfold.shell.options import drop
 from pinfold.shell.programs import harmless_variable, is_shell_text
 
 DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
@@ -83,6 +84,41 @@ def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard
         for name, span in _names(operands)
         if not (harmless_variable(name) or (is_local(name) and program != "export"))
     ]
+
+
+def keeps(name: str, value: Word) -> bool:
+    """`NAME="$NAME"`, where nothing else in the line gives it a value."""
+    return value.parts in ((Variable(name, True),), (Variable(name, False),))
+
+
+def appended(value: Word) -> Word:
+    """What a variable holds after `NAME+=value`."""
+    return Word(value.source, value.span, (Computed("what it held before", quoted=True), *value.parts))
+
+
+def declared(
+    program: str, words: tuple[Word, ...], carried: tuple[Assignment, ...]
+) -> tuple[Assignment, ...]:
+    """The assignments of `export` and its kin that are no assignments to the shell's grammar.
+
+    `export 'NAME=value'`, `command export NAME=value`; of `export $NAME=value` the name is not known.
+    """
+    if program not in DECLARES:
+        return ()
+    options = [word.start for word in words if word.start.startswith(("-", "+"))]
+    exported = program == "export" or any("x" in option for option in options)
+    known = [(each.name, each.value.parts) for each in carried if each.value is not None]
+    found: list[Assignment] = []
+    for word in words:
+        name, equals, _ = word.start.partition("=")
+        if word.start in options or (not equals and word.literal is not None):
+            continue
+        value = drop(word, len(name) + 1) if equals else word
+        value = appended(value) if name.endswith("+") else value
+        name = name.removesuffix("+") if equals else ""
+        if (name, value.parts) not in known:
+            found.append(Assignment(name, word.span, value, exported or name in IN_MANY_ENVIRONMENTS))
+    return tuple(found)
 
 
 def _names(operands: tuple[Word, ...]) -> Iterator[tuple[str, Span]]:

@@ -19,7 +19,7 @@ from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.inputs import HERE, is_of_standard_input, piped, printed, unknown_text
 from pinfold.shell.source import Source
-from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, note_assigned
+from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
@@ -275,7 +275,11 @@ class _Walker(ExpansionVisitor):
     def assignment(self, node: Node, places: Places, exported: bool) -> Assignment:
         name = node["Name"]["Value"]
         span = self.source.span(node)
-        self.findings.assigned.add(name)
+        value = read_word(node["Value"], self.scope, assigns=True) if "Value" in node else None
+        if value is not None and node.get("Append"):
+            value = appended(value)
+        if value is None or not keeps(name, value):
+            self.findings.assigned.add(name)
         self.findings.assigns_any |= not name.isidentifier()
         if exported:
             self.findings.exported.add(name)
@@ -286,10 +290,9 @@ class _Walker(ExpansionVisitor):
             self.subscript(node["Index"], node, places)
         if "Array" in node:
             self.array(node["Array"], places)
-        if "Value" not in node:
-            return Assignment(name, span, None, exported)
-        self.visit_word(node["Value"], places)
-        return Assignment(name, span, read_word(node["Value"], self.scope, assigns=True), exported)
+        if "Value" in node:
+            self.visit_word(node["Value"], places)
+        return Assignment(name, span, value, exported)
 
     def assignment_word(self, node: Node) -> Word:
         name = node["Name"]["Value"]
