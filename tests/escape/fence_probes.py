@@ -389,6 +389,68 @@ def a_repository_that_loses_its_head_stays_closed() -> None:
             assert config.read() == before and not os.path.exists("b/hooks/pre-commit"), loses
 
 
+CHANGE_OF_GIT = """
+import os, sys
+done = []
+def tried(name, act):
+    try: act()
+    except OSError: return
+    done.append(name)
+def opened(path): os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+for directory in sys.argv[1:]:
+    os.chdir(directory)
+    for name in ("HEAD", "index", "packed-refs", "objects/new", "refs/heads/new", "FETCH_HEAD", "info/new"):
+        tried(f"{directory}: open {name}", lambda: opened(name))
+    for name in ("logs", "objects/aa", "rebase-merge", "worktrees/new"):
+        tried(f"{directory}: mkdir {name}", lambda: os.mkdir(name))
+    for name in ("HEAD", "objects", "refs"):
+        tried(f"{directory}: rename {name}", lambda: os.rename(name, "away"))
+        tried(f"{directory}: chmod {name}", lambda: os.chmod(name, 0o700))
+        tried(f"{directory}: utime {name}", lambda: os.utime(name))
+    tried(f"{directory}: unlink HEAD", lambda: os.unlink("HEAD"))
+    tried(f"{directory}: rmdir refs/tags", lambda: os.rmdir("refs/tags"))
+print(done)
+"""
+
+
+def no_repository_is_written_while_git_may_not_write() -> None:
+    """Whatever it is called: as a `.git`, a submodule's, a linked worktree's, a bare one, one apart."""
+    here = os.getcwd()
+    identity = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "protocol.file.allow=always")
+
+    def git(*words: str, where: str = ".") -> str:
+        done = subprocess.run(
+            ["git", *identity, *words], cwd=where, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q", "plain")
+    git("commit", "-q", "--allow-empty", "-m", "x", where="plain")
+    git("worktree", "add", "-q", "../linked", where="plain")
+    git("clone", "-q", "--bare", "plain", "bare.git")
+    git("clone", "-q", "--bare", "plain", "holder")
+    git("worktree", "add", "-q", "trees/main", where="holder")
+    git("clone", "-q", f"--separate-git-dir={here}/apart", "plain", "tree")
+    git("init", "-q", "super")
+    git("submodule", "add", "-q", f"{here}/plain", "sub", where="super")
+    trees = ("plain", "linked", "bare.git", "holder", "holder/trees/main", "tree", "super", "super/sub")
+    directories = [git("rev-parse", "--absolute-git-dir", where=tree) for tree in trees]
+    with opened() as session:
+        assert does(session, [*python(CHANGE_OF_GIT), *directories]) == "[]\n"
+        told = session.run("git -C tree -c user.name=x -c user.email=x@y commit --allow-empty -m x")
+        assert told.exit_code and told.violations[0].remedy == "set `filesystem.git_writes = true`", told
+        # What lies in a repository and is none of git's is written as ever.
+        assert does(session, "cd holder/trees/main; echo fine > new; mkdir -p a/b; git status -s; ls ..") == (
+            "?? new\nmain\n"
+        )
+        assert does(session, "mkdir -p a/objects a/refs; echo fine > a/config; cat a/config") == "fine\n"
+    with opened({}, f"{here}/bare.git") as session:
+        assert does(session, [*python(CHANGE_OF_GIT), f"{here}/bare.git"]) == "[]\n"
+    with opened(GIT) as session:
+        line = "git -C tree -c user.name=x -c user.email=x@y commit -q --allow-empty -m fine"
+        assert session.run(line).exit_code == 0
+
+
 def two_pens_do_not_make_a_repository_together() -> None:
     program = (
         "import os, sys, time\nend = time.monotonic() + 4\nwhile time.monotonic() < end:\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.names import BLOCKED, GIT
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
@@ -142,7 +143,8 @@ class Elevations:
         if policy.type is not PolicyType.WORKSPACE_READWRITE:
             return False
         for each in refused:
-            key = key_of(each.operation, (each.path,), each.rule)
+            rule = GIT if each.why.startswith(BLOCKED) else each.rule
+            key = key_of(each.operation, (each.path,), rule)
             if each.operation != "connect" and objection(key, each.operation, (each.path,), ground):
                 return False
         directories = [path for path in needed.additional_readwrite_paths if path not in paths]

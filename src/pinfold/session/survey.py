@@ -8,7 +8,7 @@ command may make links too, and must not hide the machine from those that come a
 import os
 from collections.abc import Iterable, Iterator
 
-from pinfold.model.names import NameMatcher, NameRule
+from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.hidden import Hiding
 from pinfold.policy.paths import is_covered, outermost
@@ -47,8 +47,9 @@ class Surveyor:
         bares = [path for path, each in looked.items() if each.is_bare]
         git_writes = bool(rules) and not policy.block_git_writes
         away = [elsewhere(git, tops, rules) for git in gits] if git_writes else []
-        away.append(bare(bares, tops, rules, git_writes=git_writes))
         protected = [path for each in seen for path in each.protected]
+        called_git = [path for path in protected if os.path.basename(path) == GIT]
+        away.append(bare(bares, tops, rules, called_git, git_writes=git_writes))
         linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
         protected += [path for each in away for path in each.protected]
         hidden = {
