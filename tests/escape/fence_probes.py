@@ -122,6 +122,28 @@ def what_is_mounted_twice_is_hidden_twice() -> None:
         assert "a b" in session.run("ls ..; cat '../a b/work/.pinfoldignore'").stdout
 
 
+def what_the_machine_unmounts_is_out_of_sight() -> None:
+    uid, gid = os.getuid(), os.getgid()
+    namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    vaults = (f"{os.environ['HOME']}/vault", f"{os.getcwd()}/vault")
+    for vault in vaults:
+        os.mkdir(vault)
+        mounts.mount("vault", vault, "tmpfs", 0)
+        put(f"{vault}/key")
+    tell = f"cat {' '.join(f'{vault}/key' for vault in vaults)}; echo evil > vault/new; true"
+    with opened() as session:
+        assert does(session, tell) == SECRET * 2
+        running = session.start(f"until [ -e unmounted ]; do sleep 0.1; done; {tell}", timeout=60)
+        for vault in vaults:
+            mounts.umount(vault)
+        wait_until(lambda: not session.run(tell).stdout)
+        session.change({"filesystem": {"hide": ["other"]}})
+        assert does(session, tell) == ""
+        put("unmounted")
+        assert running.wait().stdout == ""
+
+
 def what_lies_deeper_than_any_path_stays_hidden() -> None:
     put("sub/.env")
     with opened(ENV) as session:
@@ -387,6 +409,68 @@ def a_repository_that_loses_its_head_stays_closed() -> None:
             does(session, changes)
         with open("b/config") as config:
             assert config.read() == before and not os.path.exists("b/hooks/pre-commit"), loses
+
+
+CHANGE_OF_GIT = """
+import os, sys
+done = []
+def tried(name, act):
+    try: act()
+    except OSError: return
+    done.append(name)
+def opened(path): os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+for directory in sys.argv[1:]:
+    os.chdir(directory)
+    for name in ("HEAD", "index", "packed-refs", "objects/new", "refs/heads/new", "FETCH_HEAD", "info/new"):
+        tried(f"{directory}: open {name}", lambda: opened(name))
+    for name in ("logs", "objects/aa", "rebase-merge", "worktrees/new"):
+        tried(f"{directory}: mkdir {name}", lambda: os.mkdir(name))
+    for name in ("HEAD", "objects", "refs"):
+        tried(f"{directory}: rename {name}", lambda: os.rename(name, "away"))
+        tried(f"{directory}: chmod {name}", lambda: os.chmod(name, 0o700))
+        tried(f"{directory}: utime {name}", lambda: os.utime(name))
+    tried(f"{directory}: unlink HEAD", lambda: os.unlink("HEAD"))
+    tried(f"{directory}: rmdir refs/tags", lambda: os.rmdir("refs/tags"))
+print(done)
+"""
+
+
+def no_repository_is_written_while_git_may_not_write() -> None:
+    """Whatever it is called: as a `.git`, a submodule's, a linked worktree's, a bare one, one apart."""
+    here = os.getcwd()
+    identity = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "protocol.file.allow=always")
+
+    def git(*words: str, where: str = ".") -> str:
+        done = subprocess.run(
+            ["git", *identity, *words], cwd=where, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q", "plain")
+    git("commit", "-q", "--allow-empty", "-m", "x", where="plain")
+    git("worktree", "add", "-q", "../linked", where="plain")
+    git("clone", "-q", "--bare", "plain", "bare.git")
+    git("clone", "-q", "--bare", "plain", "holder")
+    git("worktree", "add", "-q", "trees/main", where="holder")
+    git("clone", "-q", f"--separate-git-dir={here}/apart", "plain", "tree")
+    git("init", "-q", "super")
+    git("submodule", "add", "-q", f"{here}/plain", "sub", where="super")
+    trees = ("plain", "linked", "bare.git", "holder", "holder/trees/main", "tree", "super", "super/sub")
+    directories = [git("rev-parse", "--absolute-git-dir", where=tree) for tree in trees]
+    with opened() as session:
+        assert does(session, [*python(CHANGE_OF_GIT), *directories]) == "[]\n"
+        told = session.run("git -C tree -c user.name=x -c user.email=x@y commit --allow-empty -m x")
+        assert told.exit_code and told.violations[0].remedy == "set `filesystem.git_writes = true`", told
+        # What lies in a repository and is none of git's is written as ever.
+        assert does(session, "cd holder/trees/main; echo fine > new; mkdir -p a/b; git status -s; ls ..") == (
+            "?? new\nmain\n"
+        )
+        assert does(session, "mkdir -p a/objects a/refs; echo fine > a/config; cat a/config") == "fine\n"
+    with opened({}, f"{here}/bare.git") as session:
+        assert does(session, [*python(CHANGE_OF_GIT), f"{here}/bare.git"]) == "[]\n"
+    with opened(GIT) as session:
+        line = "git -C tree -c user.name=x -c user.email=x@y commit -q --allow-empty -m fine"
+        assert session.run(line).exit_code == 0
 
 
 def two_pens_do_not_make_a_repository_together() -> None:

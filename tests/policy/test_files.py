@@ -151,3 +151,26 @@ def test_no_tool_makes_a_repository_or_has_one_run_something(
     paper = Paper((ROOT, f"{ROOT}/a", *(f"{ROOT}/{name}" for name in there)))
     decision = decide(WriteFile(path), settings(), facts(policy=POLICY, files=paper))
     assert decision.verdict is verdict, decision
+
+
+BARE = ("a/HEAD", "a/objects", "a/refs")
+GIT_WRITES: list[tuple[tuple[str, ...], str, Verdict]] = [
+    (("a/.git",), "a/.git/refs/heads/main", ASK),
+    (("a/.git",), "a/.git/modules/b/refs/heads/main", ASK),
+    (BARE, "a/HEAD", ASK),
+    (BARE, "a/refs/heads/main", ASK),
+    (BARE, "a/description", ASK),
+    # a working tree, and one that is kept in a bare repository
+    (("a/.git",), "a/src/new.py", ALLOW),
+    ((*BARE, "a/main/.git"), "a/main/src/new.py", ALLOW),
+]
+
+
+@pytest.mark.parametrize(("there", "path", "verdict"), GIT_WRITES)
+def test_a_tool_asks_where_git_may_not_write(there: tuple[str, ...], path: str, verdict: Verdict) -> None:
+    paper = Paper((ROOT, *(f"{ROOT}/{name}" for name in there)))
+    free = settings({"protect": {"dotfiles": False}})
+    for blocked, expected in ((True, verdict), (False, ALLOW)):
+        policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=blocked)
+        decision = decide(WriteFile(path), free, facts(policy=policy, files=paper))
+        assert decision.verdict is expected, decision

@@ -363,6 +363,37 @@ def a_directory_can_be_granted() -> None:
     assert not os.path.exists(f"{OUT}/.vscode")
 
 
+OPENS_LATER = """
+import os, sys, time
+def opened(name):
+    try: os.close(os.open(f"{sys.argv[1]}/{name}", os.O_RDWR | os.O_CREAT))
+    except OSError: return False
+    return True
+print(opened("first"), opened("second"))
+open("begun", "w").close()
+while not os.path.exists("narrowed"): time.sleep(0.02)
+print([name for name in ("second", "hidden", "protected") if opened(name)])
+"""
+
+
+def what_was_granted_does_not_outlast_the_settings_that_it_stood_on() -> None:
+    """Nor does a command that goes on in its pen: what is hidden by now is nobody's to grant."""
+    person = Person(DIRECTORY)
+    with opened(person) as session:
+        for name in ("hidden", "protected"):
+            write(f"{OUT}/{name}")
+        running = session.start(python(OPENS_LATER, OUT), timeout=60)
+        wait_until(lambda: os.path.exists("begun"))
+        assert person.paths == [f"{OUT}/first"]
+        person.answer = NO
+        session.change({"filesystem": {"hide": [f"{OUT}/hidden"], "protect": [f"{OUT}/protected"]}})
+        write("narrowed")
+        assert running.wait().stdout == "True True\n[]\n"
+        assert person.paths[1:] == [f"{OUT}/second", f"{OUT}/protected"]
+        assert session.run(f"echo new > {OUT}/third").exit_code
+    assert not os.path.exists(f"{OUT}/third")
+
+
 def a_directory_that_is_too_much_is_not_offered() -> None:
     person = Person(NO)
     with opened(person) as session:

@@ -373,6 +373,7 @@ def new_rules_count_at_once(_: Machine) -> None:
     ways: tuple[Callable[[pinfold.Session], object], ...] = (
         lambda _: written.write_text(f'{rules}deny = ["{ADDRESS}"]\n'),
         lambda session: session.change({"network": {"deny": [ADDRESS]}}),
+        lambda _: written.write_text('[network]\naccess = "rules"\nallow = ["other.example"]\n'),
     )
     for way in ways:
         written.write_text(rules)

@@ -94,6 +94,10 @@ class Desk:
     def writes_rules(self) -> bool:
         return bool(self._footing.file)
 
+    def stands_on(self) -> str:
+        """What answers stand on now: one that was given on something else holds no more."""
+        return self._footing.fingerprint()
+
     def ask(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool] = lambda: False) -> Settlement:
         """The answer that holds; a person is asked if there is none yet, and while anybody waits for it."""
         subject = self._subject(question)

@@ -72,6 +72,8 @@ def folded(component: str) -> str:
 
 
 GIT = ".git"
+BLOCKED = "git writes are blocked"
+"""Why a git directory may not be written as a whole, whatever its name."""
 NESTS = ("modules", "worktrees")
 """Where git directories lie in a git directory, by their names."""
 CONTENTS = frozenset(

@@ -10,7 +10,7 @@ from posixpath import basename, dirname
 
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.names import GIT, folded
+from pinfold.model.names import BLOCKED, GIT, folded
 from pinfold.model.repositories import completes, is_git_by_name, is_repository, lacks_only_head
 from pinfold.model.script import Command, Trait, Word
 from pinfold.model.settings import Settings
@@ -62,6 +62,8 @@ def write_objection(path: str, settings: Settings, facts: Facts, span: Span | No
         return _ask(f"{path} is protected: {why}", span)
     if said := _repository_objection(path, facts):
         return _ask(said, span)
+    if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):
+        return _ask(f"{path} lies in {git}, and {BLOCKED}", span, "filesystem.git_writes", settings)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
         return _ask(f"{path} lies outside of the workspace", span, "protect.outside_workspace", settings)
     if settings.protect.dotfiles and is_dotfile(path, facts):
@@ -82,6 +84,20 @@ def _repository_objection(path: str, facts: Facts) -> str | None:
                 return f"{path} is protected in a git repository, which {above} is: {name.why}"
         if not is_one and completes(folded(basename(below)), there):
             return f"{path} would make {above} a git repository, and git runs what one tells it to"
+        below = above
+    return None
+
+
+def _git_directory_around(path: str, facts: Facts) -> str | None:
+    """The directory of git's own that a path lies in, by whatever name; none if a working tree is between."""
+    roots = writable_roots(facts)
+    below = path
+    while is_covered(above := dirname(below), roots) and above != below:
+        there = partial(_is_in, above, facts)
+        if is_git_by_name(above) or is_repository(there):
+            return above
+        if there(GIT):
+            return None
         below = above
     return None
 

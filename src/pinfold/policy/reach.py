@@ -1,8 +1,11 @@
 """Which hosts a policy leaves open: the settings about the network, as one effective policy has them. Pure.
 
 The settings say what the user has; a policy may have been narrowed by a request, or widened by a person, and
-was met with the administrator's cap. What the settings have denied or switched off since counts at once.
+was met with the administrator's cap. What the settings have denied, switched off or taken from their
+hosts since counts at once.
 """
+
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,6 +16,14 @@ LOOPBACK = "127.0.0.1"
 ENTRIES = ("network.allow[", "network.deny[")
 UNNAMED = 9
 """A port (discard) that stands for those which no rule speaks of."""
+
+
+class PenReach(NamedTuple):
+    """What a pen was built with."""
+
+    policy: SandboxPolicy
+    written: tuple[str, ...]
+    """The hosts that settings named then."""
 
 
 def leads_out(policy: SandboxPolicy, settings: Settings) -> bool:
@@ -37,6 +48,22 @@ def within(policy: SandboxPolicy, settings: Settings) -> Settings:
     # Where each entry was written is known by its place in the list, which is another's now.
     origins = {key: origin for key, origin in settings.origins.items() if not key.startswith(ENTRIES)}
     return replace(settings, network=replace(written, access=access, allow=allow, deny=deny), origins=origins)
+
+
+def reach_of(pen: PenReach, settings: Settings) -> SandboxPolicy:
+    """Its policy without the hosts that it has of settings which do not name them any more."""
+    policy, now = pen.policy, settings.network.allow
+    allow, gone = policy.network.allow, {*pen.written}.difference(now)
+    if not allow or not gone:
+        return policy
+    from pinfold.policy.host_patterns import covers
+
+    kept = tuple(
+        each
+        for each in allow
+        if any(covers(named, each) for named in now) or not any(covers(named, each) for named in gone)
+    )
+    return replace(policy, network=replace(policy.network, allow=kept))
 
 
 def lent_ports(policy: SandboxPolicy, settings: Settings) -> dict[int, str]:

@@ -11,13 +11,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
+from pinfold.model.names import BLOCKED
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.paths import contains, is_covered, outermost
-from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names
+from pinfold.policy.protected import NOBODY, OBEYED, is_obeyed, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.names import BLOCKED, GIT
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
@@ -28,6 +29,7 @@ from pinfold.policy.elevation import (
 from pinfold.policy.modes import change_of_mode
 from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
+from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Ruling, Wanted
 from pinfold.session.judge import Judge
 from pinfold.session.removal import Removals
@@ -74,7 +76,9 @@ class Elevations:
         """Whether answers are remembered that hold with nobody there, too."""
         self.notes_reads = notes_reads
         self._lock = allocate_lock()
-        self.grants = Grants()
+        self._grants = Grants()
+        self._granted_on = ""
+        """What the desk's answers stood on then."""
         self._removals = Removals()
 
     def asks(self, policy: SandboxPolicy) -> bool:
@@ -93,7 +97,7 @@ class Elevations:
             return Ruling(False, "`filesystem.ask` is false by now")
         if why := objection(key, wanted.operation, wanted.paths, ground):
             return Ruling(False, why)
-        return Ruling(True) if covers(self.grants, key, ground, wanted.rule) else None
+        return Ruling(True) if covers(self._standing(), key, ground, wanted.rule) else None
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -122,9 +126,11 @@ class Elevations:
         late = self.known(wanted) if written else Ruling(False, UNWRITTEN)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
         if allowed and settlement.answer in LASTING and settlement.reach is not Reach.COMMAND:
+            scope = directory if settlement.reach is Reach.DIRECTORY else ""
+            stands_on = self._desk().stands_on()
             with self._lock:
-                scope = directory if settlement.reach is Reach.DIRECTORY else ""
-                self.grants = granted(self.grants, key, ground, scope)
+                standing = self._grants if self._granted_on == stands_on else Grants()
+                self._grants, self._granted_on = granted(standing, key, ground, scope), stands_on
         if settlement == WITHDRAWN:
             return None
         if allowed:
@@ -142,7 +148,8 @@ class Elevations:
         if policy.type is not PolicyType.WORKSPACE_READWRITE:
             return False
         for each in refused:
-            key = key_of(each.operation, (each.path,), each.rule)
+            rule = GIT if each.why.startswith(BLOCKED) else each.rule
+            key = key_of(each.operation, (each.path,), rule)
             if each.operation != "connect" and objection(key, each.operation, (each.path,), ground):
                 return False
         directories = [path for path in needed.additional_readwrite_paths if path not in paths]
@@ -150,15 +157,29 @@ class Elevations:
 
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy of a command's pen, with what was granted for the session."""
-        grants = self.grants
+        grants = self._standing()
         return (
             policy
             if grants == Grants()
             else widened(policy, grants, self._judge().law.policy, self._ground(policy))
         )
 
+    def _standing(self) -> Grants:
+        """What was granted for the session, under the settings that are in force."""
+        with self._lock:
+            grants, granted_on = self._grants, self._granted_on
+        is_standing = grants == Grants() or granted_on == self._desk().stands_on()
+        return grants if is_standing else Grants()
+
     def _ground(self, policy: SandboxPolicy) -> Ground:
-        return self._judge().law.ground(policy)
+        """A command goes on in its pen when settings change: what they hide and protect by now counts too."""
+        law = self._judge().law
+        now = law.policy
+        since = SandboxPolicy(hidden=now.hidden, protected=now.protected, ignore_mapping=now.ignore_mapping)
+        is_known = {*now.hidden} <= {*policy.hidden} and {*now.protected} <= {*policy.protected}
+        if not is_known or now.ignore_mapping != policy.ignore_mapping:
+            policy, _ = narrowed(policy, since, law.settings.cap)
+        return law.ground(policy)
 
 
 def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:

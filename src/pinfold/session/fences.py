@@ -72,8 +72,8 @@ class Fences:
         self._make_outside = make_outside
         self._outside = make_outside()
         self._elevation = elevation
-        self._home = home
-        self._lookout = Lookout(Surveyor(roots, home), self._changed, self._tend)
+        self._surveyor = Surveyor(roots, home)
+        self._lookout = Lookout(self._surveyor, self._changed, self._tend)
         self._lock = threading.Lock()
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None
@@ -123,7 +123,8 @@ class Fences:
     def change_roots(self, roots: tuple[str, ...]) -> None:
         with self._lock:
             self._roots = roots
-            self._lookout.turn_to(Surveyor(roots, self._home))
+            self._surveyor = self._surveyor.turned_to(roots)
+            self._lookout.turn_to(self._surveyor)
             self._outside.change()
             if self._pens is not None:
                 self._pens.change_roots(roots)

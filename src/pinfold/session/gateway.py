@@ -20,7 +20,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.policy.reach import leads_out, lent_ports
+from pinfold.policy.reach import PenReach, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.sandbox.doorbells import Doorbells
 from pinfold.session.judge import Judge
@@ -57,7 +57,7 @@ class Gateway:
         self._environ = environ
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._lock = threading.Lock()
-        self._pens: dict[str, SandboxPolicy] = {}
+        self._pens: dict[str, PenReach] = {}
         self._refusals: dict[str, Callable[[int, Violation], None]] = {}
         self._commands: OrderedDict[str, Request] = OrderedDict()
         self._refused: dict[tuple[str, str, int], int] = {}
@@ -85,7 +85,7 @@ class Gateway:
         warden: socket,
         refused: Callable[[int, Violation], None],
     ) -> None:
-        self._pens[pen] = policy
+        self._pens[pen] = PenReach(policy, tuple(self._judge().law.last_settings.network.allow))
         self._refusals[pen] = refused
         self._add(pen, warden)
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from pinfold.model.git_config import parse_config
-from pinfold.model.names import NESTS, NameRule
+from pinfold.model.names import CONTENTS, GIT, NESTS, NameRule
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import real_path
 from pinfold.session.git import find_repository, text_of, told_common
@@ -61,13 +61,18 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
 
 
 def bare(
-    directories: Sequence[str], tops: tuple[str, ...], rules: Iterable[NameRule], *, git_writes: bool
+    directories: Sequence[str],
+    tops: tuple[str, ...],
+    rules: Iterable[NameRule],
+    gits: Sequence[str] = (),
+    *,
+    git_writes: bool,
 ) -> Elsewhere:
     """Repositories that are their own directories, wherever they lie: closed as a `.git` is.
 
     So is what they share, whose configuration git obeys, whether or not that is there yet; and where a link
     is on the way, the place that a directory would have instead. One of a linked worktree lies in another,
-    and is open for git's writes as that is.
+    and is open for git's writes as that is. `gits` are what is called `.git`: beside each is a working tree.
     """
     nested: Nested = {}
     for place, name in map(os.path.split, directories if git_writes else ()):
@@ -78,7 +83,23 @@ def bare(
     instead = [place for place in map(os.path.normpath, told) if is_covered(place, tops)]
     names = tuple(rule for each in closed for rule in _closed(each, rules, nested))
     later = tuple(rule for each in dict.fromkeys(instead) for rule in _closed(each, rules, nested))
+    names += tuple(_blocked(directories, (*tops, *map(os.path.dirname, gits)), rules))
     return Elsewhere(protected=_existing(names), names=(*names, *later))
+
+
+def _blocked(
+    directories: Iterable[str], trees: Sequence[str], rules: Iterable[NameRule]
+) -> Iterator[NameRule]:
+    """The rule about git's writes as a whole, if there is one, for git directories of other names.
+
+    Working trees may lie in one, as in a bare clone whose worktrees are kept in it: they stay open. What only
+    was a repository, or looks like one, has no HEAD: those may be anybody's `objects`, `refs` and `config`.
+    """
+    for rule in (each for each in rules if each.name == GIT):
+        for directory in (each for each in directories if os.path.lexists(f"{each}/HEAD")):
+            inside = (tree[len(directory) + 1 :] for tree in trees if tree.startswith(f"{directory}/"))
+            kept_in_it = {path.partition("/")[0] for path in inside} - CONTENTS
+            yield rule._replace(name=directory, but=tuple(sorted(kept_in_it)))
 
 
 def _closed(directory: str, rules: Iterable[NameRule], nested: Nested | None = None) -> Iterator[NameRule]:

@@ -24,7 +24,7 @@ from pinfold.model.permission import (
 )
 from pinfold.model.policy import SandboxPolicy
 from pinfold.network.ruling import Ruling
-from pinfold.policy.reach import LOOPBACK
+from pinfold.policy.reach import LOOPBACK, PenReach, reach_of
 from pinfold.sandbox.backend import Request
 from pinfold.session.approvals import choices_of, host_rules
 from pinfold.session.judge import Judge
@@ -47,12 +47,12 @@ class Hosts:
         judge: Callable[[], Judge],
         desk: "Callable[[], Desk]",
         environ: Mapping[str, str],
-        policies: Mapping[str, SandboxPolicy],
+        pens: Mapping[str, PenReach],
         commands: Mapping[str, Request],
     ) -> None:
-        """`policies` are those of the pens that there are by now, `commands` what is known by its tag."""
+        """`pens` are those that there are by now, `commands` what is known by its tag."""
         self._session, self._judge, self._desk, self._environ = session, judge, desk, environ
-        self._policies, self._commands = policies, commands
+        self._pens, self._commands = pens, commands
         self._asking = threading.Lock()
         self._asked: OrderedDict[str, int] = OrderedDict()
         """How many questions a person had to answer for a command, by its tag."""
@@ -93,7 +93,10 @@ class Hosts:
             self._asked.popitem(last=False)
 
     def _policy_of(self, tag: str) -> SandboxPolicy:
-        return self._policies[tag.partition(".")[0]]
+        return self._reach_of(self._pens[tag.partition(".")[0]])
+
+    def _reach_of(self, pen: PenReach) -> SandboxPolicy:
+        return reach_of(pen, self._judge().law.settings)
 
     def _page_at(self, host: str, port: int | None) -> Ruling | None:
         """The refusal if a person answers there: what runs inside never gets there, whatever rules say."""
@@ -106,7 +109,7 @@ class Hosts:
 
     def _of_any_pen(self, host: str, port: int | None) -> Ruling:
         """A name is asked for by nobody in particular; what comes of it is judged when it is connected to."""
-        policies = list(self._policies.values())
+        policies = [self._reach_of(pen) for pen in list(self._pens.values())]
         rulings = [_ruling(self._judge().check_host(host, port, policy)) for policy in policies]
         return next((ruling for ruling in rulings if ruling.verdict is not Verdict.DENY), rulings[0])
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from pinfold.approval.chain import Approver, is_there, name_of, withdraw
 from pinfold.model.decision import Verdict
+from pinfold.model.names import BLOCKED
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
 from pinfold.model.violation import READ, Violation
@@ -43,7 +44,7 @@ from pinfold.policy.learning import (
     propose,
 )
 from pinfold.policy.paths import contains, is_covered
-from pinfold.policy.protected import BLOCKED, protected_by
+from pinfold.policy.protected import protected_by
 from pinfold.session.elevation import GIT_STEP
 from pinfold.settings.change import add_values, with_values
 from pinfold.settings.files import read_text

@@ -8,18 +8,22 @@ command may make links too, and must not hide the machine from those that come a
 import os
 from collections.abc import Iterable, Iterator
 
-from pinfold.model.names import NameMatcher, NameRule
+from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.hidden import Hiding
 from pinfold.policy.paths import is_covered, outermost
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found
-from pinfold.session.doubles import doubles, load_mounts
+from pinfold.sandbox.plan import COVERED, OURS, TEMPORARY
+from pinfold.session.doubles import Mount, doubles, load_mounts
 from pinfold.session.gitdirs import bare, elsewhere
 from pinfold.session.walk import Walk
 
 REMEMBERED = 4
 """How many sets of rules are remembered, each with its walk."""
+
+PENS_OWN = (*OURS, *COVERED, *TEMPORARY)
+"""Where a pen shows nothing that the machine has mounted, unless a root lies there."""
 
 BEHIND_LINK = "a link with a protected name leads there"
 
@@ -29,10 +33,16 @@ _Rules = tuple[tuple[str, ...], tuple[NameRule, ...], tuple[object, ...]]
 class Surveyor:
     """Looks through a session's roots; may be asked from one thread at a time."""
 
-    def __init__(self, roots: Iterable[str], home: str) -> None:
+    def __init__(self, roots: Iterable[str], home: str, stood: tuple[Mount, ...] = ()) -> None:
         self.roots = tuple(os.path.realpath(root) for root in roots)
         self.home = home
         self.walks: dict[_Rules, Walk] = {}
+        self.stood = stood
+        """What was mounted at the first look: a session's pens keep it, whatever the machine unmounts."""
+
+    def turned_to(self, roots: Iterable[str]) -> "Surveyor":
+        """One for other roots of the same session."""
+        return Surveyor(roots, self.home, self.stood)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         added = tuple(os.path.realpath(path) for path in policy.additional_readwrite_paths)
@@ -47,17 +57,21 @@ class Surveyor:
         bares = [path for path, each in looked.items() if each.is_bare]
         git_writes = bool(rules) and not policy.block_git_writes
         away = [elsewhere(git, tops, rules) for git in gits] if git_writes else []
-        away.append(bare(bares, tops, rules, git_writes=git_writes))
         protected = [path for each in seen for path in each.protected]
+        called_git = [path for path in protected if os.path.basename(path) == GIT]
+        away.append(bare(bares, tops, rules, called_git, git_writes=git_writes))
         linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
         protected += [path for each in away for path in each.protected]
+        mounts = load_mounts()
+        self.stood = self.stood or mounts
         hidden = {
+            *self._unmounted(mounts),
             *self._led(path for each in seen for path in each.hidden),
             *(path for path in hiding.paths if _may_exist(path)),
         }
         return Found(
             protected=tuple(sorted(set(self._led(path for path in protected if os.path.lexists(path))))),
-            hidden=tuple(sorted({*hidden, *self._doubles(hidden)})),
+            hidden=tuple(sorted({*hidden, *self._doubles(hidden, mounts)})),
             placed=(
                 *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
                 *(f"{path}/HEAD" for path in bares if rules),
@@ -85,10 +99,18 @@ class Surveyor:
             if target == path or (target and self._may_stand_for(target, (*self.roots, self.home))):
                 yield target
 
-    def _doubles(self, hidden: set[str]) -> Iterator[str]:
+    def _doubles(self, hidden: set[str], mounts: tuple[Mount, ...]) -> Iterator[str]:
         """Where hidden things can be seen too."""
         own = (*self.roots, self.home)
-        return (path for path in doubles(hidden, load_mounts()) if not _holds(path, own))
+        return (path for path in doubles(hidden, mounts) if not _holds(path, own))
+
+    def _unmounted(self, mounts: tuple[Mount, ...]) -> Iterator[str]:
+        """Where pens still have what the machine has not any more: a disk that was locked, for instance."""
+        own = (*self.roots, self.home)
+        for path in {mount.point for mount in {*self.stood}.difference(mounts)}:
+            is_seen = is_covered(path, self.roots) or not is_covered(path, PENS_OWN)
+            if is_seen and not _holds(path, own) and _may_exist(path):
+                yield path
 
     def _rules_beyond(self, path: str, tops: tuple[str, ...]) -> Iterator[NameRule]:
         """Where a link to something protected leads: there, too, it must not be made."""

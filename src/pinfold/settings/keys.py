@@ -155,7 +155,7 @@ TABLE: tuple[Key, ...] = (
     _list("filesystem.read", Kind.PATHS, _GRANT, "Paths that commands may read although they would be hidden."),
     _list("filesystem.hide", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot look into."),
     _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands may not write."),
-    _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`."),
+    _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`, and to repositories of other names."),
     _switch("filesystem.ask", _AND, True, "A write that the fence denies is asked about while it waits; without anybody to ask it is refused."),
     _word("filesystem.tmp", "none private shared", "private", "Which /tmp commands see."),
     Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore."),

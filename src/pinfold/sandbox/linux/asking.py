@@ -23,7 +23,7 @@ from typing import NamedTuple
 from pinfold.kernel.calls import number
 from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, unnested
+from pinfold.model.names import BLOCKED, GIT, Match, NameMatcher, NameRule, components, unnested
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.caller import Caller, as_int
 from pinfold.sandbox.linux.deeds import Deed, End, Thing, thing_of
@@ -137,6 +137,10 @@ class Asking:
             return False
         if match is None:
             return True
+        if match.rule.why == BLOCKED and match.rule.name != GIT:
+            # A repository of another name: each of its files would be asked about. It fails, and one question
+            # follows whether it may be run again with git's writes.
+            return False
         return all(rule.grantable for rule in (match.rule, *self._of_git(match, *paths)))
 
     def _of_git(self, match: Match, *paths: str) -> list[NameRule]:
