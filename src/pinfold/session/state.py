@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from pinfold.model.home import home_of
 
-ELSEWHERE = "set it right, or name another place in XDG_STATE_HOME"
+ELSEWHERE = "make room, set it right, or name another place in XDG_STATE_HOME"
 """What helps where a directory of it cannot be made or written."""
 
 
