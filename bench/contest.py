@@ -1,8 +1,9 @@
 """One work, done by everyone in turns.
 
 Each round gives each contender one turn, in an order that is drawn for it: each finds the caches as the one
-before has left them, and that is worth 5% and more. Whoever is slow leaves after a while, having had the
-fewest turns that count; bare stays as long as there is anyone to compare it with.
+before has left them, and that is worth 5% and more. And each comes after a rest, since the kernel clears away
+what the one before has left, network namespaces above all, for some time after its end. Whoever is slow leaves
+after a while, having had the fewest turns that count; bare stays as long as there is anyone to compare it with.
 """
 
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 from typing import NamedTuple
 
 from bench.contenders import BARE, Contender, ContenderError, Place, Runner
@@ -19,6 +20,8 @@ from bench.report import Outcome
 from bench.works import Turn, Work
 
 FEWEST = 3
+REST = 0.03
+"""Seconds before each turn."""
 
 Found = dict[str, tuple[Contender, str]]
 """Who takes part, and by which program."""
@@ -84,6 +87,7 @@ class Contest:
         return name != BARE.name and len(self.seconds[name]) >= FEWEST and self.spent[name] > self.patience
 
     def _take(self, name: str, whole: ExitStack) -> None:
+        sleep(REST)
         began = monotonic()
         try:
             self.seconds[name].append(self._measured(name, whole))

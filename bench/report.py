@@ -114,7 +114,7 @@ def as_page(report: Report) -> str:
         "",
         "<!-- Written by `.venv/bin/python -m bench.peers --docs`; change bench/report.py instead. -->",
         "",
-        "The same work, done bare and inside each fence, taking turns in one run. Bare is a time; the others",
+        "The same work, done bare and inside each fence, taking turns in one run, each after a short rest. Bare is a time; the others",
         "are ratios to it (medians), so 1x is no cost at all.",
         "",
         f"Measured on {report.machine}.",

@@ -178,7 +178,7 @@ WORKS = (
         turns=10,
         among=("bare", "pinfold"),
     ),
-    Work("cold", "`true`, cold (bare: `python -I -c pass`)", cold),
+    Work("cold", "`true`, cold (bare: `python -I -c pass`)", cold, turns=2),
     Work("at-once-2", "`true`, 2 at once", command("true", at_once=2), turns=2),
     Work("at-once-64", "`true`, 64 at once", command("true", at_once=64), turns=0.25),
     Work(
