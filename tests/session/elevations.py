@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -392,6 +393,42 @@ def what_was_granted_does_not_outlast_the_settings_that_it_stood_on() -> None:
         assert person.paths[1:] == [f"{OUT}/second", f"{OUT}/protected"]
         assert session.run(f"echo new > {OUT}/third").exit_code
     assert not os.path.exists(f"{OUT}/third")
+
+
+LEFT = """
+{{
+    for turn in 2 3; do
+        until test -e go$turn; do sleep 0.02; done
+        {line}
+        echo $? > told$turn
+    done
+}} >/dev/null 2>&1 &
+{line}
+"""
+
+
+def _is_written(path: str) -> bool:
+    return os.path.exists(path) and bool(read(path))
+
+
+def what_was_granted_once_ends_with_the_run() -> None:
+    """What a command leaves running is asked about anew, call by call; `no` and `session` it keeps."""
+    for number, line in enumerate((f"echo $turn >> {OUT}/a", f"mkdir {OUT}/b && rmdir {OUT}/b")):
+        for answer in (ONCE, NO, pinfold.Answer.SESSION):
+            person, place = Person(answer), f"{number}-{answer}"
+            os.mkdir(place)
+            with opened(person) as session:
+                result = session.run(f"cd {place}; {LEFT.format(line=line)}")
+                assert (result.exit_code == 0) is (answer is not NO), (line, answer)
+                asked = len(person.asked)
+                for turn in (2, 3):
+                    told = f"{place}/told{turn}"
+                    write(f"{place}/go{turn}")
+                    wait_until(partial(_is_written, told))
+                    assert (read(told) == "0\n") is (answer is not NO), (line, answer, turn)
+            again = person.asked[asked:]
+            assert len(again) == (2 * asked if answer is ONCE else 0), (line, answer, person.paths)
+            assert all("has ended" in each.decision.reasons[-1].message for each in again), again
 
 
 def a_directory_that_is_too_much_is_not_offered() -> None:

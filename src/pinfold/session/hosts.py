@@ -128,7 +128,7 @@ class Hosts:
             choices=(*choices, Answer.RULE) if rules else choices,
             host=host,
             port=port,
-            run=tag,
+            run=str(request.entry) if request else "",
             rules=rules,
         )
 
