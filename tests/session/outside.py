@@ -722,6 +722,27 @@ def a_host_that_was_granted_once_is_closed_when_the_run_has_ended(_: Machine) ->
         assert Path("told2").read_text().split() == ["ConnectionRefusedErrorWELCOME"]
 
 
+def an_answer_for_one_command_is_not_for_another_that_waits_beside_it(_: Machine) -> None:
+    person = Waits(pinfold.Answer.ONCE)
+    asked: list[str] = []
+
+    def answer(question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        asked.append(question.command)
+        return person(question) if len(asked) == 1 else pinfold.Answer.NO
+
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[answer]) as session:
+        lines = [python(CONNECT, "a.test", port, 20), python(CONNECT, "a.test", port, 30)]
+        first = session.start(lines[0])
+        assert person.asked.wait(30)
+        second = session.start(f"touch begun; {lines[1]}")
+        wait_until(lambda: os.path.exists("begun"))
+        time.sleep(1)  # it waits where nothing tells of it
+        person.go.set()
+        assert first.wait().stdout.split() == ["WELCOME"] * 2
+        told = second.wait().stdout.split()
+        assert "WELCOME" not in told and len(set(asked)) == 2, (told, asked)
+
+
 def a_signal_ends_the_wait(_: Machine) -> None:
     code = """
         import signal, socket, sys
