@@ -442,6 +442,26 @@ def a_directory_that_is_too_much_is_not_offered() -> None:
 # Git, and what is protected in the workspace.
 
 
+def what_was_moved_by_grant_has_no_other_name() -> None:
+    """By which every later command could write it, and nobody would be asked."""
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    text = read(".git/config") + "[core]\n\tfsmonitor = true\n"
+    for number, target in enumerate((f"{OUT}/moved", ".git/config", ".vscode/tasks.json")):
+        person = Person()
+        with opened(person) as session:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            name = f"{target}.lock" if target.startswith(".git") else f"lock{number}"
+            write(f"other{number}", text)
+            os.chmod(f"other{number}", 0o640)
+            moved = f"ln other{number} {name} && mv -T {name} {target}"
+            assert session.run(moved).exit_code == 0, (moved, person.paths)
+            assert person.asked and not os.path.exists(name), moved
+            person.answer = NO
+            assert session.run(f"echo evil > other{number}").exit_code == 0
+            assert (read(target), os.stat(target).st_nlink) == (text, 1), target
+            assert os.stat(target).st_mode & 0o777 == 0o640
+
+
 def a_commit_asks_once() -> None:
     git = "git -c user.name=n -c user.email=e"
     subprocess.run(f"git init -q && echo 1 > f && git add f && {git} commit -qm 1", shell=True, check=True)
