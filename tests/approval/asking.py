@@ -46,6 +46,7 @@ class Footing:
         self.now, self.file = "settings", file
         self.projects: tuple[str, ...] = ("/w",)
         self.keep: float | None = None
+        self.over: set[str] = set()
         self.written: list[tuple[str, tuple[str, ...]]] = []
 
     def fingerprint(self) -> str:
@@ -59,6 +60,9 @@ class Footing:
 
     def lasts(self) -> float | None:
         return self.keep
+
+    def is_under_way(self, run: str) -> bool:
+        return run not in self.over
 
     def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
         if not self.file:

@@ -54,6 +54,32 @@ def test_another_run_is_asked_about_anew(answer: Answer) -> None:
     assert len(person.asked) == 2
 
 
+@pytest.mark.parametrize("answer", tuple(Answer))
+def test_a_yes_for_a_run_ends_with_it(answer: Answer) -> None:
+    """And then it is for what waits for it alone. Whoever is asked is told what asks."""
+    footing = Footing()
+    desk, person = desk_with(answer, footing=footing)
+    desk.ask(question(run="1", rules=("touch",), **CONNECT))
+    footing.over.add("1")
+    asks = answer in (Answer.ONCE, Answer.RULE)
+    for turn in range(2):
+        wanted = question(run="1", rules=("touch",), **CONNECT)
+        assert (desk.known(wanted) is None) is asks
+        assert desk.ask(wanted).answer is answer
+        assert len(person.asked) == (turn + 2 if asks else 1)
+    told = ["has ended" in each.decision.reasons[-1].message for each in person.asked]
+    assert told == [False, *([True, True] if asks else [])]
+
+
+def test_what_is_said_of_something_left_running_is_for_the_same_command(tmp_path: Path) -> None:
+    footing = Footing()
+    desk, person = desk_with(Answer.SESSION, tmp_path, footing)
+    footing.over.add("1")
+    for run in ("1", "2"):
+        desk.ask(question(run=run, **CONNECT))
+    assert len(person.asked) == 1
+
+
 def test_what_was_withdrawn_has_no_answer_yet() -> None:
     desk, person = desk_with(Answer.ONCE)
     person.gate.clear()

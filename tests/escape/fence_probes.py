@@ -144,6 +144,26 @@ def what_the_machine_unmounts_is_out_of_sight() -> None:
         assert running.wait().stdout == ""
 
 
+def what_is_unmounted_before_the_first_command_is_out_of_sight_too() -> None:
+    """A session has its mounts from its beginning on, and a person may be asked about its first command."""
+    uid, gid = os.getuid(), os.getgid()
+    namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    vault = f"{os.environ['HOME']}/vault"
+    os.mkdir(vault)
+    mounts.mount("vault", vault, "tmpfs", 0)
+    put(f"{vault}/key")
+
+    def unmounts(_question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        mounts.umount(vault)
+        return pinfold.Answer.ONCE
+
+    settings = {"mode": "ask_every_time"}
+    with pinfold.Session([os.getcwd()], settings=settings, approvers=[unmounts]) as session:
+        result = session.run(f"cat {vault}/key")
+        assert result.settlement and SECRET not in result.stdout, result
+
+
 def what_lies_deeper_than_any_path_stays_hidden() -> None:
     put("sub/.env")
     with opened(ENV) as session:

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -394,6 +395,42 @@ def what_was_granted_does_not_outlast_the_settings_that_it_stood_on() -> None:
     assert not os.path.exists(f"{OUT}/third")
 
 
+LEFT = """
+{{
+    for turn in 2 3; do
+        until test -e go$turn; do sleep 0.02; done
+        {line}
+        echo $? > told$turn
+    done
+}} >/dev/null 2>&1 &
+{line}
+"""
+
+
+def _is_written(path: str) -> bool:
+    return os.path.exists(path) and bool(read(path))
+
+
+def what_was_granted_once_ends_with_the_run() -> None:
+    """What a command leaves running is asked about anew, call by call; `no` and `session` it keeps."""
+    for number, line in enumerate((f"echo $turn >> {OUT}/a", f"mkdir {OUT}/b && rmdir {OUT}/b")):
+        for answer in (ONCE, NO, pinfold.Answer.SESSION):
+            person, place = Person(answer), f"{number}-{answer}"
+            os.mkdir(place)
+            with opened(person) as session:
+                result = session.run(f"cd {place}; {LEFT.format(line=line)}")
+                assert (result.exit_code == 0) is (answer is not NO), (line, answer)
+                asked = len(person.asked)
+                for turn in (2, 3):
+                    told = f"{place}/told{turn}"
+                    write(f"{place}/go{turn}")
+                    wait_until(partial(_is_written, told))
+                    assert (read(told) == "0\n") is (answer is not NO), (line, answer, turn)
+            again = person.asked[asked:]
+            assert len(again) == (2 * asked if answer is ONCE else 0), (line, answer, person.paths)
+            assert all("has ended" in each.decision.reasons[-1].message for each in again), again
+
+
 def a_directory_that_is_too_much_is_not_offered() -> None:
     person = Person(NO)
     with opened(person) as session:
@@ -403,6 +440,26 @@ def a_directory_that_is_too_much_is_not_offered() -> None:
 
 
 # Git, and what is protected in the workspace.
+
+
+def what_was_moved_by_grant_has_no_other_name() -> None:
+    """By which every later command could write it, and nobody would be asked."""
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    text = read(".git/config") + "[core]\n\tfsmonitor = true\n"
+    for number, target in enumerate((f"{OUT}/moved", ".git/config", ".vscode/tasks.json")):
+        person = Person()
+        with opened(person) as session:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            name = f"{target}.lock" if target.startswith(".git") else f"lock{number}"
+            write(f"other{number}", text)
+            os.chmod(f"other{number}", 0o640)
+            moved = f"ln other{number} {name} && mv -T {name} {target}"
+            assert session.run(moved).exit_code == 0, (moved, person.paths)
+            assert person.asked and not os.path.exists(name), moved
+            person.answer = NO
+            assert session.run(f"echo evil > other{number}").exit_code == 0
+            assert (read(target), os.stat(target).st_nlink) == (text, 1), target
+            assert os.stat(target).st_mode & 0o777 == 0o640
 
 
 def a_commit_asks_once() -> None:

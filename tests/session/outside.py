@@ -692,6 +692,57 @@ def what_a_command_left_running_may_wait_on(_: Machine) -> None:
         wait_until(lambda: os.path.exists("got") and "hello" in Path("got").read_text())
 
 
+def a_host_that_was_granted_once_is_closed_when_the_run_has_ended(_: Machine) -> None:
+    """A connection that is open stays; what the command left running is asked about for each further one."""
+    left = """
+        import os, socket, sys, time
+        where = sys.argv[1], int(sys.argv[2])
+        kept = socket.create_connection(where, 20)
+        if os.fork():
+            sys.exit()
+        for turn in "12":
+            while not os.path.exists(f"go{turn}"): time.sleep(0.02)
+            try: told = socket.create_connection(where, 20).recv(8).decode()
+            except OSError as error: told = type(error).__name__
+            if turn == "2": told += kept.recv(8).decode()
+            with open(f"told{turn}.new", "w") as file: file.write(told)
+            os.rename(f"told{turn}.new", f"told{turn}")
+    """
+    person = Says(pinfold.Answer.ONCE)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        assert session.run(f"{python(left, 'a.test', port)} >/dev/null 2>&1").exit_code == 0
+        assert len(person.asked) == 1
+        for turn, answer in ((1, pinfold.Answer.ONCE), (2, pinfold.Answer.NO)):
+            person.answer = answer
+            Path(f"go{turn}").touch()
+            wait_until(Path(f"told{turn}").exists)
+            assert len(person.asked) == 1 + turn
+            assert "has ended" in person.asked[-1].decision.reasons[-1].message
+        assert Path("told1").read_text().split() == ["WELCOME"]
+        assert Path("told2").read_text().split() == ["ConnectionRefusedErrorWELCOME"]
+
+
+def an_answer_for_one_command_is_not_for_another_that_waits_beside_it(_: Machine) -> None:
+    person = Waits(pinfold.Answer.ONCE)
+    asked: list[str] = []
+
+    def answer(question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        asked.append(question.command)
+        return person(question) if len(asked) == 1 else pinfold.Answer.NO
+
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[answer]) as session:
+        lines = [python(CONNECT, "a.test", port, 20), python(CONNECT, "a.test", port, 30)]
+        first = session.start(lines[0])
+        assert person.asked.wait(30)
+        second = session.start(f"touch begun; {lines[1]}")
+        wait_until(lambda: os.path.exists("begun"))
+        time.sleep(1)  # it waits where nothing tells of it
+        person.go.set()
+        assert first.wait().stdout.split() == ["WELCOME"] * 2
+        told = second.wait().stdout.split()
+        assert "WELCOME" not in told and len(set(asked)) == 2, (told, asked)
+
+
 def a_signal_ends_the_wait(_: Machine) -> None:
     code = """
         import signal, socket, sys

@@ -1,6 +1,7 @@
 """What holds of a session that runs things: each function runs in a child, as root and as another user."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -509,6 +510,26 @@ def a_fork_of_the_host_leaves_its_commands_alone() -> None:
             assert told[-1] == pinfold.Exited(5, None)
             assert [entry.kind for entry in journal() if entry.session == session.id] == ["run", "end"]
             assert session.run("true").exit_code == 0
+
+
+def who_lets_go_of_a_command_waits_for_no_lock_of_their_own() -> None:
+    """Python's collector comes at any moment: also to a thread that is just starting another command, or
+    hears what was refused."""
+    with opened() as session:
+        session.run("true")
+        pens: Any = session.fences.fenced()
+        ((_, pen),) = pens.pens
+        for lock in (pen.lock, pen.refusals.lock, pens.pid_one._lock):
+            events = session.start("echo; sleep 54.321").events()
+            next(events)
+            around: list[object] = [events]
+            around.append(around)
+            del events, around
+            with lock:
+                gc.collect()
+            wait_until(lambda: not _sleeping("54.321"))
+            assert session.run("exit 5").exit_code == 5
+    assert [entry.kind for entry in journal()].count("end") == 7
 
 
 def a_fork_tells_nothing_of_what_was_never_started() -> None:

@@ -3,6 +3,9 @@
 INVARIANT: nobody is asked twice for the same thing. Within one run of a command any answer is final, "no"
 included; an answer for the session, or for always, holds until it expires, is revoked, or what it stood on
 changes. Whoever asks what is being asked already waits for that answer.
+
+A yes for one run ends with it. What the run has left behind is asked about for each thing that it wants; of
+the run's "no" it hears as before.
 """
 
 import os
@@ -17,6 +20,7 @@ from msgspec.structs import replace
 from pinfold.approval.chain import GLANCE, WITHDRAWN, Approver, settle
 from pinfold.approval.memory import Remembered, Subject, subject_of
 from pinfold.approval.store import Store
+from pinfold.model.decision import Reason, Verdict
 from pinfold.model.digest import digest
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Settlement
@@ -24,6 +28,8 @@ from pinfold.model.policy import SandboxPolicy
 
 MOST_FINAL = 10_000
 """Answers kept for runs: of those before it, the runs are long over."""
+
+LEFT = Reason("left", "the command has ended: this is something it left running", Verdict.ASK)
 
 
 class Footing(Protocol):
@@ -38,6 +44,9 @@ class Footing(Protocol):
 
     def lasts(self) -> float | None:
         """Seconds that an answer is kept; None is for good."""
+
+    def is_under_way(self, run: str) -> bool:
+        """Whether a run has not ended yet."""
 
     file: str
     """The user's own settings, which rules are written to; empty where there is no such file."""
@@ -62,6 +71,9 @@ class _Bare:
 
     def lasts(self) -> float | None:
         return None
+
+    def is_under_way(self, run: str) -> bool:  # noqa: ARG002
+        return True
 
     def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
         raise PinfoldError(f"there are no settings to add {rules} to `{key}` of")
@@ -98,6 +110,10 @@ class Desk:
         """What answers stand on now: one that was given on something else holds no more."""
         return self._footing.fingerprint()
 
+    def is_over(self, run: str) -> bool:
+        """Whether a run has ended, and with it what was granted for it alone."""
+        return bool(run) and not self._footing.is_under_way(run)
+
     def ask(self, question: PermissionNeeded, is_withdrawn: Callable[[], bool] = lambda: False) -> Settlement:
         """The answer that holds; a person is asked if there is none yet, and while anybody waits for it."""
         subject = self._subject(question)
@@ -113,7 +129,8 @@ class Desk:
                 if is_withdrawn():
                     return WITHDRAWN
         try:
-            settled = settle(question, self.approvers, is_withdrawn=is_withdrawn)
+            told = _of_what_is_left(question) if self.is_over(question.run) else question
+            settled = settle(told, self.approvers, is_withdrawn=is_withdrawn)
             settlement = self._held(question, settled)
             if settled is not WITHDRAWN:
                 with self._lock:
@@ -146,7 +163,7 @@ class Desk:
 
     def _known(self, question: PermissionNeeded, subject: Subject) -> Settlement | None:
         final = self._final.get((_run(question), subject))
-        if final is not None:
+        if final is not None and (final.answer is Answer.NO or not self.is_over(question.run)):
             return final
         now = time()
         stored = self._store.answers() if self._store else ()
@@ -198,6 +215,12 @@ class Desk:
 
     def _note(self, trouble: str) -> None:
         self._troubles[trouble] = None
+
+
+def _of_what_is_left(question: PermissionNeeded) -> PermissionNeeded:
+    """As it is shown: what answers are remembered for is the same as while the run lasted."""
+    decision = question.decision
+    return replace(question, decision=replace(decision, reasons=(*decision.reasons, LEFT)))
 
 
 def _run(question: PermissionNeeded) -> str:

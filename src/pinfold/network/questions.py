@@ -1,9 +1,10 @@
 """Whether a host may be reached: by the rules, and where they are silent by asking a person.
 
-INVARIANT: one question for a host and a pen is open at a time. Whoever wants the same host and port meanwhile
-gets the same answer; whoever wants another port of it is decided about anew when the answer is there, which
-may have settled that too. A question that nobody waits for any more is withdrawn. Whatever fails, or is late,
-is a no.
+INVARIANT: one question for a host and a command is open at a time. Where the command wants the same host and
+port meanwhile, that gets the same answer; another port of it is decided about anew when the answer is there,
+which may have settled that too. Other commands, of the same pen too, have questions of their own: a person
+was shown this one. A question that nobody waits for any more is withdrawn. Whatever fails, or is late, is a
+no.
 """
 
 import asyncio
@@ -13,7 +14,6 @@ from typing import NamedTuple
 from pinfold.model.decision import Verdict
 from pinfold.network.limits import Limits
 from pinfold.network.ruling import Ask, Decide, Ruling
-from pinfold.network.way import pen_of
 
 BY_A_PERSON = "a person's answer"
 
@@ -36,7 +36,7 @@ class Questions:
             ruling = await self.decide(host, port, tag)
             if ruling.verdict is not Verdict.ASK:
                 return ruling
-            about = host, pen_of(tag)
+            about = host, tag
             question = self._open.get(about)
             if question is None:
                 task = asyncio.create_task(self._put(host, port, tag, ruling))

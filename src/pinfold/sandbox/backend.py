@@ -110,6 +110,8 @@ class Ruling(Struct, frozen=True):
     allowed: bool
     said: str = ""
     """Why not, for whoever reads of it later."""
+    ends_with_run: bool = False
+    """Whether it holds no longer than the command's run, for calls that come later."""
 
 
 class Elevation(Protocol):
@@ -130,6 +132,9 @@ class Elevation(Protocol):
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
         """Asks; takes as long as a person takes, and as anybody waits for it: None once nobody does. From any
         thread."""
+
+    def is_over(self, request: "Request") -> bool:
+        """Whether the command's run has ended: what calls now is what it left running."""
 
 
 class Result(Struct, frozen=True):

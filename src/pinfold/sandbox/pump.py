@@ -16,6 +16,7 @@ import errno
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -76,6 +77,7 @@ class Pump:
 
     def events(self) -> Iterator[Event]:
         self._take()
+        is_left = False
         try:
             while self.streams or not self.exited:
                 ready = self.poll.poll(self._patience())
@@ -98,8 +100,17 @@ class Pump:
         except ConfinementError as error:
             self.failure = error
             raise
+        except GeneratorExit:
+            # At Python's own end no other thread comes to anything; nor is a fork's copy anybody's to end.
+            is_left = self.is_own and not sys.is_finalizing()
+            raise
         finally:
-            self._close()
+            if is_left:
+                from pinfold.sandbox.letting_go import done_elsewhere
+
+                done_elsewhere(self._close)
+            else:
+                self._close()
         if self.exited:
             yield self.exited
 

@@ -46,8 +46,10 @@ class Footing:
         judge: Callable[[], Judge],
         user: str | Mapping[str, object] | None,
         environ: Mapping[str, str],
+        is_under_way: Callable[[str], bool] = lambda _run: True,
     ) -> None:
         self._judge = judge
+        self.is_under_way = is_under_way
         self.file = file_of(user, environ)
         """The user's own settings; empty where they are no file."""
         self._last: tuple[Settings | None, SandboxPolicy | None, str] = (None, None, "")

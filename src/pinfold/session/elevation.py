@@ -30,7 +30,7 @@ from pinfold.policy.modes import change_of_mode
 from pinfold.policy.protected import protected_by
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.widen import narrowed
-from pinfold.sandbox.backend import Ruling, Wanted
+from pinfold.sandbox.backend import Request, Ruling, Wanted
 from pinfold.session.judge import Judge
 from pinfold.session.removal import Removals
 
@@ -134,10 +134,13 @@ class Elevations:
         if settlement == WITHDRAWN:
             return None
         if allowed:
-            return Ruling(True)
+            return Ruling(True, ends_with_run=settlement.answer not in LASTING)
         if settlement.answer is Answer.NO:
             return Ruling(False, settlement.by)
         return late or Ruling(False)
+
+    def is_over(self, request: Request) -> bool:
+        return self._desk().is_over(str(request.entry))
 
     def may_follow(
         self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy

@@ -89,6 +89,7 @@ class Execution:
             return
         while True:
             end: Exited | None = None
+            is_left = False
             try:
                 for event in self._running.events():
                     if isinstance(event, Exited):
@@ -96,8 +97,15 @@ class Execution:
                         self._tell(event, self._running.violations())
                     else:
                         yield event
+            except GeneratorExit:
+                is_left = not sys.is_finalizing()
+                raise
             finally:
-                if end is None:
+                if is_left:
+                    from pinfold.sandbox.letting_go import done_elsewhere
+
+                    done_elsewhere(self._tell_if_left)
+                elif end is None:
                     self._tell_if_left()
             if end is None or not self._is_begun_again(end):
                 break

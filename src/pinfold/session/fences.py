@@ -93,6 +93,7 @@ class Fences:
                 self._pens = None
                 self._outside = self._make_outside()
             if self._pens is None:
+                self._surveyor.begin()
                 try:
                     self._pens = _backend().open_session(
                         self._roots, self._lookout, self._outside, self._elevation

@@ -73,10 +73,13 @@ class Hosts:
         return ruling._replace(files=files) if ruling.verdict is Verdict.ALLOW else ruling
 
     def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
-        decision = self._judge().check_host(host, port, self._policy_of(tag))
         if page := self._page_at(host, port):
             return page
         with self._asking:
+            # An answer to the question before this one may have become a rule.
+            decision = self._judge().check_host(host, port, self._policy_of(tag))
+            if decision.verdict is not Verdict.ASK:
+                return _ruling(decision)
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
             if self._asked.get(tag, 0) >= MOST_ASKED:
@@ -128,7 +131,7 @@ class Hosts:
             choices=(*choices, Answer.RULE) if rules else choices,
             host=host,
             port=port,
-            run=tag,
+            run=str(request.entry) if request else "",
             rules=rules,
         )
 

@@ -85,6 +85,10 @@ class Ledger:
         if entry in self._under_way:
             self._under_way[entry] = tell_end
 
+    def is_under_way(self, entry: int) -> bool:
+        """Whether the end of a run is not told yet."""
+        return entry in self._under_way
+
     def file(
         self, tool: str, path: str, decision: Decision, settlement: Settlement | None, allowed: bool
     ) -> int:

@@ -74,9 +74,14 @@ class Parts:
                 from pinfold.approval.store import Store
                 from pinfold.session.approvals import Footing
 
-                footing = Footing(self._judge, self._user, self._environ)
+                footing = Footing(self._judge, self._user, self._environ, self._is_under_way)
                 self._desk = Desk(self._approvers, footing, Store(approvals_file(self._environ)))
             return self._desk
+
+    def _is_under_way(self, run: str) -> bool:
+        """Whether a run, by its row in the journal, has not ended yet."""
+        ledger = self._ledger
+        return ledger is not None and ledger.is_under_way(int(run))
 
     def has_anybody(self) -> bool:
         """Whether there is an approver who could be asked."""

@@ -38,7 +38,12 @@ class Surveyor:
         self.home = home
         self.walks: dict[_Rules, Walk] = {}
         self.stood = stood
-        """What was mounted at the first look: a session's pens keep it, whatever the machine unmounts."""
+        """What was mounted when the session began, or at the first look: its pens keep that, whatever the
+        machine unmounts."""
+
+    def begin(self) -> None:
+        """A session begins, with the mounts that there are."""
+        self.stood = load_mounts()
 
     def turned_to(self, roots: Iterable[str]) -> "Surveyor":
         """One for other roots of the same session."""

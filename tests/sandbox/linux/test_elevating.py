@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.backend import Ruling, Wanted
+from pinfold.sandbox.backend import Request, Ruling, Wanted
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.deeds import Deed, End
 from pinfold.sandbox.linux.elevating import Elevating
@@ -37,6 +37,9 @@ class Slow:
     def ask(self, _wanted: Wanted, _is_withdrawn: Callable[[], bool]) -> Ruling | None:
         self.answered.wait(30)
         return Ruling(False, "no")
+
+    def is_over(self, _request: Request) -> bool:
+        return False
 
 
 def test_callers_that_have_gone_are_not_remembered() -> None:

@@ -5,7 +5,7 @@ by the `hand`; questions wait for their answers on threads of their own, some at
 or a thousand programs, take their time with, no command waits that has nothing to do with it.
 
 - Like calls of a command are one question, and its answer holds for all of them, and for those that come
-  later.
+  later: a yes for this run until that has ended, and afterwards for those alone that wait for it.
 - A command may have `OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
   hears no.
 - Nobody is asked for what the user could not do either.
@@ -210,6 +210,8 @@ class Elevating:
             command = self._command(tag)
             key = self.elevation.key(wanted)
             question = command.questions.get(key)
+            if question and self._has_lapsed(question):
+                question = None
             if question is None and command.asked >= MOST_ASKED:
                 known = Ruling(False, ASKED_ENOUGH)
             elif question is None:
@@ -222,6 +224,11 @@ class Elevating:
             else:
                 known = question.ruling
         return self._settle(call, known)
+
+    def _has_lapsed(self, question: Question) -> bool:
+        ruling, request = question.ruling, question.wanted.request
+        is_for_run = ruling is not None and ruling.ends_with_run
+        return is_for_run and (request is None or self.elevation.is_over(request))
 
     def _join(self, call: Call, question: Question) -> None:
         """Preconditions: the lock is held, and somebody waits for the call."""

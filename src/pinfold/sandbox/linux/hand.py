@@ -16,6 +16,8 @@ Facts that shape it:
   they could move what is in it between the look and the deed. So nobody moves anything meanwhile (`moving`).
 - A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
   yet, beside the one it is to have, and that is renamed.
+- What has another name (a hard link) could be written by that for good, whatever was granted, and for how
+  long. So of such a file a copy gets the name.
 - Who has a file open for writing keeps it from being run (ETXTBSY). So what was opened is sent in a socket of
   its own: from there on nobody has it open but the warden, until the caller has it.
 
@@ -52,6 +54,8 @@ from pinfold.sandbox.linux.moving import kept_still
 
 NAME = "pinfold-hand"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
+MOST_COPIED = 1 << 28
+"""Bytes: others wait for the hand meanwhile."""
 
 
 class Changed(Exception):  # noqa: N818
@@ -202,15 +206,24 @@ class Hand:
             raise Changed
         origin = self.parent(source)
         inode = self.thing(origin, source, stat.S_IFREG)
+        is_copied = os.fstat(inode).st_nlink > 1
+        self._replace(self._copy if is_copied else self._link, inode, parent, target.name, deed.numbers[0])
+        if _now(origin, source) == source.thing:
+            os.unlink(source.name, dir_fd=origin)
+        if not is_copied and os.fstat(inode).st_nlink > 1:  # it got one just then
+            self._replace(self._copy, inode, parent, target.name)
+
+    @staticmethod
+    def _replace(
+        put: Callable[[int, int, bytes], None], inode: int, parent: int, name: bytes, flags: int = 0
+    ) -> None:
         beside = b".pinfold-%s" % os.urandom(8).hex().encode()
-        self._link(inode, parent, beside)
+        put(inode, parent, beside)
         try:
-            renameat2(parent, beside, parent, target.name, deed.numbers[0])
+            renameat2(parent, beside, parent, name, flags)
         except OSError:
             os.unlink(beside, dir_fd=parent)
             raise
-        if _now(origin, source) == source.thing:
-            os.unlink(source.name, dir_fd=origin)
 
     def unlink(self, deed: Deed, parent: int) -> None:
         self._require_same(deed, parent)
@@ -234,6 +247,27 @@ class Hand:
     @staticmethod
     def _link(inode: int, parent: int, name: bytes) -> None:
         linkat(AT_FDCWD, f"/proc/self/fd/{inode}", parent, name, AT_SYMLINK_FOLLOW)
+
+    @staticmethod
+    def _copy(inode: int, parent: int, name: bytes) -> None:
+        read = reopen(inode, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=parent)
+            try:
+                status = os.fstat(read)
+                if status.st_size > MOST_COPIED:
+                    raise OSError(errno.EMLINK, "it has other names, and is too large to be copied")
+                # Whoever has those may write on: no more than was there is waited for.
+                left = status.st_size
+                while left > 0 and (done := os.sendfile(made, read, None, left)):
+                    left -= done
+                os.fchmod(made, stat.S_IMODE(status.st_mode) & MODE)
+                os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
+                linkat(AT_FDCWD, f"/proc/self/fd/{made}", parent, name, AT_SYMLINK_FOLLOW)
+            finally:
+                os.close(made)
+        finally:
+            os.close(read)
 
     @staticmethod
     def _require_free(deed: Deed, parent: int) -> None:
