@@ -6,7 +6,7 @@ or a thousand programs, take their time with, no command waits that has nothing 
 
 - Like calls of a command are one question, and its answer holds for all of them, and for those that come
   later.
-- A command may have `OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
+- A command may have `MOST_OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
   hears no.
 - Nobody is asked for what the user could not do either.
 """
@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED
+from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
 from pinfold.sandbox.doorbells import Doorbells
@@ -31,7 +31,6 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
 
-OPEN = 8
 ASKING = 32
 """How many questions of the session are asked at a time."""
 COMMANDS = 1024
@@ -241,7 +240,7 @@ class Elevating:
 
     def _start(self, command: Command, question: Question) -> None:
         """Preconditions: the lock is held."""
-        if command.open >= OPEN:
+        if command.open >= MOST_OPEN:
             command.waiting.append(question)
             return
         command.open += 1
