@@ -394,6 +394,16 @@ def what_was_granted_does_not_outlast_the_settings_that_it_stood_on() -> None:
     assert not os.path.exists(f"{OUT}/third")
 
 
+def what_was_asked_under_other_settings_is_granted_for_that_call_alone() -> None:
+    person = Person(DIRECTORY)
+    with opened(person) as session:
+        person.meanwhile = lambda _: session.change({"filesystem": {"protect": [f"{OUT}/protected"]}})
+        assert session.run(f"echo 1 > {OUT}/a").exit_code == 0
+        person.answer, person.meanwhile = NO, None
+        assert session.run(f"echo 2 > {OUT}/b").exit_code
+        assert person.paths == [f"{OUT}/a", f"{OUT}/b"]
+
+
 def a_directory_that_is_too_much_is_not_offered() -> None:
     person = Person(NO)
     with opened(person) as session:
