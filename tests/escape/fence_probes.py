@@ -126,22 +126,27 @@ def what_the_machine_unmounts_is_out_of_sight() -> None:
     uid, gid = os.getuid(), os.getgid()
     namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
     namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
-    vaults = (f"{os.environ['HOME']}/vault", f"{os.getcwd()}/vault")
-    for vault in vaults:
-        os.mkdir(vault)
-        mounts.mount("vault", vault, "tmpfs", 0)
-        put(f"{vault}/key")
-    tell = f"cat {' '.join(f'{vault}/key' for vault in vaults)}; echo evil > vault/new; true"
-    with opened() as session:
-        assert does(session, tell) == SECRET * 2
-        running = session.start(f"until [ -e unmounted ]; do sleep 0.1; done; {tell}", timeout=60)
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as write,
+        tempfile.TemporaryDirectory(dir="/tmp") as read,
+    ):
+        granted = {"write": [write], "read": [read]}
+        vaults = tuple(f"{place}/vault" for place in (os.environ["HOME"], os.getcwd(), write, read))
         for vault in vaults:
-            mounts.umount(vault)
-        wait_until(lambda: not session.run(tell).stdout)
-        session.change({"filesystem": {"hide": ["other"]}})
-        assert does(session, tell) == ""
-        put("unmounted")
-        assert running.wait().stdout == ""
+            os.mkdir(vault)
+            mounts.mount("vault", vault, "tmpfs", 0)
+            put(f"{vault}/key")
+        tell = f"cat {' '.join(f'{vault}/key' for vault in vaults)}; echo evil > vault/new; true"
+        with opened({"filesystem": granted}) as session:
+            assert does(session, tell) == SECRET * len(vaults)
+            running = session.start(f"until [ -e unmounted ]; do sleep 0.1; done; {tell}", timeout=60)
+            for vault in vaults:
+                mounts.umount(vault)
+            wait_until(lambda: not session.run(tell).stdout)
+            session.change({"filesystem": {**granted, "hide": ["other"]}})
+            assert does(session, tell) == ""
+            put("unmounted")
+            assert running.wait().stdout == ""
 
 
 def what_is_unmounted_before_the_first_command_is_out_of_sight_too() -> None:

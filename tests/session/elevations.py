@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest import mock
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import fences, removal
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.processes import wardens_of
 from tests.sandbox.name_probes import RUN_AT_ONCE
 from tests.sandbox.probing import probes_of, run
@@ -429,6 +430,33 @@ def what_was_granted_once_ends_with_the_run() -> None:
             again = person.asked[asked:]
             assert len(again) == (2 * asked if answer is ONCE else 0), (line, answer, person.paths)
             assert all("has ended" in each.decision.reasons[-1].message for each in again), again
+
+
+def what_was_asked_under_other_settings_is_granted_for_that_call_alone() -> None:
+    person = Person(DIRECTORY)
+    with opened(person) as session:
+        person.meanwhile = lambda _: session.change({"filesystem": {"protect": [f"{OUT}/protected"]}})
+        assert session.run(f"echo 1 > {OUT}/a").exit_code == 0
+        person.answer, person.meanwhile = NO, None
+        assert session.run(f"echo 2 > {OUT}/b").exit_code
+        assert person.paths == [f"{OUT}/a", f"{OUT}/b"]
+
+
+def where_no_thread_is_to_be_had_the_call_hears_no_and_the_next_is_asked_about() -> None:
+    start, missing = threading.Thread.start, ["pinfold-asking", "pinfold-grant"]
+
+    def start_or_not(thread: threading.Thread) -> None:
+        if thread.name in missing:
+            missing.remove(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    person = Person()
+    with mock.patch.object(threading.Thread, "start", start_or_not), opened(person) as session:
+        line = f"for n in 1 2 3; do echo $n > {OUT}/a && echo $n; done"
+        result = session.run(line, timeout=PATIENCE)
+        assert (result.stdout, len(person.asked), missing) == ("3\n", 1, []), result
+        assert "can't start new thread" in result.violations[0].answered, result
 
 
 def a_directory_that_is_too_much_is_not_offered() -> None:

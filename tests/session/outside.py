@@ -18,10 +18,10 @@ from typing import Any
 
 import pinfold
 from pinfold.audit import Entry
-from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED
+from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.processes import is_alive, kill
 from tests.sandbox.probing import probes_of
 from tests.session.abroad import ADDRESS, ALLOWED, SIXTH, Machine, banner
@@ -553,6 +553,33 @@ def a_command_asks_for_so_many_hosts_and_no_more(_: Machine) -> None:
         assert beyond == [f"h{number}.test:{port}" for number in range(MOST_ASKED, 70)], result.violations
         session.run(python(CONNECT, "a.test", port))
         assert len(person.asked) == MOST_ASKED + 1  # the next one is another command
+
+
+def several_hosts_are_asked_about_at_a_time(_: Machine) -> None:
+    """Whoever takes their time with one answer keeps no other question from being seen; but few stand."""
+    many = """
+        import socket, sys, threading
+        def one(number):
+            try:
+                socket.create_connection((f"h{number}.test", int(sys.argv[1]))).close()
+            except OSError: pass
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(int(sys.argv[2]))]
+        [thread.start() for thread in threads]; [thread.join() for thread in threads]
+    """
+    together = threading.Barrier(MOST_OPEN)
+    standing: list[str] = []
+    most: list[int] = []
+
+    def person(question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        standing.append(question.host)
+        most.append(len(standing))
+        together.wait(PATIENCE)
+        standing.remove(question.host)
+        return pinfold.Answer.NO
+
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        result = session.run(python(many, port, 2 * MOST_OPEN))
+    assert len(most) == 2 * MOST_OPEN and max(most) == MOST_OPEN and not together.broken, (most, result)
 
 
 def an_answer_about_a_host_lasts_as_it_says(_: Machine) -> None:

@@ -44,6 +44,17 @@ def test_find_project(home: Path, made: tuple[str, ...], start: str, project: st
     assert find_project(f"{home}/{start}") == f"{home}/{project}"
 
 
+def test_a_directory_that_everybody_works_in_is_no_project_around_another(home: Path) -> None:
+    """One `git init` in /tmp, and every directory there had all of it for a workspace."""
+    os.makedirs(home / "tmp/.git")
+    os.makedirs(home / "tmp/mine/sub")
+    os.chmod(home / "tmp", 0o1777)
+    assert find_project(f"{home}/tmp/mine/sub") == f"{home}/tmp/mine/sub"
+    assert find_project(f"{home}/tmp") == f"{home}/tmp"
+    os.chmod(home / "tmp", 0o777)  # as every directory of a Windows disk is
+    assert find_project(f"{home}/tmp/mine/sub") == f"{home}/tmp"
+
+
 def test_outer_restrictions_count(home: Path) -> None:
     write(home, ".pinfold/settings.toml", "[commands]\ndeny = ['home']")
     write(home, "a/.pinfold/settings.toml", "[commands]\ndeny = ['rm']\nallow = ['curl']\n")

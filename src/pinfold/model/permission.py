@@ -125,6 +125,8 @@ class Reply(Struct, frozen=True):
     """What the one who answered did, where that was not simply to say no: `gave no answer in time`."""
 
 
+MOST_OPEN = 8
+"""Questions of one command that stand at a time, of a kind; the others wait their turn."""
 MOST_ASKED = 64
 """Things that one command may have asked about, of a kind: writes, hosts."""
 ASKED_ENOUGH = f"it has asked for {MOST_ASKED} other things already"

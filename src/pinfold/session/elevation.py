@@ -120,6 +120,7 @@ class Elevations:
         )
         if not self._anybody and self._desk().known(question) is None:
             return Ruling(False)  # as where nothing waits
+        stands_on = self._desk().stands_on()
         settlement = self._desk().ask(question, is_withdrawn)
         written = self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
         # A person takes their time: what nobody may grant by now is not granted.
@@ -127,7 +128,6 @@ class Elevations:
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
         if allowed and settlement.answer in LASTING and settlement.reach is not Reach.COMMAND:
             scope = directory if settlement.reach is Reach.DIRECTORY else ""
-            stands_on = self._desk().stands_on()
             with self._lock:
                 standing = self._grants if self._granted_on == stands_on else Grants()
                 self._grants, self._granted_on = granted(standing, key, ground, scope), stands_on

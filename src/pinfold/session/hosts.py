@@ -2,7 +2,8 @@
 already, or by asking a person.
 
 INVARIANT: pinfold's own page, where a person answers, is out of reach whatever the rules say. And a command
-does not tire a person until they say yes: beyond `MOST_ASKED` hosts nobody is asked any more.
+does not tire a person until they say yes: `MOST_OPEN` of its questions stand at a time, and beyond
+`MOST_ASKED` hosts nobody is asked any more.
 """
 
 import os
@@ -17,6 +18,7 @@ from pinfold.model.hosts import is_same
 from pinfold.model.permission import (
     ASKED_ENOUGH,
     MOST_ASKED,
+    MOST_OPEN,
     Answer,
     Capability,
     PermissionNeeded,
@@ -38,6 +40,15 @@ MOST_COMMANDS = 1024
 """Of how many commands it is known how much they asked."""
 
 
+class _Command:
+    """How much a command asks."""
+
+    def __init__(self) -> None:
+        self.turns = threading.Semaphore(MOST_OPEN)
+        self.asked = 0
+        """How many questions a person had, or has, to answer for it."""
+
+
 class Hosts:
     """May be used from any thread."""
 
@@ -53,9 +64,10 @@ class Hosts:
         """`pens` are those that there are by now, `commands` what is known by its tag."""
         self._session, self._judge, self._desk, self._environ = session, judge, desk, environ
         self._pens, self._commands = pens, commands
-        self._asking = threading.Lock()
-        self._asked: OrderedDict[str, int] = OrderedDict()
-        """How many questions a person had to answer for a command, by its tag."""
+        self._lock = threading.Lock()
+        """Of the counts: nobody has it who waits for an answer."""
+        self._asking: OrderedDict[str, _Command] = OrderedDict()
+        """By their tags."""
 
     def decide(self, host: str, port: int | None, tag: str) -> Ruling:
         if not tag:
@@ -75,25 +87,36 @@ class Hosts:
     def ask(self, host: str, port: int, tag: str, ruling: Ruling, withdrawn: threading.Event) -> Ruling:
         if page := self._page_at(host, port):
             return page
-        with self._asking:
-            # An answer to the question before this one may have become a rule.
+        command = self._command(tag)
+        with command.turns:
+            # An answer to a question before this one may have become a rule.
             decision = self._judge().check_host(host, port, self._policy_of(tag))
             if decision.verdict is not Verdict.ASK:
                 return _ruling(decision)
             if withdrawn.is_set():
                 return ruling._replace(verdict=Verdict.DENY)
-            if self._asked.get(tag, 0) >= MOST_ASKED:
+            if not self._may_ask(command):
                 settlement = Settlement(Answer.NO, ASKED_ENOUGH)
             else:
                 settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
-                if settlement != NOBODY:
-                    self._count(tag)
+                if settlement == NOBODY:
+                    with self._lock:
+                        command.asked -= 1
         return _answered(host, port, decision, ruling, settlement)
 
-    def _count(self, tag: str) -> None:
-        self._asked[tag] = self._asked.get(tag, 0) + 1
-        if len(self._asked) > MOST_COMMANDS:
-            self._asked.popitem(last=False)
+    def _command(self, tag: str) -> _Command:
+        with self._lock:
+            command = self._asking.setdefault(tag, _Command())
+            if len(self._asking) > MOST_COMMANDS:
+                self._asking.popitem(last=False)
+            return command
+
+    def _may_ask(self, command: _Command) -> bool:
+        """Whether one more may be; it is counted then."""
+        with self._lock:
+            is_enough = command.asked >= MOST_ASKED
+            command.asked += not is_enough
+            return not is_enough
 
     def _policy_of(self, tag: str) -> SandboxPolicy:
         return self._reach_of(self._pens[tag.partition(".")[0]])

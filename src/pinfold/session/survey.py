@@ -23,7 +23,7 @@ REMEMBERED = 4
 """How many sets of rules are remembered, each with its walk."""
 
 PENS_OWN = (*OURS, *COVERED, *TEMPORARY)
-"""Where a pen shows nothing that the machine has mounted, unless a root lies there."""
+"""Where a pen shows nothing that the machine has mounted, unless a root or what is granted lies there."""
 
 BEHIND_LINK = "a link with a protected name leads there"
 
@@ -70,7 +70,7 @@ class Surveyor:
         mounts = load_mounts()
         self.stood = self.stood or mounts
         hidden = {
-            *self._unmounted(mounts),
+            *self._unmounted(mounts, (*tops, *map(os.path.realpath, policy.additional_readonly_paths))),
             *self._led(path for each in seen for path in each.hidden),
             *(path for path in hiding.paths if _may_exist(path)),
         }
@@ -109,11 +109,11 @@ class Surveyor:
         own = (*self.roots, self.home)
         return (path for path in doubles(hidden, mounts) if not _holds(path, own))
 
-    def _unmounted(self, mounts: tuple[Mount, ...]) -> Iterator[str]:
+    def _unmounted(self, mounts: tuple[Mount, ...], shown: tuple[str, ...]) -> Iterator[str]:
         """Where pens still have what the machine has not any more: a disk that was locked, for instance."""
         own = (*self.roots, self.home)
         for path in {mount.point for mount in {*self.stood}.difference(mounts)}:
-            is_seen = is_covered(path, self.roots) or not is_covered(path, PENS_OWN)
+            is_seen = is_covered(path, shown) or not is_covered(path, PENS_OWN)
             if is_seen and not _holds(path, own) and _may_exist(path):
                 yield path
 

@@ -33,8 +33,9 @@ file, `pinfold settings schema` prints the JSON Schema.
   the user's entries. A project cannot add to them.
 - **Restrictions** (lists that let less through): the entries of all layers count.
 - Several managed files are one layer: the narrower value holds, lists unite.
-- A project is the nearest repository around the working directory, or that directory. The `.pinfold` files of
-  directories around it, up to the home directory, are project files too, unless they belong to another user.
+- A project is the nearest repository around the working directory, or that directory; one in a directory that
+  everybody works in, as `/tmp`, does not count. The `.pinfold` files of directories around it, up to the home
+  directory, are project files too, unless they belong to another user.
 - A broken, unreadable or misspelt file is an error, never an empty file. A managed file must belong to root and
   be writable by nobody else.
 - A relative path in a grant starts at the first project root; in a restriction it holds in every root, or, from

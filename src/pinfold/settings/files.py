@@ -18,6 +18,7 @@ LARGEST = 1_000_000
 """Bytes; the largest sensible settings file is a hundredth of it."""
 MENDING = "make it a file that you can read, or have it taken away"
 """Nothing is run without it: what is not read may be what narrows."""
+EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
 
 
 def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
@@ -53,6 +54,11 @@ def is_own(path: str) -> bool:
     except OSError:
         return False
     return owners <= {0, os.getuid()}
+
+
+def is_for_everybody(directory: str) -> bool:
+    """Whether it is one like /tmp: all may make names in it, and none take away those of others."""
+    return os.stat(directory).st_mode & EVERYBODYS == EVERYBODYS
 
 
 def mark(path: str) -> tuple[int, ...] | None:

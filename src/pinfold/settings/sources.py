@@ -13,7 +13,7 @@ from msgspec import Struct
 from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of
 from pinfold.model.visible import visible
-from pinfold.settings.files import is_own, list_directory, read_text
+from pinfold.settings.files import is_for_everybody, is_own, list_directory, read_text
 from pinfold.settings.layers import Layer, read_layer
 from pinfold.settings.toml import Document, parse
 
@@ -94,12 +94,14 @@ def upwards(directory: str, home: str) -> Iterator[str]:
 def find_project(directory: str, environ: Mapping[str, str] = os.environ) -> str:
     """The nearest repository around a directory, or the directory itself; never the home or the root.
 
-    A repository of somebody else is none, as for git: anybody can make a /tmp/.git. Settings further out do
-    not make the workspace larger, and an agent does not leave them behind by `git init` in a directory of the
-    project: they are read all the same (`Sources.above`).
+    A repository of somebody else is none, as for git: anybody can make a /tmp/.git. Nor is one in a directory
+    that everybody works in, whoever made it: what others have there would be part of the workspace. Settings
+    further out do not make the workspace larger, and an agent does not leave them behind by `git init` in a
+    directory of the project: they are read all the same (`Sources.above`).
     """
     home = os.path.realpath(home_of(environ))
-    return next((at for at in upwards(directory, home) if is_own(os.path.join(at, ".git"))), directory)
+    around = (at for at in upwards(directory, home) if is_own(os.path.join(at, ".git")))
+    return next((at for at in around if not is_for_everybody(at)), directory)
 
 
 def project_files(root: str) -> tuple[tuple[str, str], ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import channel
+from pinfold.sandbox.linux.records import SETTLED
 from pinfold.sandbox.linux.refusals import SETTLING, Refusals
 
 
@@ -46,3 +47,19 @@ def test_a_warden_that_cannot_be_told_is_not_waited_for_either() -> None:
     refusals.settle()
     assert refusals.of(1)[-1].operation == "warden"
     refusals.close()
+
+
+def test_whoever_waits_for_a_warden_keeps_nobody_else_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, warden = channel.pair()
+    refusals = Refusals(ours)
+    was_locked: list[bool] = []
+
+    def wait(*_: object) -> None:
+        was_locked.append(refusals.lock.locked())
+        channel.send(warden, (SETTLED, 1))
+
+    monkeypatch.setattr("pinfold.sandbox.linux.refusals._wait", wait)
+    with warden:
+        refusals.settle()
+        refusals.close()
+    assert was_locked == [False]

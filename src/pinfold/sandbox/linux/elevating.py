@@ -1,12 +1,22 @@
 """The host's part of a question: calls that wait in pens, joined, bounded, asked about and then done.
 
-One thread hears what the wardens ask and decides what need not be asked; another has done what was granted,
-by the `hand`; questions wait for their answers on threads of their own, some at a time. So whatever a person,
-or a thousand programs, take their time with, no command waits that has nothing to do with it.
+The life of a call (`Call`), by where it is kept:
+
+| kept in | what it waits for | then |
+|---|---|---|
+| `heard` | the thread that hears | what is known is settled; else it joins its like, as one question |
+| a question in `Command.waiting` | that fewer of the command's are open | a thread of `asking` has it |
+| a question with such a thread | a person | it is settled as they said, with all of its like |
+| `granting` | the `hand` | it is answered by what came of it |
+
+All the while it is in `alive`: who is not there any more has been answered, or nobody waits for it.
+
+Whatever a person, or a thousand programs, take their time with, no command waits that has nothing to do with
+it: what waits for a person or for the hand has threads of its own, and nobody has the lock meanwhile.
 
 - Like calls of a command are one question, and its answer holds for all of them, and for those that come
   later: a yes for this run until that has ended, and afterwards for those alone that wait for it.
-- A command may have `OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
+- A command may have `MOST_OPEN` questions at a time, the others wait their turn; and `MOST_ASKED`: beyond, it
   hears no.
 - Nobody is asked for what the user could not do either.
 """
@@ -20,7 +30,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED
+from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
 from pinfold.sandbox.doorbells import Doorbells
@@ -31,7 +41,6 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
 
-OPEN = 8
 ASKING = 32
 """How many questions of the session are asked at a time."""
 COMMANDS = 1024
@@ -74,6 +83,48 @@ class Command:
         self.waiting: deque[Question] = deque()
 
 
+class Workers:
+    """Threads that do what they are given, in turn: as many as there is to do, and `most` at most. May be
+    used from any thread."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most = name, most
+        self.lock = threading.Lock()
+        self.jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.threads = self.under_way = 0
+
+    def give(self, job: Callable[[], None]) -> None:
+        """Raises RuntimeError if there is no thread to do it, and none can be had."""
+        with self.lock:
+            self.under_way += 1
+            if self.threads < min(self.most, self.under_way):
+                self._add()
+            self.jobs.put(job)
+
+    def close(self) -> None:
+        """They end when they have done what they were given."""
+        with self.lock:
+            self.most = 0
+            for _ in range(self.threads):
+                self.jobs.put(None)
+
+    def _add(self) -> None:
+        try:
+            threading.Thread(target=self._work, name=f"pinfold-{self.name}", daemon=True).start()
+            self.threads += 1
+        except RuntimeError:  # the user has as many as may be
+            if not self.threads:
+                self.under_way -= 1
+                raise
+
+    def _work(self) -> None:
+        while job := self.jobs.get():
+            with suppress(Exception):  # each answers by itself; the next one must not suffer
+                job()
+            with self.lock:
+                self.under_way -= 1
+
+
 class Elevating:
     """May be used from any thread."""
 
@@ -81,22 +132,23 @@ class Elevating:
         self.elevation = elevation
         self.hand = Hand(keeping)
         self.lock = threading.Lock()
+        """Of commands, their questions and calls, and of wardens; held for moments."""
         self.heard: deque[tuple[Any, ...]] = deque()
+        """What a warden has told of a call, by whoever read it."""
         self.alive: dict[Key, Question | None] = {}
         """Calls that somebody waits for, and the question of each, once it has one."""
         self.requests: OrderedDict[int, Request] = OrderedDict()
+        """What runs, by its tag."""
         self.commands: OrderedDict[int, Command] = OrderedDict()
+        """What they have asked, by the same."""
         self.wardens: dict[int, Refusals] = {}
-        self.ready: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        """Questions whose turn it is, on the threads that ask."""
-        self.granted: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self.threads = self.under_way = 0
+        """Who is listened to, by descriptor."""
         self.closed = False
+        self.asking, self.granting = Workers("asking", ASKING), Workers("grant", 1)
         self.poll = Doorbells()
         self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.poll.register(self.wake)
-        for name, work in (("hear", self._hear), ("grant", lambda: self._work(self.granted))):
-            threading.Thread(target=work, name=f"pinfold-{name}", daemon=True).start()
+        threading.Thread(target=self._hear, name="pinfold-hear", daemon=True).start()
 
     def attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
         """Hears a new pen's warden."""
@@ -122,11 +174,9 @@ class Elevating:
     def close(self) -> None:
         with self.lock:
             self.closed = True
-            threads = self.threads
         self._wake()
-        self.granted.put(None)
-        for _ in range(threads):
-            self.ready.put(None)
+        self.granting.close()
+        self.asking.close()
         self.hand.close()
 
     def _wake(self) -> None:
@@ -248,17 +298,15 @@ class Elevating:
 
     def _start(self, command: Command, question: Question) -> None:
         """Preconditions: the lock is held."""
-        if command.open >= OPEN:
+        if command.open >= MOST_OPEN:
             command.waiting.append(question)
             return
+        try:
+            self.asking.give(lambda: self._ask(command, question))
+        except RuntimeError:
+            del command.questions[question.key]  # whoever wants the same later is asked about
+            raise
         command.open += 1
-        self.under_way += 1
-        if self.threads < min(ASKING, self.under_way):
-            self.threads += 1
-            threading.Thread(
-                target=self._work, args=(self.ready,), name="pinfold-asking", daemon=True
-            ).start()
-        self.ready.put(lambda: self._ask(command, question))
 
     def _ask(self, command: Command, question: Question) -> None:
         ruling = None
@@ -279,7 +327,6 @@ class Elevating:
                 question.ruling = ruling = ruling or Ruling(False)
                 question.calls = {}
                 command.open -= 1
-                self.under_way -= 1
                 if command.waiting:
                     self._start(command, command.waiting.popleft())
         for call in calls:
@@ -304,7 +351,10 @@ class Elevating:
 
     def _settle(self, call: Call, ruling: Ruling) -> None:
         if ruling.allowed:
-            self.granted.put(lambda: self._do(call))
+            try:
+                self.granting.give(lambda: self._do(call))
+            except RuntimeError as error:
+                self._answer(call.key, OTHERWISE, f"it could not be done: {error}")
         elif not self._is_withdrawn(call):
             self._answer(call.key, OTHERWISE, ruling.said)
 
@@ -333,11 +383,3 @@ class Elevating:
         """Whether nobody waits for it: its caller has ended, its warden or the session has."""
         gone = self.closed or call.refusals.ended
         return bool(gone) or call.key not in self.alive
-
-    def _work(self, jobs: "SimpleQueue[Callable[[], None] | None]") -> None:
-        while True:
-            job = jobs.get()
-            if job is None:
-                return
-            with suppress(Exception):  # each answers by itself; the next one must not suffer
-                job()

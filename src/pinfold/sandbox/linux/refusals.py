@@ -85,7 +85,7 @@ class Refusals:
                 with self.lock:
                     return channel.send(self.warden, (ANSWER, id_, error, said), descriptors)
             except BlockingIOError:
-                _wait_writable(self.warden)
+                _wait(self.warden, select.POLLOUT, STEP)
             except (channel.Closed, OSError):
                 return None  # it has ended, and so has its pen
 
@@ -138,9 +138,8 @@ class Refusals:
                 return  # it has ended, or has more to hear than it can
         late = monotonic() + SETTLING
         while self.settled < number and not self.ended and not self.is_closing and monotonic() < late:
-            with self.lock, suppress(ValueError):  # closed just now
-                self.news.poll(GLANCE * 1000)
-                self._read()
+            _wait(self.warden, select.POLLIN, GLANCE)
+            self.read()
 
     def close(self) -> None:
         """What it has told by now can be asked for afterwards, too."""
@@ -150,11 +149,12 @@ class Refusals:
             self.warden.close()
 
 
-def _wait_writable(warden: _socket.socket) -> None:
+def _wait(warden: _socket.socket, event: int, seconds: float) -> None:
+    """Without the lock: others have to do with the warden meanwhile."""
     poll = select.poll()
     with suppress(ValueError):  # closed just now
-        poll.register(warden, select.POLLOUT)
-        poll.poll(STEP * 1000)
+        poll.register(warden, event)
+        poll.poll(seconds * 1000)
 
 
 def _end(why: str) -> Violation:
