@@ -99,7 +99,7 @@ def opened(args: Namespace, **given: Any) -> Session:
         "filesystem": {"write": args.write, "hide": args.hide},
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
-    return session_of(args, lists=lists, projects=args.project or (), **given)
+    return session_of(args, lists=lists, projects=args.project or (), one_command=True, **given)
 
 
 def require_part_of_machine(session: Session, command: RunCommand) -> None:
