@@ -213,7 +213,7 @@ def as_program(
         if said := hopeless(execution.decision):
             tell(said)
             violations = tuple(replace(each, remedy="") for each in violations)
-        elif said := hint(execution.decision, os.environ, session.cwd, session.roots):
+        elif said := hint(execution.decision, end.exit_code, os.environ, session.cwd, session.roots):
             tell(said)
     return exit_code(end.exit_code, end.signal, end.timed_out), violations
 
