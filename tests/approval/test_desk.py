@@ -35,6 +35,33 @@ def desk_with(
     return Desk([person], footing or Footing(), Store(str(path / "approvals.json")) if path else None), person
 
 
+# A session of one command
+
+
+def test_an_answer_for_a_session_of_one_command_is_not_stored(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "approvals.json"))
+    person = Person(Reply(Answer.SESSION, Reach.TARGET))
+    desk = Desk([person], Footing(), store, one_command=True)
+    assert desk.ask(question(run="1", **CONNECT)).answer is Answer.SESSION
+    assert desk.ask(question(run="1", command="another", **CONNECT)).answer is Answer.SESSION
+    assert [each.ends_session for each in person.asked] == [True]
+    assert not store.answers()
+
+
+def test_once_holds_in_the_second_run_of_a_sessions_one_command() -> None:
+    person = Person(Answer.ONCE)
+    desk = Desk([person], Footing(), one_command=True)
+    assert [desk.ask(question(run=run, **CONNECT)).answer for run in "12"] == [Answer.ONCE, Answer.ONCE]
+    assert len(person.asked) == 1
+
+
+def test_what_would_be_once_is_not_offered_as_session() -> None:
+    only = question(ends_session=True, **CONNECT)
+    assert Answer.SESSION not in only.offered(Reach.COMMAND)
+    assert Answer.SESSION in only.offered(Reach.TARGET)
+    assert question(**CONNECT).offered(Reach.COMMAND) == tuple(Answer)
+
+
 # One run
 
 

@@ -49,6 +49,14 @@ def test_a_shell_completes_verbs_actions_options_and_choices(shell: str) -> None
     assert completed(shell, "run", "--allow-domain", "x", "--allow-") >= {"--allow-domain"}
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_what_an_option_takes_follows_it(shell: str) -> None:
+    assert completed(shell, "run", "--policy", "") == {"read-only", "workspace-write", "danger-full-access"}
+    assert completed(shell, "run", "--write", "") == set(), "the shell completes paths"
+    assert "--write" in completed(shell, "run", "--policy", "read-only", "--")
+    assert "--path" in completed(shell, "check", "--write", "--"), "a switch takes nothing"
+
+
 def test_what_does_not_begin_so_is_not_offered() -> None:
     """zsh looks for that itself, and fish for more than a beginning."""
     assert completed("bash", "se") == {"settings", "selftest", "serve"}

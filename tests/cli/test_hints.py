@@ -48,11 +48,11 @@ def test_hint(line: str, told: str) -> None:
     settings = {"filesystem": {"hide": ["keys.pem"]}}
     session = Session(["."], settings=settings)
     decision = session.check(line)
-    said = hopeless(decision) or hint(decision, {}, session.cwd, session.roots)
+    said = hopeless(decision) or hint(decision, 1, {}, session.cwd, session.roots)
     assert said.startswith(told) and bool(said) is bool(told)
     unfenced = Session(["."], settings={**settings, "sandbox": {"enabled": False}})
     decision = unfenced.check(line)
-    assert not hopeless(decision) and not hint(decision, {}, unfenced.cwd, unfenced.roots)
+    assert not hopeless(decision) and not hint(decision, 1, {}, unfenced.cwd, unfenced.roots)
 
 
 def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
         "rm -f empty": "",
         "rm -r none": "",
     }.items():
-        assert hint(session.check(line), {}, str(tmp_path), session.roots) == said, line
+        assert hint(session.check(line), 1, {}, str(tmp_path), session.roots) == said, line
 
 
 def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch:
 
     def told(line: str, **filesystem: list[str]) -> str:
         session = Session([str(work)], settings={"filesystem": filesystem})
-        return hint(session.check(line), {}, session.cwd, session.roots)
+        return hint(session.check(line), 1, {}, session.cwd, session.roots)
 
     assert told("./mvnw test") == ""
     (home / ".m2/settings.xml").write_text("<settings/>")
@@ -102,7 +102,7 @@ def test_root_is_told_of_a_project_that_is_somebody_elses(
     os.chown(project, owner, owner)
     project.chmod(mode)
     with Session([project], environ={"HOME": str(tmp_path)}) as session:
-        told = hint(session.check("touch x"), {}, session.cwd, session.roots)
+        told = hint(session.check("touch x"), 1, {}, session.cwd, session.roots)
     assert ("belongs to another user" in told) is is_told
 
 
@@ -112,4 +112,11 @@ def test_a_chain_of_links_without_end_is_no_trouble(tmp_path: Path, monkeypatch:
         os.symlink(f"link{number}", f"link{number + 1}")
     session = Session(["."], settings={})
     last = f"link{2 * sys.getrecursionlimit()}"
-    assert hint(session.check(f"cat {last}"), {}, session.cwd, session.roots) == ""
+    assert hint(session.check(f"cat {last}"), 1, {}, session.cwd, session.roots) == ""
+
+
+@pytest.mark.parametrize(("code", "most", "is_told"), [(254, 12, True), (1, 12, False)])
+def test_a_shell_that_cannot_fork_is_told_the_setting(code: int, most: int, is_told: bool) -> None:
+    session = Session(["."], settings={"limits": {"processes": most}})
+    said = hint(session.check("make -j"), code, {}, session.cwd, session.roots)
+    assert ("`limits.processes` is 12" in said) is is_told

@@ -47,6 +47,10 @@ def test_the_transcript_is_as_it_was() -> None:
             "write /etc/x, for touch x",
         ),
         (
+            {"capability": Capability.WRITE, "path": "/w/x", "operation": "write", "command": "write /w/x"},
+            "write /w/x",
+        ),
+        (
             {"capability": Capability.READ, "path": "/etc/x", "command": "read\x1b /etc/x"},
             "read /etc/x: read\\x1b /etc/x",
         ),

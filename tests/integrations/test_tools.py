@@ -21,3 +21,11 @@ def test_what_a_broken_pen_had_run_is_not_told_as_not_run(
         outcome = use(TOOLS["execute_command"], session, {"command": "make"}, lambda _: None)
     assert outcome.is_error and "how far it came is not known" in outcome.text
     assert "nothing was run" not in outcome.text
+
+
+def test_a_value_that_cannot_be_is_the_models_to_mend(tmp_path: Path) -> None:
+    with pinfold.Session([tmp_path], settings={}) as session:
+        given = {"command": "true", "timeout": -1}
+        outcome = use(TOOLS["execute_command"], session, given, lambda _: None)
+    assert outcome.is_error and outcome.data and outcome.data["kind"] == "invalid"
+    assert outcome.text.endswith("not -1.0\nnext: call it again with another value")

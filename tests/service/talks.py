@@ -551,8 +551,8 @@ def a_client_that_does_not_read_stalls_only_itself() -> None:
     path = os.path.expanduser("~/s")
     process = _served("--socket", path)
     assert process.stdout and process.stdin
-    while b"tokenFile" not in process.stdout.readline():
-        pass
+    told = msgspec.json.decode(process.stdout.readline())
+    assert told == {"socket": path, "tokenFile": token_file(path, os.environ)}
     try:
         with Client.connect(path) as quick, socket.socket(socket.AF_UNIX) as deaf:
             quick.create_session([os.getcwd()]).run("true")

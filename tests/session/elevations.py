@@ -511,6 +511,21 @@ def a_commit_asks_once() -> None:
     assert log.count("\n") == 4 and not os.path.exists(".git/hooks/pre-commit")
 
 
+def a_commit_elsewhere_says_what_makes_it_one_question() -> None:
+    git = f"git -C {OUT}/repo -c user.name=n -c user.email=e"
+    os.makedirs(f"{OUT}/repo")
+    subprocess.run(f"git init -q {OUT}/repo && echo 1 > {OUT}/repo/f && {git} add f", shell=True, check=True)
+    person = Person(NO)
+    with opened(person) as session:
+        session.run(f"{git} commit -qm 1")
+        (reason,) = person.asked[0].decision.reasons
+        assert f"with {OUT}/repo in `filesystem.write`, all that git writes there" in reason.message
+    person = Person()
+    with opened(person, {"filesystem": {"write": [f"{OUT}/repo"]}}) as session:
+        assert session.run(f"{git} commit -qm 1").exit_code == 0
+    assert person.paths == [f"{OUT}/repo/.git"]
+
+
 def what_git_has_already_is_not_told_as_refused() -> None:
     """Nobody inside can give an object a new time, so git writes it anew and links it to the name it has."""
     subprocess.run(["git", "init", "-q"], check=True)

@@ -77,10 +77,13 @@ def test_the_key_that_widens_says_where_it_narrows(browser: Browser, tmp_path: P
         browser.open(opened.place.address)
         browser.wait("document.getElementById('state').textContent === 'connected'")
         asking = Asking(environ, question(capability=Capability.CONNECT, host="a.test", port=443))
+        shown = "(() => { const r = document.createRange(); r.selectNodeContents(document.querySelector("
+        shown += "'.card button:last-of-type b')); return r })()"
         label = "document.querySelector('.card button:last-of-type b').textContent"
         armed(browser)
         for word in ("wider", "narrower", "wider"):
             browser.wait(f"{label} === '{word}'")
+            assert browser.run(f"{shown}.getClientRects().length") == 1, "the word is broken"
             browser.press("w")
         browser.press("n")
         assert asking.wait() is not None

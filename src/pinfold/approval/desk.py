@@ -83,16 +83,22 @@ class Desk:
     """May be used from any thread. Without a store, nothing is remembered beyond its own life."""
 
     def __init__(
-        self, approvers: Sequence[Approver], footing: Footing | None = None, store: Store | None = None
+        self,
+        approvers: Sequence[Approver],
+        footing: Footing | None = None,
+        store: Store | None = None,
+        one_command: bool = False,
     ) -> None:
         self.approvers = tuple(approvers)
         self._footing = footing or _Bare()
         self._store = store
+        self._one_command = one_command
+        """Whether the session is over with its first command, and the second run that may follow it."""
         self._lock = threading.Lock()
         self._final: OrderedDict[tuple[str, Subject], Settlement] = OrderedDict()
         """What was said in one run, and for that run."""
         self._kept: list[Remembered] = []
-        """Answers that could not be stored."""
+        """Answers that are not stored, or could not be."""
         self._open: dict[Subject, threading.Event] = {}
         self._troubles: dict[str, None] = {}
 
@@ -130,7 +136,8 @@ class Desk:
                     return WITHDRAWN
         try:
             told = _of_what_is_left(question) if self.is_over(question.run) else question
-            settled = settle(told, self.approvers, is_withdrawn=is_withdrawn)
+            put = replace(told, ends_session=True) if self._one_command else told
+            settled = settle(put, self.approvers, is_withdrawn=is_withdrawn)
             settlement = self._held(question, settled)
             if settled is not WITHDRAWN:
                 with self._lock:
@@ -162,7 +169,7 @@ class Desk:
         return subject_of(question, policy, footing.fingerprint(), footing.roots(), os.getuid())
 
     def _known(self, question: PermissionNeeded, subject: Subject) -> Settlement | None:
-        final = self._final.get((_run(question), subject))
+        final = self._final.get((self._run(question), subject))
         if final is not None and (final.answer is Answer.NO or not self.is_over(question.run)):
             return final
         now = time()
@@ -192,7 +199,7 @@ class Desk:
 
     def _remember(self, question: PermissionNeeded, subject: Subject, settlement: Settlement) -> None:
         if settlement.answer not in LASTING:
-            self._final[_run(question), subject] = settlement
+            self._final[self._run(question), subject] = settlement
             if len(self._final) > MOST_FINAL:
                 self._final.popitem(last=False)
             return
@@ -207,7 +214,8 @@ class Desk:
             made=now,
             expires=None if lasts is None else now + lasts,
         )
-        if self._store is None:
+        is_over_soon = self._one_command and settlement.answer is Answer.SESSION
+        if self._store is None or is_over_soon:
             self._kept.append(answer)
         elif not self._store.add(answer):
             self._note(f"an answer is kept only as long as this session lasts: {self._store.trouble}")
@@ -216,12 +224,12 @@ class Desk:
     def _note(self, trouble: str) -> None:
         self._troubles[trouble] = None
 
+    def _run(self, question: PermissionNeeded) -> str:
+        """Within which an answer is final."""
+        return question.session if self._one_command else question.run or question.request_id
+
 
 def _of_what_is_left(question: PermissionNeeded) -> PermissionNeeded:
     """As it is shown: what answers are remembered for is the same as while the run lasted."""
     decision = question.decision
     return replace(question, decision=replace(decision, reasons=(*decision.reasons, LEFT)))
-
-
-def _run(question: PermissionNeeded) -> str:
-    return question.run or question.request_id

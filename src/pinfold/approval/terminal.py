@@ -173,7 +173,6 @@ class _Talk:
         self._terminal, self._sheet, self._question = terminal, sheet, question
         self._deadline = time.monotonic() + seconds
         self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
-        self._keys = {key: answer for answer, key in KEYS.items() if answer in question.choices}
         self._reach = question.reaches[0]
         self._poll = select.poll()
         self._poll.register(terminal, select.POLLIN)
@@ -215,6 +214,11 @@ class _Talk:
             elif key in self._keys:
                 return self._said(self._keys[key])
         return None
+
+    @property
+    def _keys(self) -> dict[str, Answer]:
+        offered = self._question.offered(self._reach)
+        return {key: answer for answer, key in KEYS.items() if answer in offered}
 
     def _said(self, answer: Answer) -> Reply:
         self._write(f"{answer}\n" if self._is_dumb else f"\r{self._wanted()} {answer}\x1b[K\n")

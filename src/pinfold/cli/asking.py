@@ -125,7 +125,8 @@ def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
     if question.can_widen:
         after = telling.widening(question, reach, short)
         word = "narrower" if question.is_widest(reach) else "wider"
-        rows.append((WIDER, word, f"s and a then count for {after}"))
+        lasting = "s, while this run lasts, and a" if question.ends_session else "s and a"
+        rows.append((WIDER, word, f"{lasting} then count for {after}"))
     rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
     return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
 

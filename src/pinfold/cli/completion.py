@@ -15,10 +15,13 @@ BASH = """\
 _pinfold() {{
     local words= verb= action=
     case " ${{COMP_WORDS[*]:0:$COMP_CWORD}} " in *" -- "*) return ;; esac
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{values}
+    esac
     [ "$COMP_CWORD" -gt 1 ] && verb=${{COMP_WORDS[1]}}
     [ "$COMP_CWORD" -gt 2 ] && action=${{COMP_WORDS[2]}}
-    case "$verb $action" in
-{}
+    [ -n "$words" ] || case "$verb $action" in
+{words}
     esac
     COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
@@ -29,7 +32,7 @@ function __pinfold_words
     set -l given (commandline -opc) '' ''
     contains -- -- $given; and return
     switch "$given[2] $given[3]"
-{}
+{words}
     end
 end
 complete -c pinfold -a '(__pinfold_words)'"""
@@ -47,15 +50,32 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     script, line = SHELLS[args.shell]
-    print(script.format("\n".join(line.format(*each) for each in _words())))
+    words = "\n".join(line.format(*each) for each in _words())
+    print(script.format(words=words, values="\n".join(_values())))
     return 0
+
+
+def _parsers() -> Iterator[tuple[str, ArgumentParser]]:
+    for name, verb in VERBS.items():
+        parser = parser_of(name, verb.help, verb.exits)
+        import_module(f"pinfold.cli.{verb.module}").configure(parser)
+        yield name, parser
+
+
+def _values() -> Iterator[str]:
+    """What follows a verb's option that takes something, for bash and zsh: its choices, or whatever the shell
+    completes by itself."""
+    for name, parser in _parsers():
+        taking = (action for action in parser._actions if action.option_strings and action.nargs != 0)
+        for action in taking:
+            then = f"words='{' '.join(map(str, action.choices))}'" if action.choices else "return"
+            options = "|".join(f"'{name} {option}'" for option in action.option_strings)
+            yield f"        {options}) {then} ;;"
 
 
 def _words() -> Iterator[tuple[str, str, str]]:
     """A verb, its action or `*` for whatever comes then, and what may follow: the closest come first."""
-    for name, verb in VERBS.items():
-        parser = parser_of(name, verb.help, verb.exits)
-        import_module(f"pinfold.cli.{verb.module}").configure(parser)
+    for name, parser in _parsers():
         for action in parser._actions:
             actions = action.choices if action.nargs == PARSER and isinstance(action.choices, dict) else {}
             for each, inner in actions.items():
@@ -66,5 +86,4 @@ def _words() -> Iterator[tuple[str, str, str]]:
 
 def _following(parser: ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
-        # What an option takes is not known from the word before it here, but what stands for itself is.
         yield from action.option_strings or action.choices or ()

@@ -40,6 +40,10 @@ SETUID = re.compile(
 AS_OWNER = "inside of the fence no file can be made to run as its owner (setuid): do it outside"
 
 
+FORKLESS = 254
+"""What bash ends with where it cannot fork, and nobody else does by custom."""
+
+
 def hopeless(decision: Decision) -> str:
     """What no yes and no setting lets a command do inside of the fence; empty if nothing comes to mind."""
     for name, argv in _named(decision):
@@ -50,8 +54,11 @@ def hopeless(decision: Decision) -> str:
     return ""
 
 
-def hint(decision: Decision, environ: Mapping[str, str], cwd: str, roots: tuple[str, ...]) -> str:
+def hint(decision: Decision, code: int, environ: Mapping[str, str], cwd: str, roots: tuple[str, ...]) -> str:
     """What else to tell of a command that failed inside of the fence; empty if nothing comes to mind."""
+    most = decision.policy.limits.processes
+    if code == FORKLESS and decision.sandboxed and most is not None:
+        return f"the shell could start no more processes: `limits.processes` is {most}"
     for name, argv in _named(decision):
         if name in OF_AGENT and _is_withheld(decision, environ.get(AGENT, "")):
             return LENDING

@@ -99,7 +99,7 @@ def opened(args: Namespace, **given: Any) -> Session:
         "filesystem": {"write": args.write, "hide": args.hide},
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
-    return session_of(args, lists=lists, projects=args.project or (), **given)
+    return session_of(args, lists=lists, projects=args.project or (), one_command=True, **given)
 
 
 def require_part_of_machine(session: Session, command: RunCommand) -> None:
@@ -213,7 +213,7 @@ def as_program(
         if said := hopeless(execution.decision):
             tell(said)
             violations = tuple(replace(each, remedy="") for each in violations)
-        elif said := hint(execution.decision, os.environ, session.cwd, session.roots):
+        elif said := hint(execution.decision, end.exit_code, os.environ, session.cwd, session.roots):
             tell(said)
     return exit_code(end.exit_code, end.signal, end.timed_out), violations
 

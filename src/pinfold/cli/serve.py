@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -72,14 +71,17 @@ def _on_stdio(service: "Service") -> int:
 
 
 def _on_socket(path: str, service: "Service") -> int:
-    from pinfold.cli.common import print_json
+    from msgspec import json
+
+    from pinfold.model.visible import visible_json
     from pinfold.service.listener import Listener
 
     listener = Listener(path, service, os.environ)
     signal.signal(signal.SIGTERM, _leave)
     try:
-        print_json({"socket": listener.path, "tokenFile": listener.token_file})
-        sys.stdout.flush()
+        # One line, as all that the service says: whoever started it reads just that.
+        told = json.encode({"socket": listener.path, "tokenFile": listener.token_file})
+        print(visible_json(told.decode()), flush=True)
         listener.serve()
     except KeyboardInterrupt:
         pass

@@ -339,8 +339,11 @@ def _title(question: PermissionNeeded) -> str:
     command = visible(question.command)
     if question.capability is Capability.RUN and question.decision.sandboxed:
         return command
+    wanted = telling.headline(question, str)
+    if wanted == command:  # a file tool's use, which is called by what it does
+        return wanted
     between = ", for " if question.capability in telling.RUNNING else ": "
-    return f"{telling.headline(question, str)}{between}{command}"
+    return f"{wanted}{between}{command}"
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -229,7 +229,11 @@ def use(tool: Tool, session: Session, arguments: dict[str, Any], started: Starte
         return tool.run(session, params, started)
     except FileRefused as refused:
         return _refusal(file_refusal_as_plain(refused))
-    except (PinfoldError, ValueError) as error:
+    except ValueError as error:  # what no schema tells, such as a time below nothing
+        return _refusal(
+            {"kind": "invalid", "message": str(error), "next": "call it again with another value"}
+        )
+    except PinfoldError as error:
         # Whether anything was run, the error says: a pen may also break while a command runs.
         return _refusal({"kind": "failed", "message": str(error), "next": "tell the person"})
 

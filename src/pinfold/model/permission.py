@@ -84,6 +84,14 @@ class PermissionNeeded(Struct, frozen=True):
     """Which run of the command asks: within it, one question is answered once. Empty: this question's own."""
     rules: tuple[str, ...] = ()
     """What an answer of `rule` would add to the user's settings, unless the person words it otherwise."""
+    ends_session: bool = False
+    """Whether the session is over with this command: an answer for it is `once` then, unless it reaches
+    further."""
+
+    def offered(self, reach: Reach) -> tuple[Answer, ...]:
+        """The choices that differ from each other, where a lasting one has this reach."""
+        is_once = self.ends_session and reach is Reach.COMMAND
+        return tuple(each for each in self.choices if not (is_once and each is Answer.SESSION))
 
     @property
     def reaches(self) -> tuple[Reach, ...]:

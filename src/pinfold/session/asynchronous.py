@@ -79,6 +79,7 @@ class AsyncSession:
         model: str = "",
         resume: str = "",
         notes_reads: bool = False,
+        one_command: bool = False,
     ) -> None:
         self.session = Session(
             projects,
@@ -92,6 +93,7 @@ class AsyncSession:
             model=model,
             resume=resume,
             notes_reads=notes_reads,
+            one_command=one_command,
         )
         self._threads = ThreadPoolExecutor(AT_ONCE, "pinfold-command")
         self._endings = Endings()

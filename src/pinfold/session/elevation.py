@@ -209,6 +209,10 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
         rule = named.name if named else ""
         remedy = f"add it to `{setting}`"
+        repository, git, _ = path.partition(f"/{GIT}/")
+        if git:
+            said += f"; with {repository} in `{setting}`, all that git writes there is one question"
+            remedy = f"add {repository} to `{setting}`"
     origin = settings.origin(setting)
     reason = Reason(step, said, Verdict.ASK, rule=rule, origin=origin, remedy=remedy_for(origin, remedy))
     return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)

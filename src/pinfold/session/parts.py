@@ -38,10 +38,11 @@ class Parts:
         environ: Mapping[str, str],
         approvers: "tuple[Approver, ...]",
         notes_reads: bool,
+        one_command: bool,
     ) -> None:
         self._session, self._judge, self._user, self._environ = session, judge, user, environ
         self._approvers = approvers
-        self._notes_reads = notes_reads
+        self._notes_reads, self._one_command = notes_reads, one_command
         self._lock = allocate_lock()
         self._owner = os.getpid()
         self._is_penned = bool(environ.get("PINFOLD_PEN"))
@@ -75,7 +76,8 @@ class Parts:
                 from pinfold.session.approvals import Footing
 
                 footing = Footing(self._judge, self._user, self._environ, self._is_under_way)
-                self._desk = Desk(self._approvers, footing, Store(approvals_file(self._environ)))
+                store = Store(approvals_file(self._environ))
+                self._desk = Desk(self._approvers, footing, store, self._one_command)
             return self._desk
 
     def _is_under_way(self, run: str) -> bool:

@@ -46,7 +46,8 @@ class Session:
     person is needed, about several things at a time if several wait; without any, the answer is no. `resume`
     is the id of a session that has ended: what it was granted for its time holds again, in the same projects.
     With `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a
-    turn of the warden's. May be used from any thread.
+    turn of the warden's. With `one_command` nothing else is run in it: an answer for the session ends with
+    that command, and is not kept. May be used from any thread.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Session:
         model: str = "",
         resume: str = "",
         notes_reads: bool = False,
+        one_command: bool = False,
     ) -> None:
         if isinstance(projects, str | os.PathLike):
             raise TypeError("projects is a list of directories, not one of them")
@@ -87,7 +89,9 @@ class Session:
         self._retries: Retries | None = None
         self._starts: Starting | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd, self.environ),), self._overrides)
-        self._parts = Parts(self.id, lambda: self._judge, self._user, self.environ, approvers, notes_reads)
+        self._parts = Parts(
+            self.id, lambda: self._judge, self._user, self.environ, approvers, notes_reads, one_command
+        )
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
         return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk)

@@ -88,12 +88,13 @@ def offers(question: PermissionNeeded, reach: Reach, short: Short) -> list[Offer
     rules = ", ".join(f"`{visible(rule)}`" for rule in question.rules)
     effects = {
         Answer.ONCE: _this_time(question),
-        Answer.SESSION: f"{what}, while this session lasts",
+        Answer.SESSION: f"{what}, while this {'run' if question.ends_session else 'session'} lasts",
         Answer.ALWAYS: f"{what}, in later sessions too",
         Answer.RULE: f"edit and add {rules} to `{question.rule_key}`: not asked again",
         Answer.NO: "not this time",
     }
-    return [Offer(each, KEYS[each], effect) for each, effect in effects.items() if each in question.choices]
+    offered = question.offered(reach)
+    return [Offer(each, KEYS[each], effect) for each, effect in effects.items() if each in offered]
 
 
 def widening(question: PermissionNeeded, reach: Reach, short: Short) -> str:
