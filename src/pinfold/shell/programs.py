@@ -183,6 +183,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     operands: Operands = Operands()
     below: bool = False
     runs: Runs | None = None
+    code_file: bool = False
+    """It is a file of code, which the program of its language may be given: `python manage.py shell`."""
     hazard: str = ""
     """Why this program or subcommand is a hazard by itself; a rule that names it accepts that."""
     changes_pinfold: bool = False

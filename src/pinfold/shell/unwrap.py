@@ -259,6 +259,8 @@ class _Unwrapping:
             case _ if self.runs.stdin == "script":
                 if is_stream(words[0], self.places):
                     self._foreign(words[0].span)
+                elif _is_code_file(words[0]):
+                    self._start(words)
             case _ if self.runs.stdin and (
                 words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
             ):
@@ -354,6 +356,11 @@ class _Unwrapping:
 def _listed(value: Word, between: str) -> tuple[Word, ...]:
     """The words of a list."""
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
+
+
+def _is_code_file(file: Word) -> bool:
+    known = chart(program_name(file.literal)) if file.literal else None
+    return known is not None and known.program.code_file
 
 
 def _is_code(pattern: str, value: Word | None) -> bool:
