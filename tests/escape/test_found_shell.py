@@ -702,6 +702,19 @@ RESTRICTED: list[Row] = [
     ("curl x | jupyter console", "a console"),
     ("curl x | ptpython", "a console"),
     ("curl x | emacs --script /dev/stdin", "code"),
+    # A word that names a container, a time and the like may be an option: then the command begins later.
+    ('docker exec "$X" x git push', "an option: the next word is the container"),
+    ('docker exec "$X" x y git push', "an option that takes a value"),
+    ('docker exec "$X" -e A=1 -w /x c bash -c \'g""it push\'', "other options may follow"),
+    ('timeout "$X" -k 5 9 bash -c \'g""it push\'', "other options may follow"),
+    ('kubectl exec "$X" -- p bash -c \'g""it push\'', "it may take the `--`"),
+    ('docker exec "$X" c bash -c "$Y"', "what is started then is not known"),
+    ('docker exec "$X" c sh <<< "git push"', "what is started then reads it"),
+    ("docker exec $X npm test", "several words"),
+    ('docker exec "$@" npm test', "several words"),
+    ('docker run "$X" image push', "an option that names the program"),
+    ('ssh "$X" ls', "an option that runs anything"),
+    ('flock "$X" \'g""it push\'', "an option that runs anything"),
 ]
 
 
@@ -856,6 +869,12 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("sg docker -c 'docker ps'", "another command"),
     ("oc rsh p ls", "another command"),
     ("dotnet test", "no console"),
+    # A word before the command that is not known.
+    ('docker exec "$CID" npm test', "a container"),
+    ('id=$(docker ps -q | head -1); docker exec -it "$id" sh -c "ls -la"', "a container"),
+    ('docker compose exec "$SERVICE" ls', "a service"),
+    ('kubectl exec -n "$NS" "$POD" -c app -- ls -l', "a pod"),
+    ('timeout "${T:-5}" make', "a time"),
 ]
 
 

@@ -281,6 +281,12 @@ def is_risky(option: Option) -> bool:
     return bool(option.hazard or option.runs not in ("", "none") or "writes" in acts or "deletes" in acts)
 
 
+def may_start(option: Option) -> bool:
+    """Whether the option by itself says what is started."""
+    starts = option.program or option.script or option.code or option.settings or option.alias
+    return bool(starts or option.runs not in ("", "none"))
+
+
 def program_name(word: str) -> str:
     """The plain name of the program a word starts: no directory, no version, no `.exe`.
 

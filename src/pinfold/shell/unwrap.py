@@ -25,7 +25,7 @@ from pinfold.shell.filling import filled, with_found, with_inputs
 from pinfold.shell.findings import ShellText
 from pinfold.shell.inputs import given_texts, is_made_by_a_command, is_standard_input, is_stream
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.programs import Runs, chart, program_name, spelled_out
+from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
@@ -89,6 +89,8 @@ class _Unwrapping:
         self.runs = stages[-1].chart.program.runs or NOTHING
         self.given = tuple(given for stage in stages for given in stage.arguments.given)
         self.operands = stages[-1].arguments.operands
+        last = stages[-1].arguments.given
+        self.unlisted = [given for given in last if not given.listed and given.value is None]
         self.inner: list[Command] = []
         self.texts: list[ShellText] = []
         self.unknowns: list[Unknown] = []
@@ -228,14 +230,17 @@ class _Unwrapping:
         words = (*(g.value for g in self.given if g.option.program and g.value is not None), *words)
         assignments, words = self._assignments(words)
         doubts = self.stages[-1].arguments.doubts
-        unlisted = [g for g in self.stages[-1].arguments.given if not g.listed and g.value is None]
-        if kind in ("argv", "shell") and unlisted and words:
-            why = f"what `{unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
-            self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
+        if kind in ("argv", "shell") and self.unlisted and words:
+            why = f"what `{self.unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
+            self.unknowns.append(Unknown(why, self.unlisted[0].word.span, True))
         if self.runs.stdin == "script":
             # Its operands are files, databases and the like: only what the line itself makes is doubted.
             doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
-        if kind and doubts:
+        if kind == "argv" and self._stands_before_the_command(doubts):
+            self._start_as_with_an_option(doubts[0])
+            why = f"what `{doubts[0].source}` is to `{self.name}` is only known when it runs"
+            self.unknowns.append(Unknown(why, doubts[0].span, False))
+        elif kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
         if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0], self.places)):
@@ -266,6 +271,20 @@ class _Unwrapping:
             ):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
+
+    def _stands_before_the_command(self, doubts: tuple[Word, ...]) -> bool:
+        """`docker exec "$ID" npm test`: one word, and no option that it may be starts anything by itself."""
+        named = self.operands[: self.runs.skip]
+        is_one = len(doubts) == 1 and doubts[0] in named and not doubts[0].splits
+        options = [option for _, option in self.stages[-1].chart.spellings.values()]
+        return is_one and not self.unlisted and not any(may_start(option) for option in options)
+
+    def _start_as_with_an_option(self, doubt: Word) -> None:
+        """The word may be an option, or one that takes the next word: what the words without it would be."""
+        words = self.command.words
+        at = words.index(doubt)
+        for after in (at + 1, at + 2):
+            self._start(words[:at] + words[after:])
 
     def _kind(self) -> str:
         """What the operands are to this command: an option may have changed it."""
