@@ -715,6 +715,17 @@ RESTRICTED: list[Row] = [
     ('docker run "$X" image push', "an option that names the program"),
     ('ssh "$X" ls', "an option that runs anything"),
     ('flock "$X" \'g""it push\'', "an option that runs anything"),
+    # A variable's own value or a default: what else the line gave it counts.
+    ("CC=${CC:-git push} make", "the default is it"),
+    ("CC=$(echo git push); CC=${CC:-gcc} make", "what the line gave it before"),
+    ("read CC; CC=${CC:-gcc} make", "what the line gave it before"),
+    ("CC=$(x) CC=${CC:-gcc} make", "what the line gave it before"),
+    ("source x; CC=${CC:-gcc} make", "what a file gave it before"),
+    ("export CC=${CC:-gcc}; CC=$(echo git push); make", "what the line gives it after"),
+    ("CC=${X:-gcc} make", "another variable's value"),
+    ("CC=${CC:-$X} make", "a default that is not known"),
+    ('CC=${CC:-git}; CC="$CC push" make', "the rest of it"),
+    ("export EDITOR=${EDITOR:-git}; EDITOR+=' push' git commit", "the rest of it"),
 ]
 
 
@@ -875,6 +886,10 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('docker compose exec "$SERVICE" ls', "a service"),
     ('kubectl exec -n "$NS" "$POD" -c app -- ls -l', "a pod"),
     ('timeout "${T:-5}" make', "a time"),
+    # A variable's own value, or a default.
+    ('CC=${CC:-gcc} CXX="${CXX:-ccache g++}" make', "known, or as it was"),
+    ('export EDITOR="${EDITOR:-vim}"; git commit', "known, or as it was"),
+    ('env PAGER="${PAGER-less -R}" git log', "known, or as it was"),
 ]
 
 
