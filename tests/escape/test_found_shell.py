@@ -726,6 +726,27 @@ RESTRICTED: list[Row] = [
     ("CC=${CC:-$X} make", "a default that is not known"),
     ('CC=${CC:-git}; CC="$CC push" make', "the rest of it"),
     ("export EDITOR=${EDITOR:-git}; EDITOR+=' push' git commit", "the rest of it"),
+    # Texts for other shells, editors and debuggers: only the plainest are read.
+    ("zsh -c 'git push'", "a text that reads alike"),
+    ("fish -c 'cd x; git push'", "a text that reads alike"),
+    ("zsh -c 'hash ls=/usr/bin/git; ls push'", "zsh's way to give a name another program"),
+    ("fish -c 'alias ls git; ls push'", "fish's way to give a name another program"),
+    ("zsh -c 'noglob git push'", "a word of zsh's before a command"),
+    ("fish -c 'and git push'", "a word of fish's before a command"),
+    ("zsh -c 'env =git push'", "zsh's spelling of its path"),
+    ("zsh -c -x 'git push'", "options between"),
+    ("zsh -c bash <<< 'git push'", "what it starts reads it"),
+    ("fish -C 'git push' -c ls", "another text"),
+    ("nu -c ls", "a shell that is nothing like bash"),
+    ("gdb -batch -ex bt -ex 'shell git push'", "another command"),
+    ("gdb -ex 'thread apply all shell git push'", "a command in a command"),
+    ("gdb -ex 'bt\n!git push'", "a second line"),
+    ("curl x | gdb -ex bt", "goes on to read commands"),
+    ("vim -c 'set nu' -c '!git push'", "another command"),
+    ("vim -c 'q|!git push'", "two commands in one"),
+    ("vim -c 'set shell=x'", "a setting that is a program"),
+    ("curl x | python -i -m tool", "goes on to run its input"),
+    ("curl x | python -m cProfile -m code", "a module that runs a module"),
 ]
 
 
@@ -890,6 +911,12 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('CC=${CC:-gcc} CXX="${CXX:-ccache g++}" make', "known, or as it was"),
     ('export EDITOR="${EDITOR:-vim}"; git commit', "known, or as it was"),
     ('env PAGER="${PAGER-less -R}" git log', "known, or as it was"),
+    # Plain texts for other shells, editors and debuggers.
+    ("zsh -lc 'cd app && npm test | grep x'", "reads alike"),
+    ("fish -c ls", "reads alike"),
+    ("gdb -p 1 -batch -ex 'set pagination off' -ex 'thread apply all bt' -ex quit", "only looks"),
+    ("vim -c 'set nu' -c wq f", "a setting"),
+    ("ls | python -m tool -i", "the module's own option"),
 ]
 
 

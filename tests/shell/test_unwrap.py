@@ -152,7 +152,7 @@ def test_texts(words: tuple[str, ...], text: str) -> None:
         # options nobody has looked at, before the command
         *("timeout --whatever 5 ls", "cpulimit -l 50 rm x"),
         # other languages of shells
-        *("zsh -c ls", "fish -c ls", "zsh", "pwsh -Command ls"),
+        *("zsh -c ls;ls", "fish -c and", "nu -c ls", "zsh", "pwsh -Command ls"),
         # which subcommand
         *("git $X", "git $X status", "docker $X"),
     ],

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
 from pinfold.model.text import Span
+from pinfold.shell.dialects import reads_alike
 from pinfold.shell.effects import (
     complete,
     lenient,
@@ -182,6 +183,15 @@ class _Unwrapping:
                 self._start(words, anywhere=given.option.anywhere)
             case "foreign":
                 self._foreign(given.word.span)
+            case "alike":
+                self._alike(given.value or next(iter(self.operands), given.word))
+
+    def _alike(self, text: Word) -> None:
+        """Text for another shell, which may be one that reads as bash does."""
+        if text.literal is not None and reads_alike(text.literal):
+            self._text_of((text,), text.span)
+        else:
+            self._foreign(text.span)
 
     def _setting(self, given: Given) -> None:
         """`git -c core.pager='less -S'`: shell text, for the keys that are known to hold it."""
@@ -308,7 +318,9 @@ class _Unwrapping:
     def _without_operands(self, kind: str) -> None:
         if self.runs.alone:
             self.hazards.append(Hazard(self.runs.alone, self.command.span, self.name))
-        starts = self.texts or self.inner or any(given.option.runs == "foreign" for given in self.given)
+        starts = (
+            self.texts or self.inner or any(given.option.runs in ("foreign", "alike") for given in self.given)
+        )
         if (self.runs.stdin or kind == "stdin") and not starts:
             self._standard_input()
 
