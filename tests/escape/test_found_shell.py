@@ -747,6 +747,12 @@ RESTRICTED: list[Row] = [
     ("vim -c 'set shell=x'", "a setting that is a program"),
     ("curl x | python -i -m tool", "goes on to run its input"),
     ("curl x | python -m cProfile -m code", "a module that runs a module"),
+    # zsh alone.
+    ("env A=1 =git push", "to zsh a path, to env an assignment"),
+    ("env =x bash -c 'g\"\"it push'", "to zsh a path, to env an assignment"),
+    ("echo *(e:git\\ push:)", "a pattern that runs a text"),
+    ("ls *(.e'git push')", "a pattern that runs a text"),
+    ("ls *(+npm)", "a pattern that runs a function"),
 ]
 
 
@@ -917,6 +923,7 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("gdb -p 1 -batch -ex 'set pagination off' -ex 'thread apply all bt' -ex quit", "only looks"),
     ("vim -c 'set nu' -c wq f", "a setting"),
     ("ls | python -m tool -i", "the module's own option"),
+    ("shopt -s extglob; ls !(node_modules) *.@(jpg|jpeg|png) +([0-9]).log", "patterns"),
 ]
 
 

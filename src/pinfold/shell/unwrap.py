@@ -307,6 +307,8 @@ class _Unwrapping:
     def _assignments(self, words: tuple[Word, ...]) -> tuple[tuple[Assignment, ...], tuple[Word, ...]]:
         taken: list[Assignment] = []
         while self.runs.assignments and words and "=" in words[0].start:
+            if words[0].source.startswith("="):
+                self._start(words)  # to zsh it is the path of a program
             name = words[0].start.partition("=")[0]
             value = drop(words[0], len(name) + 1)
             taken.append(Assignment(name, words[0].span, value, exported=True))
