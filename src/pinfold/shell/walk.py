@@ -323,7 +323,7 @@ class _Walker(ExpansionVisitor):
                 redirections += (piped(unknown_text(place)),)
         command = Command(
             words=tuple(words),
-            span=self.source.within or place,
+            span=self.source.in_the_line(place),
             text=self.source.text[place.start : place.end],
             assignments=tuple(assignments),
             redirections=redirections,
