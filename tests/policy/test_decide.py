@@ -180,9 +180,9 @@ def test_what_sudo_would_gain_depends_on_the_fence(settings: dict[str, object], 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("x git push", "`x` may run what it is given"),
-        ("x 'git push'", "`x` may run what it is given"),
-        ("python -c 'os.system(\"git push\")'", "`python` may run what it is given"),
+        ("x git push", "it may run what it is given"),
+        ("x 'git push'", "it may run what it is given"),
+        ("python -c 'os.system(\"git push\")'", "it may run what it is given"),
         ('rm "$X"', "a word of it cannot be known"),
     ],
 )

@@ -83,7 +83,7 @@ def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterato
             why, remedy = "a word of it cannot be known", "write out its options and operands"
             if may_be_told(rule.shape, part):
                 why, remedy = (
-                    f"`{part.program or part.text}` may run what it is given",
+                    "it may run what it is given",
                     "leave that out, or answer the question",
                 )
             said = f"{why}, so the rule `{rule.text}` may speak of it"
