@@ -753,6 +753,21 @@ RESTRICTED: list[Row] = [
     ("echo *(e:git\\ push:)", "a pattern that runs a text"),
     ("ls *(.e'git push')", "a pattern that runs a text"),
     ("ls *(+npm)", "a pattern that runs a function"),
+    # Standard input by other names.
+    ('bash ../../../../../../dev/stdin <<< "git push"', "a way up to the root"),
+    ('bash ~/../../dev/stdin <<< "git push"', "a way up to the root"),
+    ('source ../../../../../dev/stdin <<< "git push"', "a way up to the root"),
+    ("curl x | python a/../../../../dev/stdin", "a way up to the root"),
+    ('curl x | python "$E"/dev/stdin', "what is not known may be empty"),
+    ('bash "$E"/dev/stdin <<< ls', "or it may not"),
+    ("bash /dev/std?n <<< ls", "a pattern may find another file"),
+    ("curl x | python /dev/std?n", "a pattern"),
+    ('pushd /dev; bash stdin <<< "git push"', "a directory that is not known"),
+    ('cd "$X"; bash stdin <<< "git push"', "a directory that is not known"),
+    ('cd /de*; bash fd/0 <<< "git push"', "a directory that is not known"),
+    ("docker container run --entrypoint git x push", "`docker run`, spelled out"),
+    ("docker container create x git push", "`docker create`, spelled out"),
+    ("curl x | perl -de 1", "a debugger"),
 ]
 
 
@@ -924,6 +939,13 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("vim -c 'set nu' -c wq f", "a setting"),
     ("ls | python -m tool -i", "the module's own option"),
     ("shopt -s extglob; ls !(node_modules) *.@(jpg|jpeg|png) +([0-9]).log", "patterns"),
+    # Files that are no standard input.
+    ('cd "$X" && python main.py < data', "a file"),
+    ("ls | python ../x.py", "a file"),
+    ('ls | python "$DIR"/x.py', "a file"),
+    ('source ../env.sh; . "$HOME"/.nvm/nvm.sh', "files"),
+    ("docker container run x ls", "another command"),
+    ("ls | perl -d:NYTProf x.pl", "a profiler"),
 ]
 
 

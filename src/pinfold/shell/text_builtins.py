@@ -12,6 +12,7 @@ from pinfold.model.script import Command, Word
 from pinfold.model.text import Span
 from pinfold.shell.directories import anywhere
 from pinfold.shell.findings import Findings, Nested
+from pinfold.shell.inputs import is_stream
 
 Judge = Callable[[Command, list[Word], Findings], list[Nested]]
 """Takes a command and its words after the name; gives back the texts that it runs."""
@@ -40,7 +41,7 @@ def _source(command: Command, words: list[Word], findings: Findings) -> list[Nes
     operands = words[1:] if words and words[0].literal == "--" else words
     file = operands[0].known({"HOME": "~"}) if operands else ""
     findings.sources = True
-    if file is None or file.startswith(("/dev/", "/proc/")):
+    if file is None or file.startswith("/dev/") or is_stream(operands[0], command.directories):
         findings.unknown("what is sourced is only known when it runs", command.span, runs=True)
     else:
         findings.unknown("a sourced file may give names another meaning", command.span)

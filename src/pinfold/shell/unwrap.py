@@ -253,8 +253,10 @@ class _Unwrapping:
         elif kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
-        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0], self.places)):
+        is_input = bool(words and self.runs.stdin and is_standard_input(words[0], self.places))
+        if not words or kind == "stdin" or is_input:
             self._without_operands(kind)
+        if not words or kind == "stdin" or (is_input and words[0].literal is not None):
             return
         match kind:
             case "argv":
