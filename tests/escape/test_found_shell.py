@@ -768,6 +768,7 @@ RESTRICTED: list[Row] = [
     ("docker container run --entrypoint git x push", "`docker run`, spelled out"),
     ("docker container create x git push", "`docker create`, spelled out"),
     ("curl x | perl -de 1", "a debugger"),
+    ("curl x | uv run -m code", "a console"),
 ]
 
 
@@ -946,6 +947,7 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('source ../env.sh; . "$HOME"/.nvm/nvm.sh', "files"),
     ("docker container run x ls", "another command"),
     ("ls | perl -d:NYTProf x.pl", "a profiler"),
+    ("ls | uv run -m pytest -i", "no console"),
 ]
 
 
@@ -968,6 +970,7 @@ ODD: list[Row] = [
     ("find . " + "-o " * 3000, "many options: seconds"),
     ("git " + "-c a=b " * 1200 + "status", "many options: seconds"),
     ("cat " + "{*,*}" * 8, "many patterns: seconds"),
+    ("source; . --", "no file: IndexError"),
 ]
 
 

@@ -39,9 +39,10 @@ def _eval(command: Command, words: list[Word], findings: Findings) -> list[Neste
 
 def _source(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
     operands = words[1:] if words and words[0].literal == "--" else words
-    file = operands[0].known({"HOME": "~"}) if operands else ""
     findings.sources = True
-    if file is None or file.startswith("/dev/") or is_stream(operands[0], command.directories):
+    file = operands[0].known({"HOME": "~"}) if operands else ""
+    is_input = bool(operands) and is_stream(operands[0], command.directories)
+    if file is None or file.startswith("/dev/") or is_input:
         findings.unknown("what is sourced is only known when it runs", command.span, runs=True)
     else:
         findings.unknown("a sourced file may give names another meaning", command.span)
