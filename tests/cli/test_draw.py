@@ -34,6 +34,13 @@ def test_a_long_line_is_shown_around_its_mark() -> None:
     assert line[carets.index("^") :].startswith("rm")
 
 
+def test_a_long_line_of_wide_characters_keeps_to_the_width() -> None:
+    line, carets = draw("日本" * 40 + " rm x " + "日本" * 40, [Span(81, 85)], width=30)
+    shown = line.strip().removeprefix("… ").removesuffix(" …")
+    assert sum(1 if character.isascii() else 2 for character in shown) <= 30
+    assert carets.strip() == "^^^^"
+
+
 def test_a_sentence_is_folded_between_words() -> None:
     line = "pinfold: refused open /a/path/that-is-longer-than-a-line: why"
     assert fold(line, 24) == [

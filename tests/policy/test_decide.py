@@ -177,6 +177,19 @@ def test_what_sudo_would_gain_depends_on_the_fence(settings: dict[str, object], 
     assert told in [reason.message for reason in judged("sudo ls", settings).reasons]
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("x git push", "it may run what it is given"),
+        ("x 'git push'", "it may run what it is given"),
+        ("python -c 'os.system(\"git push\")'", "it may run what it is given"),
+        ('rm "$X"', "a word of it cannot be known"),
+    ],
+)
+def test_why_a_rule_may_speak_of_it(line: str, told: str) -> None:
+    assert judged(line, RULES).reasons[0].message.startswith(told)
+
+
 def test_a_bypass_is_a_question_of_its_own() -> None:
     decision = judged("ls", {"commands": {"allow": ["ls"]}}, **BYPASS)
     assert (decision.verdict, decision.reasons[0].step, decision.sandboxed) == (ASK, "bypass", False)

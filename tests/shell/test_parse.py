@@ -49,11 +49,20 @@ def test_spans_count_characters() -> None:
     assert [text[c.span.start : c.span.end] for c in parse(text).commands] == ["echo 'é'", "rm ü", "cat <q"]
 
 
-def test_a_nested_text_stands_where_its_word_stands() -> None:
-    text = "cd é && bash -c 'rm a; rm b'"
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("cd é && bash -c 'rm a; rm b'", ["rm a", "rm b"]),
+        ("cd é && bash <<'E'\nrm a\nrm b\nE", ["rm a", "rm b"]),
+        ("cd é && eval rm a';' rm b", ["rm a';' rm b"] * 2),
+        # What quoting changes has no place of its own.
+        ("cd é && bash -c $'rm a\\nrm b'", ["$'rm a\\nrm b'"] * 2),
+    ],
+)
+def test_a_nested_text_stands_where_it_is_written(text: str, places: list[str]) -> None:
     inner = [c for c in parse(text).commands if c.via]
     assert [c.text for c in inner] == ["rm a", "rm b"]
-    assert {text[c.span.start : c.span.end] for c in inner} == {"'rm a; rm b'"}
+    assert [text[c.span.start : c.span.end] for c in inner] == places
     assert all([w.source for w in (c.directories or ((),))[0]] == ["é"] for c in inner)
 
 

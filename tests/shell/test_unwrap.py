@@ -148,11 +148,11 @@ def test_texts(words: tuple[str, ...], text: str) -> None:
         # scripts and texts only known later
         *("bash $X", 'bash "$X"', "bash -c $X", "eval $X", "ssh host $X", 'env -S "$X"'),
         # a word that may shift where the command begins
-        *("timeout $T ls", 'timeout "$T" 5 ls', "env $X ls", "sudo $X ls", "xargs $X ls"),
+        *("timeout $T ls", "env $X ls", "sudo $X ls", "xargs $X ls"),
         # options nobody has looked at, before the command
         *("timeout --whatever 5 ls", "cpulimit -l 50 rm x"),
         # other languages of shells
-        *("zsh -c ls", "fish -c ls", "zsh", "pwsh -Command ls"),
+        *("zsh -c ls;ls", "fish -c and", "nu -c ls", "zsh", "pwsh -Command ls"),
         # which subcommand
         *("git $X", "git $X status", "docker $X"),
     ],
@@ -179,6 +179,19 @@ def test_nothing_unknown(line: str) -> None:
     assert found.unknowns == ()
     assert found.inner == ()
     assert found.texts == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "inner"),
+    [
+        ('timeout "$T" 5 ls', ["timeout 5 ls", "timeout ls", "5 ls"]),
+        ('docker exec "$C" -e x c ls', ["docker exec -e x c ls", "docker exec x c ls", "-e x c ls"]),
+    ],
+)
+def test_a_word_before_the_command_may_be_an_option(line: str, inner: list[str]) -> None:
+    found = undone(line)
+    assert [one.text for one in found.inner] == inner
+    assert [unknown.runs for unknown in found.unknowns] == [False]
 
 
 def test_xargs_adds_what_it_reads() -> None:

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from pinfold.model.script import Computed, Glob, Home, Part, Text, Variable, Word
+from pinfold.model.script import Computed, Defaulted, Glob, Home, Part, Text, Variable, Word
 from pinfold.shell import Parser, parse
 from pinfold.shell.quotes import undo_ansi_c, undo_double
 
@@ -73,7 +73,8 @@ PARTS: list[tuple[str, list[tuple[Part, ...]]]] = [
     ('"${HOME}"', [(Variable("HOME", True),)]),
     ("$1", [(Computed("shell parameter", False),)]),
     ('"$@"', [(Computed("shell parameter", False),)]),
-    ('"${x:-a}"', [(Computed("parameter expansion", True),)]),
+    ('"${x:-a}"', [(Defaulted("parameter expansion", True, name="x", default="a"),)]),
+    ("${x:-$y}", [(Computed("parameter expansion", False),)]),
     ("$(a)", [(Computed("command substitution", False),)]),
     ('"`a`"', [(Computed("command substitution", True),)]),
     ("<(a)", [(Computed("process substitution", False),)]),

@@ -59,9 +59,19 @@ def _window(cells: list[str], spans: list[tuple[int, int]], width: int) -> tuple
     """Which cells to show of a line too wide to show whole: those around the first mark."""
     if sum(map(_columns, cells)) <= width:
         return 0, len(cells)
-    middle = spans[0][0] if spans else 0
-    first = max(0, min(middle - width // 4, len(cells) - width))
-    return first, min(len(cells), first + width)
+    first = middle = spans[0][0] if spans else 0
+    before = 0
+    while first and before + _columns(cells[first - 1]) <= width // 4:
+        first -= 1
+        before += _columns(cells[first])
+    last, shown = middle, before
+    while last < len(cells) and shown + _columns(cells[last]) <= width:
+        shown += _columns(cells[last])
+        last += 1
+    while first and last == len(cells) and shown + _columns(cells[first - 1]) <= width:
+        first -= 1
+        shown += _columns(cells[first])
+    return first, last
 
 
 def _columns(cell: str) -> int:

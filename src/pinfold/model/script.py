@@ -58,6 +58,13 @@ class Computed(Struct, frozen=True, tag=True):
     """False for what a program itself fills in: `find`'s `{}` is always a name below where it looks."""
 
 
+class Defaulted(Computed, frozen=True, tag=True):
+    """`${NAME:-text}`, of a variable that is not assigned in this line."""
+
+    name: str = ""
+    default: str = ""
+
+
 Part: TypeAlias = Text | Glob | Variable | Home | Computed
 
 

@@ -8,7 +8,7 @@ from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
 from pinfold.policy.case import Case
-from pinfold.policy.rules import Match, is_sink, restrictive_match
+from pinfold.policy.rules import Match, is_sink, may_be_told, restrictive_match
 
 ADMINISTRATOR = "ask your administrator"
 
@@ -80,8 +80,13 @@ def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterato
     for part in case.script.commands:
         rule = _matching(rules, part, Match.MAYBE)
         if rule:
-            said = f"a word of it cannot be known, so the rule `{rule.text}` may speak of it"
-            remedy = "write out its options and operands"
+            why, remedy = "a word of it cannot be known", "write out its options and operands"
+            if may_be_told(rule.shape, part):
+                why, remedy = (
+                    "it may run what it is given",
+                    "leave that out, or answer the question",
+                )
+            said = f"{why}, so the rule `{rule.text}` may speak of it"
             yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
     for unknown in case.script.unknowns:
         if unknown.is_data and rules:

@@ -43,6 +43,11 @@ def restrictive_match(shape: Shape, command: Command) -> Match:
     return Match.MAYBE if match is Match.NO and _may_obey(shape, command) else match
 
 
+def may_be_told(shape: Shape, command: Command) -> bool:
+    """Whether a command may run what the rule speaks of because that stands in its words or variables."""
+    return shape.program != command.program and (_may_wrap(shape, command) or _may_obey(shape, command))
+
+
 def _may_obey(shape: Shape, command: Command) -> bool:
     """Many programs take options, commands and code from variables: `TAR_OPTIONS='-I "git push"' tar cf x`.
 

@@ -7,7 +7,10 @@ Facts about dash: `$'a\\'b'` ends at the second quote, `{a,b}` is one word, `&>`
 truncated file, `[[`, `((`, `<(` and `<<<` do not exist.
 """
 
+import re
 from typing import Any
+
+from pinfold.shell.programs import chart, program_name
 
 _READ_DIFFERENTLY = {
     # shfmt reads CR LF as one newline, also after a backslash. bash does not.
@@ -24,6 +27,24 @@ _BASH_ONLY = (
     "$'", '$"', "&>", ">&", "<(", ">(", "[[", "<<<", ";&", ";;&", "|&", "$[", "@(", "+(", "!(", "?(", "*(",
     "coproc", "select", "function", "+=", "]=",
 )  # fmt: skip
+
+
+_PLAIN = r"[\w./,:@+=-]+"
+_PLAIN_COMMAND = rf"{_PLAIN}(?: +{_PLAIN})*"
+_PLAIN_TEXT = rf"(?:cd +{_PLAIN} *(?:&&|;) *)?({_PLAIN_COMMAND}(?: *\| *{_PLAIN_COMMAND})*)"
+
+
+def reads_alike(text: str) -> bool:
+    """Whether zsh, ksh and fish start the same programs with the same words as bash does.
+
+    Facts about them: each has words that stand before a command (`noglob`, `and`, `repeat 3`), and commands
+    by which a later name means another program (`hash ls=/bin/git`, fish's `alias ls git`). So there is one
+    pipe of known programs, with nothing but a `cd` before it. To zsh, `=x` at the start of a word is a path.
+    """
+    found = re.fullmatch(_PLAIN_TEXT, text.strip(" "), re.ASCII)
+    if found is None or re.search(r"(^| )=", text):
+        return False
+    return all(chart(program_name(each.split()[0])) is not None for each in found[1].split("|"))
 
 
 def find_divergence(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:

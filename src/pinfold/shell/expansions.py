@@ -4,6 +4,7 @@ Only the shell knows what such an expansion comes to; here it is decided whether
 way. What a word's own value is, is `words`' business.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,8 @@ _PARAMETER_FIELDS = frozenset(
 )  # fmt: skip
 
 
+_QUALIFIER_THAT_RUNS = r"""[\\'"\s]|e[^\w|.*?)\]-]|\+[A-Za-z_]"""
+"""`e` with a sign that ends the text, or what a text of several words needs; as a name, `+name`."""
 _SUBSTITUTIONS = ("$(", "`", "<(", ">(", *("${" + after for after in " \t\n\r\f\v|"))
 
 
@@ -112,9 +115,15 @@ class ExpansionVisitor(ABC):
             self.findings.unknown("`${ ...; }` runs in the shell itself", self.source.span(part), runs=True)
 
     def pattern_group(self, part: Node) -> None:
-        """Facts about shfmt: what stands in `@(...)` is not parsed. bash expands it."""
+        """Facts about shfmt: what stands in `@(...)` is not parsed. bash expands it.
+
+        Facts about zsh: after a pattern, `(e:text:)` and `(+name)` run something for each file that is found.
+        """
         self.findings.unknown("means something else in zsh", self.source.span(part))
-        if set(part["Pattern"]["Value"]) & set("$`<>"):
+        text = part["Pattern"]["Value"]
+        if re.search(_QUALIFIER_THAT_RUNS, text):
+            self.findings.unknown("zsh may run what stands in a pattern", self.source.span(part), runs=True)
+        if set(text) & set("$`<>"):
             self.findings.unknown("an expansion inside a pattern", self.source.span(part), runs=True)
 
     def parameter(self, part: Node, places: Places) -> None:

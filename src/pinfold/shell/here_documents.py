@@ -33,10 +33,9 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
             parts.append(read_expansion(part, scope, quoted=True))
             at_line_start = False
     # shfmt counts the closing delimiter as part of the body.
-    written, span = scope.source.written(body), scope.source.span(body)
+    written, place = scope.source.written(body), scope.source.place(body)
     kept = written.rfind("\n") + 1
-    if scope.source.within is None:
-        span = Span(span.start, span.end - len(written) + kept)
+    span = scope.source.in_the_line(Span(place.start, place.end - len(written) + kept))
     return Word(written[:kept], span, tuple(parts))
 
 

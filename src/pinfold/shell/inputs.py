@@ -13,6 +13,7 @@ an `exec` anywhere in it replaces the shell's own input: a function, a trap or a
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Redirection, Text, Word
@@ -68,27 +69,34 @@ def is_stream(file: Word, places: Places = UNMOVED) -> bool:
     """Whether a file's name stands for an input, or for what a command of the line writes."""
     if is_standard_input(file, places):
         return True
-    if file.literal is not None:
-        return any(
-            _shortest(path).startswith(STREAMS) or path.startswith(STREAMS) for path in _paths(file, places)
-        )
+    if any(_shortest(path).startswith(STREAMS) or path.startswith(STREAMS) for path in _paths(file, places)):
+        return True
     return any(isinstance(part, Computed) and part.what == PROCESS_SUBSTITUTION for part in file.parts)
 
 
 def is_standard_input(file: Word, places: Places = UNMOVED) -> bool:
+    if file.has_glob:
+        return any(fnmatchcase(name, file.emptied({})) for name in STANDARD_INPUT - {"-"})
     return any(_shortest(path) in STANDARD_INPUT for path in _paths(file, places))
 
 
 def _paths(file: Word, places: Places) -> Iterator[str]:
-    """The file's name, also as it is after the line changed the directory: `cd /dev; sh stdin`."""
-    text = file.literal
-    if text is None:
+    """The file's name, also as it is after the line changed the directory: `cd /dev; sh stdin`.
+
+    What is computed in it may be empty (`"$X"/dev/stdin`), and enough `..` lead to the root.
+    """
+    text = file.emptied({})
+    if not text:
         return
     yield text
-    for way in places or ():
-        steps = [step.literal for step in way]
+    if ".." in text.split("/"):
+        yield text.rpartition("..")[2]
+    for way in ((None,),) if places is None else places:
+        steps = [step.literal if step is not None else None for step in way]
         known = [step for step in steps if step is not None]
-        if known and len(known) == len(steps):
+        if len(known) < len(steps):
+            yield from (name for name in STANDARD_INPUT if name.endswith("/" + posixpath.normpath(text)))
+        elif known:
             yield posixpath.join(*known, text)
 
 

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pinfold.model.script import Command, Computed, Word
 from pinfold.shell.findings import Findings
 from pinfold.shell.options import drop
-from pinfold.shell.variables import RUN_LATER, keeps, note_assigned
+from pinfold.shell.variables import RUN_LATER, default, keeps, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
 
@@ -52,7 +52,8 @@ def _assign(word: Word, findings: Findings) -> None:
 def _declare_name(word: Word, findings: Findings) -> None:
     """As `_assign`, but the command itself carries the assignment (`Command.assignments`)."""
     name, equals, _ = word.start.partition("=")
-    if equals and keeps(name, drop(word, len(name) + 1)):
+    value = drop(word, len(name) + 1) if equals else word
+    if equals and (keeps(name, value) or default(name, value)):
         return
     name = name.removesuffix("+")
     if name.isidentifier() and name not in RUN_LATER and (word.literal is not None or "=" in word.start):

@@ -299,6 +299,9 @@ class _Sorter:
         self.given.append(Given(names, option, word, value, listed, command))
         if option.runs == "rest":
             self.stop = True
+        if option.ends:
+            self.operands += self.words
+            self.words = []
 
     def _command(self, first: Word | None, until: tuple[str, ...]) -> tuple[Word, ...]:
         taken: list[Word] = [first] if first else []

@@ -181,7 +181,8 @@ class _Pass:
             return None
         reading = self.line.reading(text)
         try:
-            walk(reading.tree, Source(reading.text, within), places, via, self.findings, inputs)
+            source = Source(reading.text, within, self.start_of(text, within))
+            walk(reading.tree, source, places, via, self.findings, inputs)
         except RecursionError:
             self.findings.unreadable("nested too deeply")
         if is_alias and self.findings.commands:
@@ -193,6 +194,11 @@ class _Pass:
         self.findings.commands = []
         divergence = find_divergence(text, reading.tree)
         return SyntaxTrouble(*divergence) if divergence is not None else reading.trouble
+
+    def start_of(self, text: str, within: Span | None) -> int | None:
+        """Where a text stands in the line, if it is written there as it is: `'ls; git push'`."""
+        written = self.line.text[within.start : within.end] if within else ""
+        return within.start + written.index(text) if within and written.count(text) == 1 else None
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)

@@ -65,17 +65,20 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """Directories are read with all that is in them."""
     takes: Literal["", "first", "last"] = ""
     """It says itself what otherwise the first or the last operand says."""
-    runs: Literal["", "shell", "argv", "rest", "first", "split", "stdin", "foreign", "none"] = ""
+    runs: Literal["", "shell", "argv", "rest", "first", "split", "stdin", "foreign", "alike", "none"] = ""
     """`shell`: its value is shell text; `argv`: the words after it, up to one of `until`, are a command;
     `rest`: the operands are a command; `first`: the first operand is shell text; `split`: its value,
     split as `env -S` does, and the operands are the program's own command line; `stdin`: standard input is
-    shell text; `foreign`: code in a language that is not bash's; `none`: with it, neither operands nor
-    standard input are run."""
+    shell text; `foreign`: code in a language that is not bash's; `alike`: so is its value, or else the
+    first operand, but where it is plain enough it is read as shell text; `none`: with it, neither
+    operands nor standard input are run."""
     script: bool = False
     """Its value is a file of code: one that a command of the line writes, or its input, may run anything."""
     program: bool = False
     """Its value is the program that gets the operands (`docker run --entrypoint git image push`)."""
     until: tuple[str, ...] = ()
+    ends: bool = False
+    """No option stands after it and its value."""
     strip: str = ""
     """What stands before the shell text in its value."""
     safe: str = ""
@@ -183,6 +186,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     operands: Operands = Operands()
     below: bool = False
     runs: Runs | None = None
+    code_file: bool = False
+    """It is a file of code, which the program of its language may be given: `python manage.py shell`."""
     hazard: str = ""
     """Why this program or subcommand is a hazard by itself; a rule that names it accepts that."""
     changes_pinfold: bool = False
@@ -277,6 +282,12 @@ def is_risky(option: Option) -> bool:
     """Whether the option makes the program do more than read."""
     acts = option.role + " " + option.makes
     return bool(option.hazard or option.runs not in ("", "none") or "writes" in acts or "deletes" in acts)
+
+
+def may_start(option: Option) -> bool:
+    """Whether the option by itself says what is started."""
+    starts = option.program or option.script or option.code or option.settings or option.alias
+    return bool(starts or option.runs not in ("", "none"))
 
 
 def program_name(word: str) -> str:

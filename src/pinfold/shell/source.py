@@ -6,16 +6,24 @@ from pinfold.model.text import Span
 
 
 class Source:
-    """`within` is the place in the outer line of a text that was found inside of it (`bash -c '...'`):
-    every span then means that place, since the text's own offsets mean nothing to who reads the line."""
+    """`within` is the place in the outer line of a text that was found inside of it (`bash -c '...'`). Every
+    span is one of the line: where the text stands there as it is, unescaped, from `start` on, that of the
+    node; else the whole place, since the text's own offsets mean nothing to who reads the line."""
 
-    def __init__(self, text: str, within: Span | None = None) -> None:
+    def __init__(self, text: str, within: Span | None = None, start: int | None = None) -> None:
         self.text = text
         self.within = within
+        self.start = start
         self._starts = None if text.isascii() else _character_of_byte(text)
 
     def span(self, node: dict[str, Any]) -> Span:
-        return self.within or self.place(node)
+        return self.in_the_line(self.place(node))
+
+    def in_the_line(self, place: Span) -> Span:
+        """A place of this text, as one of the outer line."""
+        if self.start is not None:
+            return Span(self.start + place.start, self.start + place.end)
+        return self.within or place
 
     def place(self, node: dict[str, Any]) -> Span:
         """Where it stands in this very text."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from pinfold.model.script import Assignment, Glob, Home, Text, Unknown, Variable, Word
 from pinfold.shell.findings import ShellText
 from pinfold.shell.programs import is_shell_text
-from pinfold.shell.variables import keeps
+from pinfold.shell.variables import default, keeps
 
 
 class Told(Struct, frozen=True):
@@ -25,7 +25,7 @@ def told_by(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> Told:
             continue
         if keeps(assigned.name, assigned.value):
             continue
-        text = _as_written(assigned.value)
+        text = default(assigned.name, assigned.value) or _as_written(assigned.value)
         if text is not None:
             texts.append(ShellText(text, assigned.span, (*via, assigned.name)))
         elif assigned.exported:

@@ -9,16 +9,18 @@ Facts about bash: text is run later by traps, aliases, completions, keys (`bind 
 from collections.abc import Callable
 
 from pinfold.model.script import Command, Word
+from pinfold.model.text import Span
 from pinfold.shell.directories import anywhere
 from pinfold.shell.findings import Findings, Nested
+from pinfold.shell.inputs import is_stream
 
 Judge = Callable[[Command, list[Word], Findings], list[Nested]]
 """Takes a command and its words after the name; gives back the texts that it runs."""
 
 
-def _nested(command: Command, name: str, text: str, word: Word, findings: Findings) -> Nested:
+def _nested(command: Command, name: str, text: str, span: Span, findings: Findings) -> Nested:
     places = command.directories if name == "eval" else anywhere(findings.facts, command.directories)
-    return Nested(text, word.span, (*command.via, name), places, command.inputs, is_alias=name == "alias")
+    return Nested(text, span, (*command.via, name), places, command.inputs, is_alias=name == "alias")
 
 
 def _eval(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
@@ -31,14 +33,16 @@ def _eval(command: Command, words: list[Word], findings: Findings) -> list[Neste
         findings.unknown("what `eval` runs is only known when it runs", command.span, runs=True)
         findings.moves = findings.assigns_any = True
         return []
-    return [_nested(command, "eval", " ".join(filter(None, texts)), words[0], findings)]
+    span = Span(words[0].span.start, words[-1].span.end)
+    return [_nested(command, "eval", " ".join(filter(None, texts)), span, findings)]
 
 
 def _source(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
     operands = words[1:] if words and words[0].literal == "--" else words
-    file = operands[0].known({"HOME": "~"}) if operands else ""
     findings.sources = True
-    if file is None or file.startswith(("/dev/", "/proc/")):
+    file = operands[0].known({"HOME": "~"}) if operands else ""
+    is_input = bool(operands) and is_stream(operands[0], command.directories)
+    if file is None or file.startswith("/dev/") or is_input:
         findings.unknown("what is sourced is only known when it runs", command.span, runs=True)
     else:
         findings.unknown("a sourced file may give names another meaning", command.span)
@@ -56,7 +60,7 @@ def _trap(command: Command, words: list[Word], findings: Findings) -> list[Neste
     if text is None:
         findings.unknown("what `trap` will run is only known when it runs", command.span, runs=True)
         return []
-    return [_nested(command, "trap", text, words[0], findings)]
+    return [_nested(command, "trap", text, words[0].span, findings)]
 
 
 def _alias(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
@@ -71,7 +75,7 @@ def _alias(command: Command, words: list[Word], findings: Findings) -> list[Nest
             findings.defined.add(name)
             if value.endswith("\\") or "<<" in value:
                 findings.unknown("an alias that changes how the line is read", word.span, runs=True)
-            found.append(_nested(command, "alias", value, word, findings))
+            found.append(_nested(command, "alias", value, word.span, findings))
     return found
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
 from pinfold.model.text import Span
+from pinfold.shell.dialects import reads_alike
 from pinfold.shell.effects import (
     complete,
     lenient,
@@ -25,7 +26,7 @@ from pinfold.shell.filling import filled, with_found, with_inputs
 from pinfold.shell.findings import ShellText
 from pinfold.shell.inputs import given_texts, is_made_by_a_command, is_standard_input, is_stream
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.programs import Runs, chart, program_name, spelled_out
+from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
@@ -89,6 +90,8 @@ class _Unwrapping:
         self.runs = stages[-1].chart.program.runs or NOTHING
         self.given = tuple(given for stage in stages for given in stage.arguments.given)
         self.operands = stages[-1].arguments.operands
+        last = stages[-1].arguments.given
+        self.unlisted = [given for given in last if not given.listed and given.value is None]
         self.inner: list[Command] = []
         self.texts: list[ShellText] = []
         self.unknowns: list[Unknown] = []
@@ -180,6 +183,15 @@ class _Unwrapping:
                 self._start(words, anywhere=given.option.anywhere)
             case "foreign":
                 self._foreign(given.word.span)
+            case "alike":
+                self._alike(given.value or next(iter(self.operands), given.word))
+
+    def _alike(self, text: Word) -> None:
+        """Text for another shell, which may be one that reads as bash does."""
+        if text.literal is not None and reads_alike(text.literal):
+            self._text_of((text,), text.span)
+        else:
+            self._foreign(text.span)
 
     def _setting(self, given: Given) -> None:
         """`git -c core.pager='less -S'`: shell text, for the keys that are known to hold it."""
@@ -228,18 +240,23 @@ class _Unwrapping:
         words = (*(g.value for g in self.given if g.option.program and g.value is not None), *words)
         assignments, words = self._assignments(words)
         doubts = self.stages[-1].arguments.doubts
-        unlisted = [g for g in self.stages[-1].arguments.given if not g.listed and g.value is None]
-        if kind in ("argv", "shell") and unlisted and words:
-            why = f"what `{unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
-            self.unknowns.append(Unknown(why, unlisted[0].word.span, True))
+        if kind in ("argv", "shell") and self.unlisted and words:
+            why = f"what `{self.unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
+            self.unknowns.append(Unknown(why, self.unlisted[0].word.span, True))
         if self.runs.stdin == "script":
             # Its operands are files, databases and the like: only what the line itself makes is doubted.
             doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
-        if kind and doubts:
+        if kind == "argv" and self._stands_before_the_command(doubts):
+            self._start_as_with_an_option(doubts[0])
+            why = f"what `{doubts[0].source}` is to `{self.name}` is only known when it runs"
+            self.unknowns.append(Unknown(why, doubts[0].span, False))
+        elif kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
-        if not words or kind == "stdin" or (self.runs.stdin and is_standard_input(words[0], self.places)):
+        is_input = bool(words and self.runs.stdin and is_standard_input(words[0], self.places))
+        if not words or kind == "stdin" or is_input:
             self._without_operands(kind)
+        if not words or kind == "stdin" or (is_input and words[0].literal is not None):
             return
         match kind:
             case "argv":
@@ -259,11 +276,27 @@ class _Unwrapping:
             case _ if self.runs.stdin == "script":
                 if is_stream(words[0], self.places):
                     self._foreign(words[0].span)
+                elif _is_code_file(words[0]):
+                    self._start(words)
             case _ if self.runs.stdin and (
                 words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
             ):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
+
+    def _stands_before_the_command(self, doubts: tuple[Word, ...]) -> bool:
+        """`docker exec "$ID" npm test`: one word, and no option that it may be starts anything by itself."""
+        named = self.operands[: self.runs.skip]
+        is_one = len(doubts) == 1 and doubts[0] in named and not doubts[0].splits
+        options = [option for _, option in self.stages[-1].chart.spellings.values()]
+        return is_one and not self.unlisted and not any(may_start(option) for option in options)
+
+    def _start_as_with_an_option(self, doubt: Word) -> None:
+        """The word may be an option, or one that takes the next word: what the words without it would be."""
+        words = self.command.words
+        at = words.index(doubt)
+        for after in (at + 1, at + 2):
+            self._start(words[:at] + words[after:])
 
     def _kind(self) -> str:
         """What the operands are to this command: an option may have changed it."""
@@ -276,6 +309,8 @@ class _Unwrapping:
     def _assignments(self, words: tuple[Word, ...]) -> tuple[tuple[Assignment, ...], tuple[Word, ...]]:
         taken: list[Assignment] = []
         while self.runs.assignments and words and "=" in words[0].start:
+            if words[0].source.startswith("="):
+                self._start(words)  # to zsh it is the path of a program
             name = words[0].start.partition("=")[0]
             value = drop(words[0], len(name) + 1)
             taken.append(Assignment(name, words[0].span, value, exported=True))
@@ -287,7 +322,9 @@ class _Unwrapping:
     def _without_operands(self, kind: str) -> None:
         if self.runs.alone:
             self.hazards.append(Hazard(self.runs.alone, self.command.span, self.name))
-        starts = self.texts or self.inner or any(given.option.runs == "foreign" for given in self.given)
+        starts = (
+            self.texts or self.inner or any(given.option.runs in ("foreign", "alike") for given in self.given)
+        )
         if (self.runs.stdin or kind == "stdin") and not starts:
             self._standard_input()
 
@@ -354,6 +391,11 @@ class _Unwrapping:
 def _listed(value: Word, between: str) -> tuple[Word, ...]:
     """The words of a list."""
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
+
+
+def _is_code_file(file: Word) -> bool:
+    known = chart(program_name(file.literal)) if file.literal else None
+    return known is not None and known.program.code_file
 
 
 def _is_code(pattern: str, value: Word | None) -> bool:

@@ -9,7 +9,7 @@ harmless whatever it holds. The list of harmless names is `data/environment.toml
 import re
 from collections.abc import Iterator
 
-from pinfold.model.script import Assignment, Computed, Hazard, Variable, Word
+from pinfold.model.script import Assignment, Computed, Defaulted, Hazard, Variable, Word
 from pinfold.model.text import Span
 from pinfold.shell.findings import Findings
 from pinfold.shell.options import drop
@@ -89,6 +89,16 @@ def declaration_hazards(program: str, operands: tuple[Word, ...]) -> list[Hazard
 def keeps(name: str, value: Word) -> bool:
     """`NAME="$NAME"`, where nothing else in the line gives it a value."""
     return value.parts in ((Variable(name, True),), (Variable(name, False),))
+
+
+def default(name: str, value: Word) -> str:
+    """The text of `NAME="${NAME:-text}"`, by which it may keep its value; else nothing.
+
+    Only of names whose value programs run: that text is judged, and then nothing is left to be known of it.
+    """
+    part = value.parts[0] if len(value.parts) == 1 else None
+    is_its_own = isinstance(part, Defaulted) and part.name == name and is_shell_text(name)
+    return part.default if is_its_own and isinstance(part, Defaulted) else ""
 
 
 def appended(value: Word) -> Word:

@@ -19,7 +19,7 @@ from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.inputs import HERE, is_of_standard_input, piped, printed, unknown_text
 from pinfold.shell.source import Source
-from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, keeps, note_assigned
+from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
@@ -278,7 +278,7 @@ class _Walker(ExpansionVisitor):
         value = read_word(node["Value"], self.scope, assigns=True) if "Value" in node else None
         if value is not None and node.get("Append"):
             value = appended(value)
-        if value is None or not keeps(name, value):
+        if value is None or not (keeps(name, value) or default(name, value)):
             self.findings.assigned.add(name)
         self.findings.assigns_any |= not name.isidentifier()
         if exported:
@@ -323,7 +323,7 @@ class _Walker(ExpansionVisitor):
                 redirections += (piped(unknown_text(place)),)
         command = Command(
             words=tuple(words),
-            span=self.source.within or place,
+            span=self.source.in_the_line(place),
             text=self.source.text[place.start : place.end],
             assignments=tuple(assignments),
             redirections=redirections,

@@ -7,12 +7,23 @@ The way of a word: tree parts -> atoms (one per character or opaque part) -> bra
 That is bash's own order, so `{~,x}/a` and `"["a]` come out as in bash.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Glob, Home, Part, Text, Variable, Word
+from pinfold.model.script import (
+    PROCESS_SUBSTITUTION,
+    Computed,
+    Defaulted,
+    Glob,
+    Home,
+    Part,
+    Text,
+    Variable,
+    Word,
+)
 from pinfold.model.text import Span
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
 from pinfold.shell.quotes import undo_ansi_c, undo_double
@@ -22,6 +33,7 @@ _ACTIVE = frozenset("\\{}*?[]~=:")
 _SET_CHARACTERS = frozenset("]-!^[\\")
 _BRACES = frozenset("{},")
 _PARAMETERS = frozenset("@*#?-$!0123456789")
+_PLAIN = r"[\w ./,:+=-]+"
 SHELL_KEPT = frozenset(
     ("_", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_COMMAND", "BASH_LINENO", "BASH_REMATCH",
      "BASH_SOURCE", "BASH_SUBSHELL", "COMP_CWORD", "COMP_LINE", "COMP_WORDS", "COPROC", "DIRSTACK",
@@ -183,6 +195,10 @@ def _parameter(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
         is_list = part.get("Names") or any(p.get("Value") == "@" for p in index.get("Parts", ()))
         if _requires_a_value(part):
             return _required(part["Param"]["Value"], scope, quoted=quoted)
+        default = _default(part)
+        if default and not scope.is_assigned(part["Param"]["Value"]):
+            what, name = "parameter expansion", part["Param"]["Value"]
+            return Defaulted(what, quoted, name=name, default=default)
         takes_list = (part.get("Param") or {}).get("Value") in ("@", "*")
         return Computed("parameter expansion", quoted and not is_list and not takes_list)
     if name[0] in _PARAMETERS:
@@ -196,6 +212,18 @@ def _requires_a_value(part: dict[str, Any]) -> bool:
     """`${NAME:?}`: the shell gives up where it is empty."""
     extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param", "Exp"}
     return not extra and (part.get("Exp") or {}).get("Op") == ":?"
+
+
+def _default(part: dict[str, Any]) -> str:
+    """The text of `${NAME:-text}`, where nothing in it is special to any shell."""
+    extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param", "Exp"}
+    operation = part.get("Exp") or {}
+    inside = (operation.get("Word") or {}).get("Parts", ())
+    is_plain = not extra and operation.get("Op") in ("-", ":-") and part["Param"]["Value"].isidentifier()
+    if not is_plain or len(inside) != 1 or inside[0]["Type"] != "Lit":
+        return ""
+    text = str(inside[0]["Value"])
+    return text if re.fullmatch(_PLAIN, text) else ""
 
 
 def _required(name: str, scope: Scope, *, quoted: bool) -> Part:
