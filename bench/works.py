@@ -19,6 +19,7 @@ from pinfold.sandbox.backend import Request
 from pinfold.sandbox.linux.session import LinuxSession
 
 FILES, MADE, CALLS, PENS, OUTPUT = 5_000, 10_000, 5_000, 200, 10_000_000
+STRIDE = 1_877  # with no divisor of FILES: neighbours differ in size, and each size comes up once
 REST = 0.1
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
@@ -138,16 +139,26 @@ def new_pen(turn: Turn) -> float:
     return timed(lambda: fence.pen(new_policy(len(fence.pens) + 1)))
 
 
-def plant(place: Place, scale: float) -> None:
-    """A tree of small files, a hundred to a directory."""
+def plant(place: Place, scale: float, size: Callable[[int], float] = lambda _: 800) -> None:
+    """A tree of small files, or of the bytes that `size` gives to a number; a hundred to a directory."""
     os.mkdir(f"{place.work}/tree")
     for number in range(max(1, int(FILES * scale))):
         directory = f"{place.work}/tree/d{number // 100}"
         os.makedirs(directory, exist_ok=True)
+        line = f"line of file {number}\n"
         with open(f"{directory}/f{number}.txt", "w") as file:
-            file.write(f"line of file {number}\n" * 40)
+            file.write(line * (int(size(number)) // len(line)))
         # An index made in the second of its files' last change makes git read them all.
         os.utime(file.name, (1e9, 1e9))
+
+
+def plant_sources(place: Place, scale: float) -> None:
+    """A tree with the sizes of a source tree: 200 bytes to 60 kB, with a median of 3.5 kB and a mean of 10.5.
+
+    Measured: 5,165 files of Python packages have 3.1 and 10.4 kB, 7,910 C headers 4.9 and 14.1, 1,642 of
+    node_modules 4.0 and 11.2.
+    """
+    plant(place, scale, lambda number: 200 * 300 ** (number * STRIDE % FILES / FILES))
 
 
 def plant_repository(place: Place, scale: float) -> None:
@@ -190,7 +201,14 @@ WORKS = (
     ),
     Work(
         "grep",
-        "`grep -r` over 5,000 files",
+        "`grep -r` over 5,000 files of a source tree's sizes",
+        command("grep", "-rc", "file 77$", "{work}/tree"),
+        plant_sources,
+        turns=4,
+    ),
+    Work(
+        "grep-small",
+        "`grep -r` over 5,000 files of 800 bytes, which is nearly opening them alone",
         command("grep", "-rc", "file 77$", "{work}/tree"),
         plant,
         turns=4,
