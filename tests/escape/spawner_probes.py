@@ -5,12 +5,13 @@ hold."""
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.patience import wait_until
-from tests.sandbox.probing import probes_of, run
+from tests.sandbox.probing import SKIPPED, probes_of, run
 from tests.session.runs import opened
 
 import pinfold
@@ -138,6 +139,45 @@ def nobody_slows_down_what_comes_later() -> None:
             slowed = session.run(["/usr/bin/python3", "-I", "-c", SLOW, *way.split()])
             assert "slowed" in slowed.stdout, slowed
             assert session.run(TOLD).stdout == usual, way
+
+
+ENDER = """
+import os, subprocess, sys
+def pace(): return os.getpriority(os.PRIO_PROCESS, 1), os.sched_getscheduler(1), os.sched_getaffinity(1)
+def disk(): return subprocess.check_output(["ionice", "-p", "1"])
+usual = pace(), disk()
+user = str(os.getuid())
+for way in (*(f"{way} 1" for way in sys.argv[1:]), f"renice -n 19 -u {user}", f"ionice -c 3 -u {user}"):
+    refused = subprocess.run(way.split(), capture_output=True).returncode
+    if not refused or (pace(), disk()) != usual: print(way)
+"""
+
+
+GROUPS = """
+import os
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        with open(f"/proc/{pid}/autogroup", "w") as file: file.write("19")
+    except OSError: pass
+"""
+
+
+def nobody_slows_down_the_group_of_who_ends_commands() -> None:
+    """Root of a pen may write what the kernel shows of every process that it sees, unless it is mounted."""
+    if not os.path.exists("/proc/self/autogroup"):
+        print("this kernel has no scheduling groups of its own")
+        sys.exit(SKIPPED)
+    with opened() as session:
+        assert session.run(["/usr/bin/python3", "-I", "-c", GROUPS]).exit_code == 0
+        told = session.run("cat /proc/1/autogroup; echo 19 > /proc/1/oom_score_adj")
+        assert told.stdout.endswith(" nice 0\n") and told.exit_code, told
+
+
+def nobody_slows_down_who_ends_commands() -> None:
+    """Pid 1: with its niceness at 19 and three hundred busy processes a time limit would never come."""
+    with opened() as session:
+        told = session.run(["/usr/bin/python3", "-I", "-c", ENDER, *WAYS])
+        assert (told.stdout, told.exit_code) == ("", 0), told
 
 
 PROBES = probes_of(globals(), "hunted", "in_new_pens")

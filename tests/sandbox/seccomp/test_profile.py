@@ -102,6 +102,13 @@ ALWAYS = [
     ("prlimit64", (0, HIGH | 15, 0x1000), "EPERM"),
     ("prlimit64", (0, 7, 0x1000), "allow"),
     ("prlimit64", (1, 7, 0x1000), "EPERM"),
+    # pid 1's pace
+    *[(f"sched_set{what}", (0,), "allow") for what in ("param", "scheduler", "affinity", "attr")],
+    *[(f"sched_set{what}", (HIGH | 1,), "EPERM") for what in ("param", "scheduler", "affinity", "attr")],
+    *[("setpriority", given, "allow") for given in ((0, 0), (0, 7), (1, 0))],
+    *[("setpriority", given, "EPERM") for given in ((0, 1), (HIGH, HIGH | 1), (2, 0))],
+    *[("ioprio_set", given, "allow") for given in ((1, 0), (1, 7), (2, 0))],
+    *[("ioprio_set", given, "EPERM") for given in ((1, 1), (3, 0))],
     ("prlimit64", (1, 7, HIGH), "EPERM"),
     ("prlimit64", (1, 7, 0), "allow"),
     ("setrlimit", (15, 0), "EPERM"),

@@ -10,6 +10,8 @@ Facts that shape it:
   (SCM_CREDENTIALS).
 - To fork and to join a session's namespaces is a fifth of a pen's time, and depends on nothing of the pen. So
   one helper waits there for the next plan: outside of the pid namespace, where no command sees it.
+- A process has its session's scheduling group (autogroup), and uid 0 inside may slow down that of whatever
+  it sees. So a pen's helper, and with it the spawner, has another than the keeper and init.
 - A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
   namespaces itself, before, and sends them.
 """
@@ -90,6 +92,7 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     Whoever waits has time: it rehearses by a plan that is `known`.
     """
     set_name(BUILDER)
+    os.setsid()
     # Whatever else of the keeper's it held would keep others from seeing its end.
     queue, neighbours = standing.queue(), Neighbours()
     kept = {0, 1, 2, theirs.fileno(), queue, *neighbours.descriptors, *held}

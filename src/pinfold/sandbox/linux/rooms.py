@@ -14,7 +14,8 @@ Facts, tried on 6.18:
 - proc can be mounted only by a process inside the pid namespace, and only while another proc that nothing
   covers is in the mount namespace (a masked /proc, as in Docker, refuses it: EPERM), and only if it tells
   times of reading as that one does.
-- What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities.
+- What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities. So is
+  what it shows of pid 1, such as the niceness of its scheduling group (autogroup), which is the keeper's too.
 - devpts asks gid=5 to be mapped, so it is mounted without. A machine has 3,072 terminals for all
   mounts of it but the first.
 - /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does
@@ -78,6 +79,7 @@ def _own_proc() -> int | None:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode) or status.st_mode & 0o222:
             put(entry.path, entry.path, mounts.MOUNT_ATTR_RDONLY)
+    put("/proc/1", "/proc/1", mounts.MOUNT_ATTR_RDONLY)
     return pid_max
 
 

@@ -147,6 +147,14 @@ MSG_FASTOPEN = 0x20000000
 # The mark by which a command's processes are found and killed; see sandbox/linux/tags.py.
 RLIMIT_RTTIME = 15
 
+# Who ends commands, and with whom a session ends: slowed down, among processes that are not, it has its turn
+# when those have ended by themselves. Its uid is theirs, so the kernel lets them. A pen makes no pid
+# namespaces: 1 is always this one. Its process group is the keeper's, which has no number inside.
+PID_ONE = 1
+PACE_BY_PID = ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
+# Call, what means one process by its pid, and what means all of a user's.
+PACE_BY_KIND = (("setpriority", 0, 2), ("ioprio_set", 1, 3))
+
 # The default, 32-bit names, uname 2.6 and no address randomisation (debuggers, sanitizers); -1 only asks. The
 # rest turns old bugs back on, such as READ_IMPLIES_EXEC.
 PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0x40000, 0x40008, 0xFFFFFFFF)
@@ -194,6 +202,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
         yield Rule((call,), errno(EPERM), (_has_some(mode, S_ISUID),))
     yield from _sockets(unix)
     yield from _limits()
+    yield from _pace()
     if warden is not Warden.ABSENT:
         yield from _notified(WRITING if warden is Warden.ASKING else MAKING)
     notes = warden is not Warden.ABSENT and reads is Reads.NOTED
@@ -231,6 +240,13 @@ def _limits() -> Iterator[Rule]:
         given = Condition(2, (0,), none_of=True, upper=upper)
         yield Rule(("prlimit64",), errno(EPERM), (_is(1, RLIMIT_RTTIME), given))
         yield Rule(("prlimit64",), errno(EPERM), (_is_not(0, 0), given))
+
+
+def _pace() -> Iterator[Rule]:
+    yield Rule(PACE_BY_PID, errno(EPERM), (_is(0, PID_ONE),))
+    for call, process, user in PACE_BY_KIND:
+        yield Rule((call,), errno(EPERM), (_is(0, process), _is(1, PID_ONE)))
+        yield Rule((call,), errno(EPERM), (_is(0, user),))
 
 
 def _notified(opens: int) -> Iterator[Rule]:
