@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -135,6 +136,42 @@ def test_what_an_encoding_cannot_say_is_refused(files: FileTools, work: Path) ->
     with refusal("encoding"):
         files.append("f", "€")
     assert (work / "f").read_bytes() == b"\xe4\n"
+
+
+OWNER, NAMED, GROUP, MOST, OTHERS, NOBODY = 1, 2, 4, 16, 32, 0xFFFFFFFF
+
+
+def access_list(*entries: tuple[int, int, int]) -> bytes:
+    """Of posix_acl_xattr.h: a version, and of each who it is about, what they may, and their number."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+LISTED = access_list(
+    (OWNER, 6, NOBODY), (NAMED, 6, 1234), (GROUP, 0, NOBODY), (MOST, 6, NOBODY), (OTHERS, 0, NOBODY)
+)
+
+
+def test_a_file_that_is_replaced_is_open_to_nobody_else(files: FileTools, work: Path) -> None:
+    listed, plain, runs = (work / name for name in ("listed", "plain", "runs"))
+    try:
+        os.setxattr(work, "system.posix_acl_default", LISTED)
+    except OSError:
+        pytest.skip("the file system has no access lists")
+    for file in (listed, plain, runs):
+        file.write_text("old")
+    os.setxattr(listed, "user.note", b"kept")
+    for file in (plain, runs):
+        os.removexattr(file, "system.posix_acl_access")
+    plain.chmod(0o640)
+    runs.chmod(0o6755)
+    for file in (listed, plain, runs):
+        files.write(file.name, "new")
+    # By the mode alone, its group might read and write what only one more user could.
+    assert os.getxattr(listed, "system.posix_acl_access") == LISTED
+    assert os.getxattr(listed, "user.note") == b"kept"
+    # That user is none of those who might read this one.
+    assert os.listxattr(plain) == [] and plain.stat().st_mode == 0o100640
+    assert runs.stat().st_mode == 0o100755
 
 
 @pytest.mark.parametrize(
