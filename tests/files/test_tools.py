@@ -138,6 +138,18 @@ def test_what_an_encoding_cannot_say_is_refused(files: FileTools, work: Path) ->
     assert (work / "f").read_bytes() == b"\xe4\n"
 
 
+HALF = "\ud800"
+"""Of a character, as JSON may say it."""
+
+
+def test_halves_of_characters_are_refused_before_anything_is_made(files: FileTools, work: Path) -> None:
+    with pytest.raises(FileRefused, match="which is no character"):
+        files.write(f"new/{HALF}", "")
+    with pytest.raises(FileRefused, match="which has no"):
+        files.write("new/file", HALF)
+    assert os.listdir(work) == []
+
+
 OWNER, NAMED, GROUP, MOST, OTHERS, NOBODY = 1, 2, 4, 16, 32, 0xFFFFFFFF
 
 

@@ -213,6 +213,13 @@ def follow(path: str, start: str, *, itself: bool = False) -> str:
     if not path or "\0" in path:
         what = "contains a NUL character" if path else "is empty"
         raise FileRefused("malformed_path", path, f"the path {what}", "send a path")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        # JSON may say half of a character (a surrogate), which no file's name has, nor what tells of it.
+        spelled = path.encode(errors="backslashreplace").decode()
+        said = f"{spelled} has {error.object[error.start]!r}, which is no character"
+        raise FileRefused("malformed_path", spelled, said, "send a path") from None
     if path.split("/", 1)[0] == "~":
         # A shell's word for the home: taken as it stands, it would become a directory of that name.
         raise FileRefused("malformed_path", path, f"{path} begins with a shell's `~`", "send the whole path")

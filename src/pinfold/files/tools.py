@@ -163,7 +163,7 @@ class FileTools:
 
     def write(self, path: str, text: str) -> Written:
         """Makes a file, or replaces what is in it; its encoding, line ends and mode stay."""
-        _require_text(text)
+        _require_text(text, path)
         return self._changed("write", path, lambda _: text, text)
 
     def replace(self, path: str, blocks: Sequence[tuple[str, str]]) -> Written:
@@ -172,7 +172,7 @@ class FileTools:
 
     def append(self, path: str, text: str) -> Written:
         """Adds to the end of a file; one that is not there is made."""
-        _require_text(text)
+        _require_text(text, path)
         return self._changed("append", path, lambda before: before + text, text)
 
     def _changed(self, tool: str, path: str, change: Callable[[str], str], new: str | None = None) -> Written:
@@ -305,9 +305,10 @@ def _expression(pattern: str) -> Callable[[str], object]:
     return found
 
 
-def _require_text(text: str) -> None:
+def _require_text(text: str, path: str) -> None:
     if not isinstance(text, str):
         raise TypeError(f"a text is written here, not {type(text).__name__}")
+    _encoded(Text(text), text, path)  # before anything is made for it
 
 
 def _encoded(as_it_was: Text, text: str, path: str) -> bytes:
