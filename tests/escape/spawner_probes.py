@@ -15,6 +15,7 @@ from tests.sandbox.probing import SKIPPED, probes_of, run
 from tests.session.runs import opened
 
 import pinfold
+from pinfold.kernel.numbers import MACHINE, NUMBERS
 
 ROUNDS = 8
 LONGEST = 20.0
@@ -178,6 +179,25 @@ def nobody_slows_down_who_ends_commands() -> None:
     with opened() as session:
         told = session.run(["/usr/bin/python3", "-I", "-c", ENDER, *WAYS])
         assert (told.stdout, told.exit_code) == ("", 0), told
+
+
+SIBLINGS = """
+import ctypes, os, signal, sys
+libc, clone_parent = ctypes.CDLL(None), 0x8000
+for _ in range(1_000):
+    made = libc.syscall(int(sys.argv[1]), ctypes.c_long(clone_parent | signal.SIGCHLD), 0, 0, 0, 0)
+    if made == 0: os._exit(0)
+    if made < 0: break
+"""
+
+
+def what_has_ended_keeps_nobody_from_starting() -> None:
+    """A child of the spawner's own, which it knows nothing of, would never be awaited."""
+    with opened() as session:
+        call = str(NUMBERS[MACHINE]["clone"])
+        assert session.run(["/usr/bin/python3", "-I", "-c", SIBLINGS, call]).exit_code == 0
+        for _ in range(2):
+            assert session.run("(echo ran) | cat").stdout == "ran\n"
 
 
 PROBES = probes_of(globals(), "hunted", "in_new_pens")

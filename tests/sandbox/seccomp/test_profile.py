@@ -49,6 +49,7 @@ ALWAYS = [
     ("clone", (0x10000011,), "EPERM"),
     ("clone", (0x20000011,), "EPERM"),
     ("clone", (HIGH | 0x10000011,), "EPERM"),
+    ("clone", (0x8011,), "EPERM"),  # a child of the spawner's
     ("unshare", (0x10000000,), "EPERM"),
     ("unshare", (0x80,), "EPERM"),
     ("setns", (), "EPERM"),

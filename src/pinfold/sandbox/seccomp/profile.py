@@ -63,6 +63,10 @@ NAMESPACE_CALLS = ("setns",)
 NEW_BY_CLONE = namespaces.NEW_NAMESPACES & ~0xFF
 NEW_BY_UNSHARE = namespaces.NEW_NAMESPACES
 
+# A child of the caller's parent: of the spawner, which awaits its commands alone. What has ended and nobody
+# awaits counts as a process until the session ends, and no other could be started.
+CLONE_PARENT = 0x8000
+
 # Its flags lie behind a pointer. libc falls back to clone.
 HIDES_CLONE_FLAGS = ("clone3",)
 
@@ -188,7 +192,7 @@ HIDES_OPEN_FLAGS = ("openat2",)
 
 def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Iterator[Rule]:
     """The profile, in the order in which it counts."""
-    yield Rule(("clone",), errno(EPERM), (_has_some(0, NEW_BY_CLONE),))
+    yield Rule(("clone",), errno(EPERM), (_has_some(0, NEW_BY_CLONE | CLONE_PARENT),))
     yield Rule(("unshare",), errno(EPERM), (_has_some(0, NEW_BY_UNSHARE),))
     yield Rule(HIDES_CLONE_FLAGS, errno(ENOSYS))
     for closed in (NAMESPACE_CALLS, MOUNTING, KERNEL_PROGRAMS, BY_HANDLE, MACHINE):
