@@ -111,6 +111,13 @@ def test_lines_are_counted_as_compilers_do(files: FileTools, work: Path) -> None
     ]
 
 
+def test_a_project_that_is_gone_is_not_said_to_be_outside(session: pinfold.Session, work: Path) -> None:
+    work.rmdir()
+    with refusal("unreachable") as refused:
+        session.files.read("a")
+    assert str(refused.value).startswith(f"{work} is not there; ")
+
+
 def test_blocks_are_all_or_nothing(files: FileTools, work: Path) -> None:
     files.write("a", "x y y")
     for blocks in ([("x", "1"), ("z", "2")], [("x", "1"), ("y", "2")], [("", "1")]):
