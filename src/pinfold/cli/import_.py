@@ -90,5 +90,4 @@ def _list(title: str, findings: "Sequence[Finding]") -> None:
         return
     print(f"\n{title}:")
     for each in findings:
-        why = visible(each.why or "yours is narrower")
-        print(f"  {visible(each.text)}  ({visible(short(each.source))}): {why}")
+        print(f"  {visible(each.text)}  ({visible(short(each.source))}): {visible(each.why)}")

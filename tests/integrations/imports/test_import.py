@@ -212,6 +212,12 @@ def test_a_scalar_only_narrows_unless_asked() -> None:
     assert merge("", found.all).text == ""
     assert [each.key for each in merge("", found.all).wider] == ["network.access"]
     assert tomllib.loads(merge("", found.all, take_wider=True).text) == {"network": {"access": "all"}}
+    assert [each.why for each in merge("", found.all).wider] == [
+        '`network.access` is "ask" unless you say otherwise'
+    ]
+    assert [each.why for each in merge('[network]\naccess = "none"\n', found.all).wider] == [
+        'yours says `network.access = "none"`'
+    ]
     text = '# mine\n[network]\naccess = "none" # no\n'
     narrow = Found("f")
     cursor.read(narrow, {"networkPolicy": {"default": "deny"}})
