@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.cli.paper import paper
 from pinfold.sandbox.linux import room
 from pinfold.session.doctor import ELSEWHERE, _processes, _state
 from pinfold.session.sessions import register
@@ -150,6 +151,18 @@ def test_selftest_without_a_place_says_so_in_one_line(tmp_path: Path) -> None:
     assert run.returncode == 125
     assert run.stderr.startswith("pinfold: no place for the self-test could be made: ")
     assert run.stderr.count("\n") == 1
+
+
+def test_who_stops_reading_is_given_no_verdict() -> None:
+    """`pinfold selftest | head` is no attack that got through."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    sheet = paper()
+    sheet.file = open(writing, "w", buffering=1)  # noqa: SIM115  (closing it fails as well)
+    with pytest.raises(BrokenPipeError):
+        sheet.print("held")
+    with pytest.raises(BrokenPipeError):
+        sheet.file.close()
 
 
 def test_every_claim_of_an_attack_is_one_of_ours() -> None:
