@@ -204,6 +204,14 @@ def test_status_lists_the_living(tmp_path: Path) -> None:
     assert f"session abc  process {os.getpid()}" in text and "/some/project" in text
 
 
+def test_a_project_whose_name_is_not_utf8_is_told_as_json_too(tmp_path: Path) -> None:
+    work = tmp_path / os.fsdecode(b"bad\xff")
+    work.mkdir()
+    assert answer("status", "--cwd", str(work), home=tmp_path)["roots"] == [f"{tmp_path}/bad\ufffd"]
+    assert answer("check", "--cwd", str(work), "ls", home=tmp_path)["decision"] == "allow"
+    assert "bad" in answer("prompt", "--cwd", str(work), home=tmp_path)["prompt"]
+
+
 def test_status_without_a_fence_says_so(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text("[sandbox]\nenabled = false\n")
