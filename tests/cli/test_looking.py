@@ -196,6 +196,15 @@ def test_status_says_where_each_value_is_written(tmp_path: Path) -> None:
     assert "own.toml:2" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
 
 
+@pytest.mark.parametrize("words", [["check", "ls"], ["explain", "ls"], ["status"], ["prompt"]])
+def test_the_whole_machine_is_not_looked_through(words: list[str], tmp_path: Path) -> None:
+    run = pinfold(*words, "--cwd", "/", home=tmp_path)
+    assert run.returncode == 125 and run.stdout == ""
+    assert run.stderr == (
+        "pinfold: the root of the file system cannot be writable in a pen; work in a directory of it\n"
+    )
+
+
 def test_status_lists_the_living(tmp_path: Path) -> None:
     register("abc", ("/some/project",), {"HOME": str(tmp_path)})
     (session,) = answer("status", home=tmp_path)["sessions"]

@@ -18,7 +18,7 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
 from pinfold.cli.ending import hear_endings
-from pinfold.cli.requests import add_call, add_choices, request_from, session_of
+from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
 from pinfold.model.request import RunCommand
@@ -101,14 +101,6 @@ def opened(args: Namespace, **given: Any) -> Session:
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
     return session_of(args, lists=lists, projects=args.project or (), one_command=True, **given)
-
-
-def require_part_of_machine(session: Session, command: RunCommand) -> None:
-    """Nobody waits while the whole machine is looked through, only to hear that it is no project."""
-    if "/" in session.roots:
-        from pinfold.session.whole_machine import require_pen_or_way_out
-
-        require_pen_or_way_out(session, command)
 
 
 def command_of(args: Namespace) -> RunCommand:
