@@ -238,6 +238,8 @@ def test_as_a_program(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     assert '+deny = ["git push"]' in first.stdout and "nothing is changed yet" in first.stdout
     assert "Bash(npm test)" in first.stdout
+    wider = pinfold("import", "claude", "--wider", "--settings", "a b.toml", home=tmp_path).stdout
+    assert "`pinfold import claude --write --wider --settings 'a b.toml'` accepts this" in wider
     assert not ours.exists()
     said = json.loads(pinfold("import", "claude", "--write", "--json", home=tmp_path).stdout)
     assert said["written"] is True
