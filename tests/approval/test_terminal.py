@@ -45,3 +45,16 @@ def test_text_is_shown_in_the_order_in_which_it_is_read(kind: str, monkeypatch: 
         seen = b"".join(_pieces(screen)).decode()
     before, _, after = seen.partition("mv \u05d0 \u05d1")
     assert after and ("\x1b[8l" in before, "\x1b[8h" in after) == (kind != "dumb", kind != "dumb")
+
+
+@pytest.mark.parametrize(("asked", "is_seen"), [(1, False), (2, True)])
+def test_what_is_withdrawn_meanwhile_is_not_drawn(asked: int, is_seen: bool) -> None:
+    """As where Ctrl-C has ended the command whose next question is just being drawn."""
+    ours, terminal = os.openpty()
+    times = iter(range(10))
+    with open(ours, "rb", buffering=0) as screen:
+        with open(terminal, "wb", buffering=0):
+            talk = _Talk(terminal, Lines(), question(command="touch x"), 5.0)
+            talk.reply(lambda: next(times) >= asked)
+        drawn = b"".join(_pieces(screen)).decode()
+    assert ("touch x" in drawn, "n  no" in drawn) == (is_seen, False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.cli.paper import paper
 from pinfold.sandbox.linux import room
 from pinfold.session.doctor import ELSEWHERE, _processes, _state
 from pinfold.session.sessions import register
@@ -148,8 +149,23 @@ def test_selftest_without_a_place_says_so_in_one_line(tmp_path: Path) -> None:
     (tmp_path / ".cache").write_text("")
     run = pinfold("selftest", home=tmp_path)
     assert run.returncode == 125
-    assert run.stderr.startswith("pinfold: no place for the self-test could be made: ")
+    assert run.stderr.startswith(
+        f"pinfold: no place for the self-test could be made: {tmp_path}/.cache/pinfold: "
+    )
+    assert "XDG_CACHE_HOME" in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+def test_who_stops_reading_is_given_no_verdict() -> None:
+    """`pinfold selftest | head` is no attack that got through."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    sheet = paper()
+    sheet.file = open(writing, "w", buffering=1)  # noqa: SIM115  (closing it fails as well)
+    with pytest.raises(BrokenPipeError):
+        sheet.print("held")
+    with pytest.raises(BrokenPipeError):
+        sheet.file.close()
 
 
 def test_every_claim_of_an_attack_is_one_of_ours() -> None:
@@ -180,12 +196,29 @@ def test_status_says_where_each_value_is_written(tmp_path: Path) -> None:
     assert "own.toml:2" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
 
 
+@pytest.mark.parametrize("words", [["check", "ls"], ["explain", "ls"], ["status"], ["prompt"]])
+def test_the_whole_machine_is_not_looked_through(words: list[str], tmp_path: Path) -> None:
+    run = pinfold(*words, "--cwd", "/", home=tmp_path)
+    assert run.returncode == 125 and run.stdout == ""
+    assert run.stderr == (
+        "pinfold: the root of the file system cannot be writable in a pen; work in a directory of it\n"
+    )
+
+
 def test_status_lists_the_living(tmp_path: Path) -> None:
     register("abc", ("/some/project",), {"HOME": str(tmp_path)})
     (session,) = answer("status", home=tmp_path)["sessions"]
     assert (session["id"], session["pid"], session["roots"]) == ("abc", os.getpid(), ["/some/project"])
     text = pinfold("status", home=tmp_path).stdout
     assert f"session abc  process {os.getpid()}" in text and "/some/project" in text
+
+
+def test_a_project_whose_name_is_not_utf8_is_told_as_json_too(tmp_path: Path) -> None:
+    work = tmp_path / os.fsdecode(b"bad\xff")
+    work.mkdir()
+    assert answer("status", "--cwd", str(work), home=tmp_path)["roots"] == [f"{tmp_path}/bad\ufffd"]
+    assert answer("check", "--cwd", str(work), "ls", home=tmp_path)["decision"] == "allow"
+    assert "bad" in answer("prompt", "--cwd", str(work), home=tmp_path)["prompt"]
 
 
 def test_status_without_a_fence_says_so(tmp_path: Path) -> None:

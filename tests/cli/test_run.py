@@ -221,6 +221,14 @@ def test_a_shell_that_ends_has_no_history_to_complain_of(person: Person) -> None
     assert code == 3 and b"refused" not in written, written
 
 
+def test_a_history_that_cannot_begin_is_told_only_of_what_fails(person: Person) -> None:
+    line = "(echo typed > ~/.viminfo) 2>/dev/null; "
+    done = person.run("-c", f"{line} true")
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = person.run("-c", f"{line} false")
+    assert done.returncode == 1 and b".viminfo" in done.stderr
+
+
 def test_what_is_told_at_a_terminal_fits_it(person: Person) -> None:
     person.settings("[filesystem]\nask = false\n")
     _, written = person.on_terminal("-c", "{ echo x > .mcp.json; } 2> complaint", typed=[])

@@ -92,6 +92,16 @@ def _use(files: FileTools, work: Path) -> None:
     assert os.listdir(work) == ["b.txt"]
 
 
+@pytest.mark.parametrize(("first", "lines"), [(0, None), (-3, 2), (1, -1)])
+def test_there_is_no_line_before_the_first(
+    files: FileTools, work: Path, first: int, lines: int | None
+) -> None:
+    (work / "a").write_text("one\ntwo\n")
+    assert files.read("a", lines=0).text == ""
+    with pytest.raises(ValueError, match="lines"):
+        files.read("a", first_line=first, lines=lines)
+
+
 def test_lines_are_counted_as_compilers_do(files: FileTools, work: Path) -> None:
     (work / "a").write_bytes("one\f\u2028 still\r\ntwo\x1c\x85\nthree".encode())
     assert files.read("a").lines == 3
@@ -100,6 +110,13 @@ def test_lines_are_counted_as_compilers_do(files: FileTools, work: Path) -> None
         (1, "one\f\u2028 still"),
         (3, "three"),
     ]
+
+
+def test_a_project_that_is_gone_is_not_said_to_be_outside(session: pinfold.Session, work: Path) -> None:
+    work.rmdir()
+    with refusal("unreachable") as refused:
+        session.files.read("a")
+    assert str(refused.value).startswith(f"{work} is not there; ")
 
 
 def test_blocks_are_all_or_nothing(files: FileTools, work: Path) -> None:

@@ -197,6 +197,16 @@ def files_are_the_sessions_own_matter() -> None:
     assert desk.ask("fs/delete", path="x")["error"]
 
 
+def what_keeps_a_command_from_running_is_told_in_words() -> None:
+    os.mkdir("gone")
+    os.chdir("gone")
+    desk = Desk()
+    os.chdir("..")
+    os.rmdir("gone")
+    error = desk.ask("terminal/create", command="true")["error"]
+    assert error["message"].startswith("the root ") and "does not exist" in error["message"], error
+
+
 def a_question_goes_to_the_editors_person() -> None:
     desk = Desk({"commands": {"deny": ["git push"]}, "mode": "ask_every_time"})
     for desk.answer in ("no", "cancelled", "perhaps"):

@@ -192,8 +192,15 @@ class _Talk:
     def _said_in_time(self) -> Reply | None:
         columns, rows = self._size()
         start = "\n" if self._is_dumb else SET_RIGHT + "\r\n"
-        self._write(start + _text(self._sheet.question(self._question, columns, rows)))
+        text = start + _text(self._sheet.question(self._question, columns, rows))
+        # To draw and to be quiet take a while, in which the terminal may have been given back: what is
+        # written then stands in another's lines, or in steps where those are raw.
+        if self._is_withdrawn():
+            return Reply(Answer.NO)
+        self._write(text)
         self._quiet()
+        if self._is_withdrawn():
+            return None
         drawn = self._draw_choices()
         while (key := self._key()) is not None:
             if key in INTERRUPTS:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.common import print_json
-from pinfold.cli.requests import add_request, request_of, session_of
+from pinfold.cli.requests import add_request, request_of, require_part_of_machine, session_of
 from pinfold.model.decision import Verdict
 from pinfold.model.visible import visible
 from pinfold.session.plain import decision_as_plain
@@ -16,8 +16,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    session = session_of(args)
-    decision = session.check(request_of(args))
+    request, session = request_of(args), session_of(args)
+    require_part_of_machine(session, request)
+    decision = session.check(request)
     if args.json:
         print_json(decision_as_plain(decision, session.notices))
     else:

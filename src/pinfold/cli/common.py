@@ -117,7 +117,13 @@ def print_json(value: object) -> None:
 
     if sys.stdout is None:
         raise OSError(None, "standard output is closed")
-    sys.stdout.write(visible_json(json.format(json.encode(value), indent=2).decode()) + "\n")
+    try:
+        encoded = json.encode(value)
+    except UnicodeEncodeError:  # a path that is not UTF-8, for one
+        from pinfold.session.plain import all_writable
+
+        encoded = json.encode(all_writable(value))
+    sys.stdout.write(visible_json(json.format(encoded, indent=2).decode()) + "\n")
 
 
 def print_error(error: PolicyError, *, as_json: bool = False) -> int:

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pinfold.cli.check import EXIT
 from pinfold.cli.common import place, print_json
 from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
-from pinfold.cli.requests import add_request, request_of, session_of
+from pinfold.cli.requests import add_request, request_of, require_part_of_machine, session_of
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.quoting import quoted
 from pinfold.model.request import (
@@ -37,6 +37,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     request, session = request_of(args), session_of(args)
+    require_part_of_machine(session, request)
     decision = session.check(request)
     if args.json:
         print_json(decision_as_plain(decision, session.notices))

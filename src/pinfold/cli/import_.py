@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import filled, print_json, short, user_file_of
+from pinfold.model.quoting import quoted
 from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
@@ -82,7 +83,15 @@ def _tell(args: Namespace, path: str, before: str, files: tuple[str, ...], merge
     elif args.write:
         print(f"changed {visible(short(path))}")
     else:
-        print(f"nothing is changed yet: `pinfold import {args.agent} --write` accepts this")
+        print(f"nothing is changed yet: `{_accepting(args)}` accepts this")
+
+
+def _accepting(args: Namespace) -> str:
+    """The same once more, to be carried out."""
+    wider = ["--wider"] if args.wider else []
+    settings = ["--settings", args.settings] if args.settings else []
+    words = ["pinfold", "import", args.agent, "--write", *wider, *settings]
+    return visible(" ".join(map(quoted, words)))
 
 
 def _list(title: str, findings: "Sequence[Finding]") -> None:
@@ -90,5 +99,4 @@ def _list(title: str, findings: "Sequence[Finding]") -> None:
         return
     print(f"\n{title}:")
     for each in findings:
-        why = visible(each.why or "yours is narrower")
-        print(f"  {visible(each.text)}  ({visible(short(each.source))}): {why}")
+        print(f"  {visible(each.text)}  ({visible(short(each.source))}): {visible(each.why)}")

@@ -20,15 +20,8 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
 from pinfold.cli.draw import folded
 from pinfold.cli.ending import hear_endings
-from pinfold.cli.run import (
-    DENIED,
-    add_run,
-    as_program,
-    command_of,
-    exit_code,
-    opened,
-    require_part_of_machine,
-)
+from pinfold.cli.requests import require_part_of_machine
+from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
 from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
 from pinfold.policy.learning import Left

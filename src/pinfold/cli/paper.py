@@ -2,7 +2,7 @@
 
 Facts about rich: it asks the terminal for its width and colours by itself, obeys NO_COLOR and TERM=dumb, and
 takes 80 columns where there is no terminal, and on every dumb one. It reads `[word]` as markup unless told
-not to.
+not to. Where nobody reads what it draws any more, it ends the program with 1, which is an answer of ours.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,11 @@ def paper(*, stderr: bool = False) -> "Console":
 
     from rich.console import Console, ConsoleDimensions
 
-    sheet = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    class Sheet(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    sheet = Sheet(stderr=stderr, markup=False, highlight=False, emoji=False)
     width, height = get_terminal_size() if sheet.is_dumb_terminal else sheet.size
     sheet.size = ConsoleDimensions(min(width, WIDEST), height)
     return sheet

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.common import add_common, print_json
-from pinfold.cli.requests import add_choices, session_of
+from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -20,6 +20,7 @@ def run(args: Namespace) -> int:
     from pinfold.policy.summary import Face, summarize
 
     with session_of(args) as session:
+        require_part_of_machine(session)
         policy, settings = session.policy, session.settings
         text = summarize(policy, settings, session.roots, Face.HOOK if args.hook else Face.SESSION)
     tools = describe_tools(settings)

@@ -65,6 +65,15 @@ def session_of(
     return Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides, **given)
 
 
+def require_part_of_machine(session: Session, request: Request | None = None) -> None:
+    """Nobody waits while the whole machine is looked through, only to hear that it is no project. Without a
+    request it is about any command."""
+    if "/" in session.roots and (request is None or isinstance(request, RunCommand)):
+        from pinfold.session.whole_machine import ANY, require_pen_or_way_out
+
+        require_pen_or_way_out(session.roots, session.settings, request or ANY)
+
+
 def overrides_of(
     args: Namespace, lists: Mapping[str, Mapping[str, object]] | None = None
 ) -> dict[str, object]:

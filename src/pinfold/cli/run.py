@@ -18,11 +18,11 @@ from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
 from pinfold.cli.ending import hear_endings
-from pinfold.cli.requests import add_call, add_choices, request_from, session_of
+from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
 from pinfold.model.request import RunCommand
-from pinfold.model.violation import Violation
+from pinfold.model.violation import READ, Violation
 from pinfold.model.visible import visible
 from pinfold.policy.paths import is_covered
 from pinfold.session import Session
@@ -87,7 +87,8 @@ def run(args: Namespace) -> int:
             _tell_wide_project(session)
             _tell_missing(session, args.write or ())
             code, violations = as_program(session, command, person)
-            _tell_violations(violations)
+            if violations:
+                _tell_violations(violations if code else _without_histories(violations))
             return code
     finally:
         person.close()
@@ -100,14 +101,6 @@ def opened(args: Namespace, **given: Any) -> Session:
         "network": {"allow": args.allow_domain, "publish": args.publish},
     }
     return session_of(args, lists=lists, projects=args.project or (), one_command=True, **given)
-
-
-def require_part_of_machine(session: Session, command: RunCommand) -> None:
-    """Nobody waits while the whole machine is looked through, only to hear that it is no project."""
-    if "/" in session.roots:
-        from pinfold.session.whole_machine import require_pen_or_way_out
-
-        require_pen_or_way_out(session, command)
 
 
 def command_of(args: Namespace) -> RunCommand:
@@ -228,6 +221,15 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
         lines = told(command, execution.decision, is_coloured(sys.stderr))
         print("\n".join([*lines, ""]), file=sys.stderr)
     tell(f"not run; {visible(settlement.by)}" if settlement else "not run")
+
+
+def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """Of a command that has done its work nobody wants to hear that it could not begin a history."""
+    from pinfold.settings.shipped import HISTORIES
+
+    home = os.path.realpath(home_of(os.environ))
+    kept = {expand(path, home, home) for path, _ in HISTORIES}
+    return tuple(each for each in violations if each.operation == READ or each.path not in kept)
 
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:

@@ -5,7 +5,7 @@ from time import localtime, strftime
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import add_common, print_json, print_table, short
-from pinfold.cli.requests import add_choices, session_of
+from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
 from pinfold.cli.settings import fitted, rows_as_json, rows_of
 from pinfold.model.visible import visible
 
@@ -28,6 +28,7 @@ def run(args: Namespace) -> int:
     from pinfold.session.sessions import living
 
     with session_of(args) as session:
+        require_part_of_machine(session)
         enforcement = enforcement_of(session)
         alive = living(session.environ)
         _print_json(session, enforcement, alive) if args.json else _draw(session, enforcement, alive)

@@ -60,6 +60,8 @@ class Ground:
     def __init__(self, places: Iterable[str] = ()) -> None:
         self._held: dict[str, int] = {}
         """Another one when other places are held: whoever looks through it looks through one set of them."""
+        self._gone: tuple[str, ...] = ()
+        """Places that were to be held, and are not there."""
         self._lock = allocate_lock()
         self.hold(places)
 
@@ -70,14 +72,17 @@ class Ground:
     def hold(self, places: Iterable[str]) -> None:
         """These from now on, and no others."""
         held: dict[str, int] = {}
+        gone = []
         for place in places:
             if place not in held:
                 try:
                     held[place] = _held_by_name(place)
+                except FileNotFoundError:
+                    gone.append(place)
                 except OSError:
-                    continue  # not there, or no directory: then nothing is in it
+                    continue  # no directory: then nothing is in it
         with self._lock:
-            before, self._held = self._held, held
+            before, self._held, self._gone = self._held, held, tuple(gone)
             for descriptor in before.values():
                 os.close(descriptor)
 
@@ -142,12 +147,19 @@ class Ground:
 
     def _root_of(self, led: str, path: str) -> str:
         """The innermost one, for a place that is held may lie in another."""
-        found = [root for root in self._held if led == root or led.startswith(root.rstrip("/") + "/")]
+        found = [root for root in self._held if _lies_in(led, root)]
         if not found:
+            if gone := next((root for root in self._gone if _lies_in(led, root)), ""):
+                mend = "begin another session where there is a directory"
+                raise FileRefused("unreachable", path, f"{gone} is not there", mend)
             where = "" if led == path else f", which is {led},"
             said = f"{path}{where} is outside of the workspace"
             raise FileRefused("outside", path, said, "work inside the projects, or add one to the session")
         return max(found, key=len)
+
+
+def _lies_in(place: str, root: str) -> bool:
+    return place == root or place.startswith(root.rstrip("/") + "/")
 
 
 def _held_by_name(place: str) -> int:

@@ -97,12 +97,16 @@ class FileTools:
 
     def read(self, path: str, *, first_line: int = 1, lines: int | None = None) -> FileText:
         """The text of a file, or some lines of it."""
+        if first_line < 1:
+            raise ValueError(f"lines are counted from 1: there is no line {first_line}")
+        if lines is not None and lines < 0:
+            raise ValueError(f"{lines} lines cannot be read")
         with self._spot("read", path) as spot:
             found = self._text(spot, path)
         all_lines = lines_of(found.text)
-        first = max(1, first_line)
-        chosen = all_lines[first - 1 :] if lines is None else all_lines[first - 1 : first - 1 + max(0, lines)]
-        return FileText("".join(chosen), found.encoding, found.newline, first, len(all_lines))
+        start = first_line - 1
+        chosen = all_lines[start:] if lines is None else all_lines[start : start + lines]
+        return FileText("".join(chosen), found.encoding, found.newline, first_line, len(all_lines))
 
     def entries(self, path: str = ".") -> list[Entry]:
         """What is in a directory, but what is hidden."""

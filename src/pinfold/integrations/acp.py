@@ -175,6 +175,8 @@ class Proxy:
         except FileRefused as refused:
             told = file_refusal_as_plain(refused)
             answer = _error(number, REFUSED, told["message"], told)
+        except PinfoldError as error:
+            answer = _error(number, FAILED, str(error), {"kind": "failed"})
         except Exception as error:  # noqa: BLE001  (whatever it was, the agent is told)
             answer = _error(number, FAILED, f"{type(error).__name__}: {error}", {"kind": "failed"})
         if "id" in message:

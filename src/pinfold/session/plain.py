@@ -6,6 +6,8 @@ service, an MCP client. Text that was not UTF-8 is made readable here, since JSO
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, to_builtins
+
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import PermissionNeeded, Settlement
@@ -151,3 +153,17 @@ def file_refusal_as_plain(refused: FileRefused) -> Plain:
 def writable(text: str) -> str:
     """The text without lone surrogates, which stand for bytes that were not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def all_writable(value: object) -> object:
+    """The same of every text in a value that goes out."""
+    match value:
+        case str():
+            return writable(value)
+        case dict():
+            return {all_writable(key): all_writable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [all_writable(each) for each in value]
+        case Struct():
+            return all_writable(to_builtins(value))
+    return value

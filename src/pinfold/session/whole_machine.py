@@ -6,15 +6,17 @@ where that is the whole machine. Whoever has a person waiting asks here first.
 
 from pinfold.model.policy import PolicyType
 from pinfold.model.request import RunCommand
-from pinfold.model.settings import IfUnavailable
+from pinfold.model.settings import IfUnavailable, Settings
 from pinfold.sandbox.plan import require_possible
-from pinfold.session.session import Session
+
+ANY = RunCommand("")
 
 
-def require_pen_or_way_out(session: Session, command: RunCommand) -> None:
+def require_pen_or_way_out(roots: tuple[str, ...], settings: Settings, command: RunCommand = ANY) -> None:
     """Raises if no pen can be made for the command, and it cannot run otherwise. What may run outside of the
     fence, or asks for a policy of its own, is left to the decision."""
-    settings = session.settings
+    if "/" not in roots:
+        return
     sandbox = settings.sandbox
     may_leave = (
         not sandbox.enabled
@@ -24,4 +26,4 @@ def require_pen_or_way_out(session: Session, command: RunCommand) -> None:
         or command.disable_sandbox
     )
     if sandbox.policy is PolicyType.WORKSPACE_READWRITE and command.policy is None and not may_leave:
-        require_possible(session.roots)
+        require_possible(roots)

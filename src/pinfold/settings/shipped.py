@@ -46,6 +46,25 @@ COMPOSITE = (
 
 LISTS = {"commands.safe": SAFE, "commands.composite": COMPOSITE}
 
+# What programs keep by themselves of what a person does; one that cannot does its work all the same.
+HISTORIES = (
+    ("~/.bash_history", "what was typed, passwords included"),
+    ("~/.zsh_history", "what was typed, passwords included"),
+    ("~/.zhistory", "what was typed, passwords included"),
+    ("~/.histfile", "what was typed, passwords included"),
+    ("~/.local/share/fish/fish_history", "what was typed, passwords included"),
+    ("~/.local/share/atuin", "what was typed, passwords included"),
+    ("~/.python_history", "what was typed"),
+    ("~/.node_repl_history", "what was typed"),
+    ("~/.psql_history", "what was typed"),
+    ("~/.mysql_history", "what was typed"),
+    ("~/.sqlite_history", "what was typed"),
+    ("~/.rediscli_history", "what was typed"),
+    ("~/.irb_history", "what was typed"),
+    ("~/.lesshst", "what was searched for"),
+    ("~/.viminfo", "what was edited"),
+)
+
 # Paths hidden from every command unless `filesystem.read` or `filesystem.write` names them exactly, and why.
 SECRETS = (
     # keys and passwords
@@ -159,22 +178,7 @@ SECRETS = (
     ("~/Library/Application Support/Google/Chrome", "browser profile"),
     ("~/Library/Application Support/Firefox", "browser profile"),
     ("~/Library/Cookies", "browser sessions"),
-    # histories
-    ("~/.bash_history", "what was typed, passwords included"),
-    ("~/.zsh_history", "what was typed, passwords included"),
-    ("~/.zhistory", "what was typed, passwords included"),
-    ("~/.histfile", "what was typed, passwords included"),
-    ("~/.local/share/fish/fish_history", "what was typed, passwords included"),
-    ("~/.local/share/atuin", "what was typed, passwords included"),
-    ("~/.python_history", "what was typed"),
-    ("~/.node_repl_history", "what was typed"),
-    ("~/.psql_history", "what was typed"),
-    ("~/.mysql_history", "what was typed"),
-    ("~/.sqlite_history", "what was typed"),
-    ("~/.rediscli_history", "what was typed"),
-    ("~/.irb_history", "what was typed"),
-    ("~/.lesshst", "what was searched for"),
-    ("~/.viminfo", "what was edited"),
+    *HISTORIES,
     # agents, pinfold among them
     ("~/.claude", "an agent's credentials and settings"),
     ("~/.claude.json", "an agent's credentials and settings"),

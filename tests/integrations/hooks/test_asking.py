@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from pinfold.integrations.hooks import start
 from tests.integrations.hooks.asking import ASKING
 from tests.sandbox.people import USERS, run_at_home
 
@@ -16,6 +17,17 @@ PINFOLD = [sys.executable, "-m", "pinfold"]
 @pytest.mark.parametrize("name", ASKING)
 def test_asking(name: str, user: str) -> None:
     run_at_home(user, name, "tests.integrations.hooks.asking")
+
+
+def test_a_hook_that_is_interrupted_blocks_and_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt() -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "_read", interrupt)
+    assert start.respond("codex") == 2
+    assert capfd.readouterr().err == "pinfold: it was interrupted\n"
 
 
 def test_a_hook_that_fails_by_itself_blocks(environ: dict[str, str]) -> None:

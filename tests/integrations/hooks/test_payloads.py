@@ -250,6 +250,18 @@ def test_a_model_is_told_of_the_fence_when_it_begins(agent: str, home: Path, env
     assert b"inside a fence that the kernel holds" in reply.stdout
 
 
+def test_the_whole_machine_is_no_project_of_an_agent(
+    home: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is not looked through for ignore files, while the agent's patience ends."""
+    monkeypatch.setattr("pinfold.session.disk.IgnoreFiles.mapping", None)
+    said = answer("claude-code", command("claude-code", "ls", home, cwd="/"), environ)
+    assert opinion("claude-code", said)[0] == "deny" and b"work in a directory of it" in said.stdout
+    payload = {"hook_event_name": "SessionStart", "cwd": "/", "source": "new"}
+    said = answer("claude-code", json.dumps(payload).encode(), environ)
+    assert b"No command can be run here: the root of the file system" in said.stdout
+
+
 @pytest.mark.parametrize("place", [".claude/settings.json", "project/.claude/settings.local.json"])
 def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, environ: dict[str, str]) -> None:
     file = home / place

@@ -212,6 +212,12 @@ def test_a_scalar_only_narrows_unless_asked() -> None:
     assert merge("", found.all).text == ""
     assert [each.key for each in merge("", found.all).wider] == ["network.access"]
     assert tomllib.loads(merge("", found.all, take_wider=True).text) == {"network": {"access": "all"}}
+    assert [each.why for each in merge("", found.all).wider] == [
+        '`network.access` is "ask" unless you say otherwise'
+    ]
+    assert [each.why for each in merge('[network]\naccess = "none"\n', found.all).wider] == [
+        'yours says `network.access = "none"`'
+    ]
     text = '# mine\n[network]\naccess = "none" # no\n'
     narrow = Found("f")
     cursor.read(narrow, {"networkPolicy": {"default": "deny"}})
@@ -232,6 +238,8 @@ def test_as_a_program(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     assert '+deny = ["git push"]' in first.stdout and "nothing is changed yet" in first.stdout
     assert "Bash(npm test)" in first.stdout
+    wider = pinfold("import", "claude", "--wider", "--settings", "a b.toml", home=tmp_path).stdout
+    assert "`pinfold import claude --write --wider --settings 'a b.toml'` accepts this" in wider
     assert not ours.exists()
     said = json.loads(pinfold("import", "claude", "--write", "--json", home=tmp_path).stdout)
     assert said["written"] is True

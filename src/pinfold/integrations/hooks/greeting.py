@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 
 from pinfold.integrations.hooks.call import Call, Opinion, Outcome
+from pinfold.model.errors import ConfinementError
 
 
 def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
@@ -14,4 +15,11 @@ def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
     judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
+    if "/" in roots:
+        from pinfold.session.whole_machine import require_pen_or_way_out
+
+        try:
+            require_pen_or_way_out(roots, judge.law.settings)
+        except ConfinementError as error:
+            return Outcome(Opinion.NONE, context=f"No command can be run here: {error}.")
     return Outcome(Opinion.NONE, context=summarize(judge.law.policy, judge.law.settings, roots, Face.HOOK))

@@ -14,6 +14,7 @@ from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
 from pinfold.integrations.hooks.wrapping import PLAN_POLICY, leaves_fence, unwrapped, wrapped
 from pinfold.model.decision import Decision, Verdict
+from pinfold.model.errors import ConfinementError
 from pinfold.model.request import CallTool, Request, RunCommand
 from pinfold.session.judge import Judge, Talk
 from pinfold.session.state import state_directory
@@ -92,6 +93,13 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         # An agent may have written the line itself: what it says of the fence is a wish of its own.
         bypass = request.disable_sandbox or leaves_fence(request.command, call.agent, judge.roots)
         wanted = replace(request, command=inner, disable_sandbox=bypass)
+    if "/" in judge.roots and call.can_rewrite:
+        from pinfold.session.whole_machine import require_pen_or_way_out
+
+        try:
+            require_pen_or_way_out(judge.roots, judge.law.settings, wanted)
+        except ConfinementError as error:
+            return Outcome(Opinion.DENY, str(error))
     decision = judge.check(wanted)
     if decision.verdict is Verdict.DENY:
         _write_down(call, wanted, decision, judge, environ)

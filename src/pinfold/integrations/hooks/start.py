@@ -32,6 +32,8 @@ def respond(agent: str, data: bytes | None = None) -> int:
         if error.filename is not None:
             return _failed(f"{error.filename}: {error.strerror}")
         return _failed(f"standard input or output cannot be used: {error.strerror}")
+    except KeyboardInterrupt:
+        return _failed("it was interrupted")
     except BaseException as error:  # noqa: BLE001  (an exit status of 1 would let the call pass)
         return _failed(f"a fault of pinfold's own, please report it: {type(error).__name__}: {error}")
     return reply.exit_code

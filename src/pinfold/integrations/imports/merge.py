@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pinfold.integrations.imports.finding import Finding, Fit
 from pinfold.settings import edit
@@ -30,7 +30,7 @@ def merge(text: str, findings: Iterable[Finding], *, take_wider: bool = False) -
         elif finding.fit is Fit.NEEDLESS:
             there.append(finding)
         elif (_is_wider(text, finding) or finding.fit is Fit.WIDER) and not take_wider:
-            wider.append(finding)
+            wider.append(finding._replace(why=finding.why or _in_force(text, finding)))
         else:
             after = _with(text, finding)
             (there if after == text else taken).append(finding)
@@ -41,10 +41,15 @@ def merge(text: str, findings: Iterable[Finding], *, take_wider: bool = False) -
 def _is_wider(text: str, finding: Finding) -> bool:
     """Whether a scalar would let more through than the one in force."""
     key = BY_NAME[finding.key]
-    if not key.is_scalar:
-        return False
-    section, name = finding.key.split(".")
-    return key.rank(finding.value) > key.rank(tomllib.loads(text).get(section, {}).get(name, key.default))
+    return key.is_scalar and key.rank(finding.value) > key.rank(_now(text, finding.key, key.default))
+
+
+def _in_force(text: str, finding: Finding) -> str:
+    """Why a scalar is left out: the one it would take the place of."""
+    said = _now(text, finding.key, None)
+    if said is None:
+        return f"`{finding.key}` is {written(BY_NAME[finding.key].default)} unless you say otherwise"
+    return f"yours says `{finding.key} = {written(said)}`"
 
 
 def _with(text: str, finding: Finding) -> str:
@@ -52,8 +57,14 @@ def _with(text: str, finding: Finding) -> str:
     key = BY_NAME[finding.key]
     if not key.is_scalar:
         return edit.add_entry(text, section, name, str(finding.value))
-    now = tomllib.loads(text).get(section, {}).get(name, key.default)
+    now = _now(text, finding.key, key.default)
     return text if now == finding.value else edit.set_value(text, section, name, written(finding.value))
+
+
+def _now(text: str, key: str, default: object) -> Any:
+    """What a settings file says of a key of a section."""
+    section, name = key.split(".")
+    return tomllib.loads(text).get(section, {}).get(name, default)
 
 
 def count(findings: Sequence[Finding]) -> str:

@@ -56,7 +56,9 @@ class Scratch:
             self._make(environ)
         except OSError as error:
             self.closing.close()
-            raise PinfoldError(f"no place for the self-test could be made: {error}") from None
+            told = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+            mend = "make room, set it right, or name another place in XDG_CACHE_HOME"
+            raise PinfoldError(f"no place for the self-test could be made: {told}; {mend}") from None
         except BaseException:
             self.closing.close()
             raise
