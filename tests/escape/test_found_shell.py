@@ -306,6 +306,37 @@ def test_a_ruinous_deletion_asks_inside_the_fence_too(line: str, workspace: Path
 
 
 RESTRICTED: list[Row] = [
+    # A file that the line writes and runs.
+    ("echo 'git push' > x; bash x", "a redirection"),
+    ("bash x; echo 'git push' > sub/x; cd sub; bash x", "in another directory"),
+    ("f(){ bash x; }; echo 'git push' > x; f", "run by a function from above"),
+    ("printf 'git push' | tee x; sh x", "`tee`"),
+    ("echo 'git push' | sudo tee x; . x", "a wrapped `tee`"),
+    ("cat > x <<E\ngit push\nE\n. ./x", "a here-document"),
+    ("echo 'git push' | cat > x; bash x", "a pipe into a redirection"),
+    ("printf 'git ' > x; printf push >> x; bash x", "made of pieces"),
+    ("echo -n 'git ' > x; echo push >> x; bash x", "made of pieces"),
+    ("echo -e 'ls\\ngit push' > x; bash x", "with escapes"),
+    ("echo 'git push' > a; cp a b; sh b", "copied"),
+    ("echo 'git push' > a; mv a b; chmod +x b; ./b", "moved, and run as a program"),
+    ("echo 'git push' > a; cat a > b; bash ./b", "copied by `cat`"),
+    ("ln -s x y; echo 'git push' > x; bash y", "by a link"),
+    ("ln -s /dev/stdin x; bash x <<< 'git push'", "a link to standard input"),
+    ("cp /dev/stdin x <<< 'git push'; bash x", "a copy of standard input"),
+    ("install /dev/stdin x <<< 'git push'; ./x", "a copy of standard input"),
+    ("dd of=x <<< 'git push'; bash x", "`dd`"),
+    ("echo git $(echo push) > x; bash x", "a text that is not known"),
+    ("base64 -d <<< Z2l0IHB1c2g= > x; bash x", "a text that is not known"),
+    ("{ echo 'git push'; } > x; bash x", "a group's text"),
+    ("exec 3> x; echo 'git push' >&3; bash x", "by a descriptor"),
+    ('echo \'git push\' > "$TMP/x"; bash "$TMP/x"', "in a directory that is not known"),
+    ("d=x; echo 'git push' > $d; bash x", "a name that is not known"),
+    ("printf '#!/bin/sh\\ngit push' > x; chmod +x x; ./x", "a program of its own"),
+    ("printf '#!/usr/bin/env python3\\nos.system(\"git push\")' > x; ./x", "a program in another language"),
+    ("cat > x.py <<E\nimport os; os.system('git push')\nE\npython x.py", "code"),
+    ("echo 'os.system(\"git push\")' > x; cat x | python", "code, by a pipe"),
+    ("echo 'os.system(\"git push\")' > x; python < x", "code, as standard input"),
+    ("printf 'x:\\n\\tgit push' > m; make -f m x", "recipes"),
     # git's commands by other names.
     ("/usr/lib/git-core/git-push origin", "the program behind `git push`"),
     ("git-push origin", "the program behind `git push`"),
@@ -842,6 +873,22 @@ def test_an_everyday_line_is_allowed_inside_the_fence(line: str, workspace: Path
 
 
 UNTOUCHED_BY_A_RULE: list[Row] = [
+    # Files that the line writes and runs, or writes beside what it runs.
+    ("cat > script.sh <<E\nls\nE\nbash script.sh", "a harmless script"),
+    (
+        "cat > x.sh <<'E'\n#!/usr/bin/env bash\nfor i in 1 2; do echo $i; done\nE\nchmod +x x.sh && ./x.sh",
+        "one",
+    ),
+    ("echo -e '#!/bin/bash\\nls' > r.sh; chmod +x r.sh; ./r.sh", "one by `echo -e`"),
+    ("cat > x.py <<'E'\nprint(1)\nE\npython x.py > out.txt", "code"),
+    ("cat > x.py <<E\nprint($N)\nE\npython x.py", "code with a value"),
+    ("echo 'int main(){}' > a.c; gcc -o a a.c && ./a", "compiled"),
+    ("python gen.py > data.json; python use.py data.json", "data"),
+    ("cat > notes.md <<E\ngit push is forbidden\nE\ngit commit -F notes.md", "text"),
+    ("cp .env.example .env; source .env", "a copy of a file"),
+    ("date > log; bash build.sh", "a log"),
+    ('LOG=/tmp/x; date > "$LOG"; bash build.sh', "a log"),
+    ("echo hi > test; test -f x", "the name of a program"),
     ("curl -s x \\\n  -H 'A: #1' \\\n  -d '{}'", "a quoted # is no comment"),
     ('python -c "\n# note \\\nprint(1)\n"', "a quoted # is no comment"),
     ("gh pr create --body \"$(cat <<'E'\n- # a \\\nE\n)\"", "a # in a here-document is no comment"),

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from pinfold.model.script import Command, Redirection, Unknown, Word
 from pinfold.model.text import Span
+from pinfold.shell.written import NOTHING, Held, Written, held_by
 
 Places = tuple[tuple[Word, ...], ...] | None
 """Where a command may run: see `Command.directories`. Empty means that it is never reached."""
@@ -34,6 +35,8 @@ class LineFacts(Struct, frozen=True):
     """Some `exec` gives the shell another standard input, and so whatever is started after it."""
     quotes_substitution: bool = False
     """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
+    written: tuple[Written, ...] = ()
+    """The files that the line writes, if it runs one of them."""
 
     def is_assigned(self, name: str) -> bool:
         known = name in self.assigned or name in self.looped
@@ -91,6 +94,14 @@ class Findings:
         self.moves = False
         self.replaces_input = False
         self.quotes_substitution = False
+        self.written: list[Written] = []
+        self.run: list[Word] = []
+        """The files that are run."""
+
+    def held_by(self, file: Word) -> Held:
+        """What a file that is run holds, as far as the line says it."""
+        self.run.append(file)
+        return held_by(file, self.facts.written) if self.facts.written else NOTHING
 
     def unknown(self, why: str, span: Span, *, runs: bool = False, is_data: bool = False) -> None:
         found = Unknown(why, span, runs, is_data)
@@ -121,4 +132,10 @@ class Findings:
             facts.moves or self.moves,
             facts.replaces_input or self.replaces_input,
             facts.quotes_substitution or self.quotes_substitution,
+            self.written_and_run(),
         )
+
+    def written_and_run(self) -> tuple[Written, ...]:
+        written = tuple(dict.fromkeys((*self.facts.written, *self.written)))
+        is_run = bool(written) and any(held_by(file, written) != NOTHING for file in self.run)
+        return written if is_run else self.facts.written

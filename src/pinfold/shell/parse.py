@@ -202,8 +202,9 @@ class _Pass:
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)
-        unwrapped = unwrap(command)
+        unwrapped = unwrap(command, self.findings.held_by)
         self.done.append(unwrapped.command)
+        self.findings.written += unwrapped.written
         for unknown in unwrapped.unknowns:
             self.findings.unknown(unknown.why, unknown.span, runs=unknown.runs, is_data=unknown.is_data)
         if len(command.via) >= MAX_DEPTH and (unwrapped.inner or unwrapped.texts or texts):

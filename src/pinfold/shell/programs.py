@@ -186,6 +186,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     operands: Operands = Operands()
     below: bool = False
     runs: Runs | None = None
+    passes_on: bool = False
+    """The files that it writes hold what it reads: its other files, or else standard input."""
     code_file: bool = False
     """It is a file of code, which the program of its language may be given: `python manage.py shell`."""
     hazard: str = ""

@@ -17,7 +17,8 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.inputs import HERE, is_of_standard_input, piped, printed, unknown_text
+from pinfold.shell.inputs import HERE, is_of_standard_input, piped, unknown_text
+from pinfold.shell.outputs import printed
 from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
@@ -153,8 +154,11 @@ class _Walker(ExpansionVisitor):
                 return After(unite(left.ok, right.ok), right.bad)
             case "|" | "|&":
                 self.statement(node["X"], places)
-                text = printed(node["X"], self.scope)
-                with self.reading((piped(text),) if text is not None else ()):
+                text, files = printed(node["X"], self.scope)
+                held = (
+                    [text] if text is not None else [t for f in files for t in self.findings.held_by(f).texts]
+                )
+                with self.reading(tuple(map(piped, held))):
                     self.statement(node["Y"], places)
                 return stays(places)
             case op:
