@@ -190,6 +190,16 @@ def test_why_a_rule_may_speak_of_it(line: str, told: str) -> None:
     assert judged(line, RULES).reasons[0].message.startswith(told)
 
 
+@pytest.mark.parametrize("line", ['eval "$X"', 'bash -c "$X $Y"', 'timeout 5 "$X"'])
+@pytest.mark.parametrize("document", [RULES, {"sandbox": {"enabled": False}, "commands": {"allow": ["ls"]}}])
+def test_a_doubt_about_one_place_is_told_once(line: str, document: dict[str, Any]) -> None:
+    assert len(judged(line, document).reasons) == 1
+
+
+def test_doubts_about_several_places_are_all_told() -> None:
+    assert len(judged("$X; eval $Y", RULES).reasons) == 2
+
+
 def test_a_bypass_is_a_question_of_its_own() -> None:
     decision = judged("ls", {"commands": {"allow": ["ls"]}}, **BYPASS)
     assert (decision.verdict, decision.reasons[0].step, decision.sandboxed) == (ASK, "bypass", False)
