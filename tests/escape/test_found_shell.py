@@ -306,6 +306,21 @@ def test_a_ruinous_deletion_asks_inside_the_fence_too(line: str, workspace: Path
 
 
 RESTRICTED: list[Row] = [
+    # Functions that pass on what they are given.
+    ('run(){ "$@"; }; run git push', "the words of a call"),
+    ('run(){ "$@"; }; run $X', "words that are not known"),
+    ('run(){ timeout 5 "$@"; }; run git push', "a wrapper in the body"),
+    ('run(){ "$@" push; }; run git', "words of the body after them"),
+    ('run(){ "$@" git push; }', "words of the body alone"),
+    ('g(){ f "$@"; }; f(){ "$@"; }; g git push', "twice"),
+    ('f(){ f "$@"; }; f git push', "without end"),
+    ("run(){ \"$@\"; }; trap 'run git push' EXIT", "called by a text"),
+    ("run(){ \"$@\"; }; export -f run; bash -c 'run git push'", "called by another shell"),
+    ('alias r=run; run(){ "$@"; }; r git push', "called by another name"),
+    ('run(){ shift; "$@"; }; run a git push', "other words than those of the call"),
+    ('run(){ set -- git push; "$@"; }; run ls', "other words than those of the call"),
+    ("run(){ eval \"$@\"; }; run 'git push'", "a text"),
+    ("run(){ bash \"$@\"; }; run <<< 'git push'", "no words"),
     # A file that the line writes and runs.
     ("echo 'git push' > x; bash x", "a redirection"),
     ("bash x; echo 'git push' > sub/x; cd sub; bash x", "in another directory"),
@@ -873,6 +888,11 @@ def test_an_everyday_line_is_allowed_inside_the_fence(line: str, workspace: Path
 
 
 UNTOUCHED_BY_A_RULE: list[Row] = [
+    # Functions that pass on what they are given.
+    ('run(){ "$@"; }; run npm test', "the words of a call"),
+    ('run(){ echo "+ $*"; "$@"; }; run npm test; run ls -l', "told before"),
+    ('retry(){ for i in 1 2 3; do "$@" && return; done; }; retry npm ci', "a loop"),
+    ('set -euo pipefail; run(){ time timeout 5 "$@" 2>&1 | tail; }; run pytest -q', "a wrapper"),
     # Files that the line writes and runs, or writes beside what it runs.
     ("cat > script.sh <<E\nls\nE\nbash script.sh", "a harmless script"),
     (
