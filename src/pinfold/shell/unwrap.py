@@ -132,6 +132,8 @@ class _Unwrapping:
         self._code()
         for given in self.given:
             self._option(given)
+            if given.option.module and given.value is not None and given.value.literal:
+                self._stand_for(literal_word(_program_of(given.value.literal), given.value.span))
             if given.option.variable and given.value is not None:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
@@ -153,6 +155,24 @@ class _Unwrapping:
         asks = any(given.option.runs == "none" for given in self.given)  # `command -v x` only looks
         starts = self.inner or self.texts or self.unknowns or asks
         return bool(self.runs.transparent and starts and not command.hazards)
+
+    def _stand_for(self, program: Word) -> None:
+        """All that the program would start is started, and rules that speak of it are asked."""
+        command = self.command
+        other = Command(
+            words=(program, *self.operands),
+            span=command.span,
+            text=command.text,
+            redirections=command.inputs,
+            directories=command.directories,
+            via=self.via,
+        )
+        found = _unwrapped(other, self.held_by)
+        self.inner += found.inner
+        self.texts += found.texts
+        self.unknowns += found.unknowns
+        traits = command.traits | (found.command.traits & {Trait.CHANGES_PINFOLD})
+        self.command = replace(command, stands_for=found.command, traits=traits)
 
     # Subcommands
 
@@ -443,6 +463,13 @@ class _Unwrapping:
 def _listed(value: Word, between: str) -> tuple[Word, ...]:
     """The words of a list."""
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
+
+
+def _program_of(module: str) -> str:
+    """Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`."""
+    name, _, _ = module.partition("._")
+    dashed = name.replace("_", "-")
+    return dashed if chart(dashed) is not None else name
 
 
 def _is_code_file(file: Word) -> bool:
