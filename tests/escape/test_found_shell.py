@@ -306,6 +306,25 @@ def test_a_ruinous_deletion_asks_inside_the_fence_too(line: str, workspace: Path
 
 
 RESTRICTED: list[Row] = [
+    # Scripts of other kinds that the line writes, and programs that it looks for in its own directory.
+    ("echo 'BEGIN{system(\"git push\")}' > x; awk -f x", "awk's"),
+    ("echo '1e git push' > x; sed -f x y", "sed's"),
+    ("echo 'shell git push' > x; gdb --batch -x x", "a debugger's"),
+    ("echo 'spawn git push' > x; expect x", "expect's"),
+    ("echo '.shell git push' > x; sqlite3 db < x", "a database's, as standard input"),
+    ("echo '!git push' > x; vim -s x", "an editor's"),
+    (
+        "echo \"require('child_process').execSync('git push')\" > x.js; node -r ./x.js -e 1",
+        "code that is loaded",
+    ),
+    ("echo 'git push' > ls; PATH=.:$PATH; ls", "a program by its name"),
+    ("echo 'git push' > x; PATH=. x", "a program by its name"),
+    # Programs that start what they are told to.
+    ("yarn workspace a exec git push", "another package's"),
+    ("yarn workspaces foreach -A exec git push", "each package's"),
+    ("mvn exec:exec -Dexec.executable=git -Dexec.args=push", "a property"),
+    ("make_it | ruby -rirb x.rb", "a console that is loaded"),
+    ("CARGO_BUILD_RUSTC_WRAPPER='git push' cargo build", "a variable"),
     # Functions that pass on what they are given.
     ('run(){ "$@"; }; run git push', "the words of a call"),
     ('run(){ "$@"; }; run $X', "words that are not known"),
@@ -888,6 +907,12 @@ def test_an_everyday_line_is_allowed_inside_the_fence(line: str, workspace: Path
 
 
 UNTOUCHED_BY_A_RULE: list[Row] = [
+    ("cat > x.awk <<'E'\n{ print $1 }\nE\nawk -f x.awk data", "a script of awk's"),
+    ("cat > q.sql <<E\nselect 1;\nE\nsqlite3 db < q.sql", "a database's"),
+    ("yarn workspace a run build --watch", "another package's script"),
+    ("yarn workspaces foreach -Apt run build", "each package's script"),
+    ("mvn -q test -Dtest=X", "a property"),
+    ("export PATH=$PWD/bin:$PATH; date > log; npm test", "a log beside a path"),
     # Functions that pass on what they are given.
     ('run(){ "$@"; }; run npm test', "the words of a call"),
     ('run(){ echo "+ $*"; "$@"; }; run npm test; run ls -l', "told before"),

@@ -202,7 +202,8 @@ class _Pass:
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)
-        unwrapped = unwrap(command, self.findings.held_by)
+        sets_path = self.facts.is_assigned("PATH")
+        unwrapped = unwrap(command, self.findings.held_by, sets_path=sets_path)
         self.done.append(unwrapped.command)
         self.findings.written += unwrapped.written
         for unknown in unwrapped.unknowns:

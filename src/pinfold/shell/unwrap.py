@@ -55,12 +55,17 @@ class Unwrapped(Struct, frozen=True):
     written: tuple[Written, ...] = ()
 
 
-def unwrap(command: Command, held_by: HeldBy = lambda _: NOTHING_HELD) -> Unwrapped:
-    """What a simple command does and what else it starts. Total: any words get an answer."""
+def unwrap(
+    command: Command, held_by: HeldBy = lambda _: NOTHING_HELD, *, sets_path: bool = False
+) -> Unwrapped:
+    """What a simple command does and what else it starts. Total: any words get an answer.
+
+    `sets_path` says that the line changes where programs are looked for, so that any file may be one.
+    """
     found = _unwrapped(command, held_by)
     known = chart(found.command.program) if found.command.writes else None
     written = tuple(written_by(found.command, passes_on=known is not None and known.program.passes_on))
-    runs_file = bool(command.words) and "/" in command.words[0].source
+    runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
     texts = held_by(command.words[0]).texts if runs_file else ()
     inner = tuple(_run_by_its_first_line(text, command) for text in texts)
     found = replace(found, inner=inner + found.inner, written=written) if written or inner else found
@@ -258,7 +263,10 @@ class _Unwrapping:
 
     def _code(self) -> None:
         """Words and texts that hold code which is not the shell's."""
-        words = (*self.command.words[1:], *given_texts(self.command.inputs))
+        if not any(stage.chart.program.foreign or stage.chart.program.script_runs for stage in self.stages):
+            return
+        fed = [text for each in self.command.inputs for text in self._texts_of(each)]
+        words = (*self.command.words[1:], *given_texts(fed))
         for stage in self.stages:
             if pattern := stage.chart.program.foreign:
                 for word in words:
@@ -266,6 +274,14 @@ class _Unwrapping:
                         self._foreign(word.span)
             for word in running_scripts(stage):
                 self._foreign(word.span)
+
+    def _code_in(self, scripts: tuple[Word, ...]) -> None:
+        """Scripts that are files: the same signs tell what may run anything."""
+        for stage in self.stages:
+            for pattern in filter(None, (stage.chart.program.foreign, stage.chart.program.script_runs)):
+                for script in scripts:
+                    if re.search(pattern, lenient(script)):
+                        self._foreign(script.span)
 
     def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
         texts = split_like_env(value.literal) if value.literal is not None else None
@@ -388,7 +404,9 @@ class _Unwrapping:
         if held.texts:
             fed = tuple(map(piped, held.texts))
             self._judge_input(fed, f"`{self.name}` runs `{file.source}`, which this line writes")
-            self.command = replace(self.command, redirections=self.command.redirections + fed)
+            self._code_in(held.texts)
+            traits = self.command.traits | {Trait.RUNS_CODE}
+            self.command = replace(self.command, redirections=self.command.redirections + fed, traits=traits)
         return any(is_standard_input(source, self.places) for source in held.sources)
 
     def _standard_input(self) -> None:
