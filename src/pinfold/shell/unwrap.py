@@ -63,8 +63,7 @@ def unwrap(
     `sets_path` says that the line changes where programs are looked for, so that any file may be one.
     """
     found = _unwrapped(command, held_by)
-    known = chart(found.command.program) if found.command.writes else None
-    written = tuple(written_by(found.command, passes_on=known is not None and known.program.passes_on))
+    written = _written(found.command) if found.command.redirections or found.command.writes else ()
     runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
     texts = held_by(command.words[0]).texts if runs_file else ()
     inner = tuple(_run_by_its_first_line(text, command) for text in texts)
@@ -74,6 +73,11 @@ def unwrap(
         why = f"which file `{first.source}` is, is only known when it runs"
         return replace(found, unknowns=(Unknown(why, first.span, False), *found.unknowns))
     return found
+
+
+def _written(command: Command) -> tuple[Written, ...]:
+    known = chart(command.program) if command.writes else None
+    return tuple(written_by(command, passes_on=known is not None and known.program.passes_on))
 
 
 def _run_by_its_first_line(text: Word, command: Command) -> Command:
