@@ -190,6 +190,42 @@ def test_why_a_rule_may_speak_of_it(line: str, told: str) -> None:
     assert judged(line, RULES).reasons[0].message.startswith(told)
 
 
+@pytest.mark.parametrize("line", ['eval "$X"', 'bash -c "$X $Y"', 'timeout 5 "$X"'])
+@pytest.mark.parametrize("document", [RULES, {"sandbox": {"enabled": False}, "commands": {"allow": ["ls"]}}])
+def test_a_doubt_about_one_place_is_told_once(line: str, document: dict[str, Any]) -> None:
+    assert len(judged(line, document).reasons) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("python -m pip install x", DENY),
+        ("python3.12 -I -mpip --quiet install x", DENY),
+        ("python -m pip.__main__ install x", DENY),
+        ("uv run -m pip install x", DENY),
+        ("sudo python -m pip install x", DENY),
+        ("python -m pip $X", DENY),  # which of its commands this is
+        ("python -m pip list", ALLOW),
+        ("python -m pytest $ARGS", ALLOW),
+        ("python -m http.server 8000", ALLOW),
+        ("python -m json.tool < x", ALLOW),
+        ("python -m pinfold run -- pip install x", DENY),
+        ("python -m pinfold rules add allow ls", ASK),
+    ],
+)
+def test_a_module_is_the_program_of_its_name(line: str, verdict: Verdict) -> None:
+    assert judged(line, {"commands": {"deny": ["pip install"]}}).verdict is verdict
+
+
+def test_what_allows_a_module_needs_not_allow_its_program() -> None:
+    document = {"sandbox": {"enabled": False}, "commands": {"allow": ["python -m pytest"]}}
+    assert judged("python -m pytest", document).verdict is ALLOW
+
+
+def test_doubts_about_several_places_are_all_told() -> None:
+    assert len(judged("$X; eval $Y", RULES).reasons) == 2
+
+
 def test_a_bypass_is_a_question_of_its_own() -> None:
     decision = judged("ls", {"commands": {"allow": ["ls"]}}, **BYPASS)
     assert (decision.verdict, decision.reasons[0].step, decision.sandboxed) == (ASK, "bypass", False)

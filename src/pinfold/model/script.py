@@ -274,6 +274,8 @@ class Command(Struct, frozen=True):
     deletes: tuple[Word, ...] = ()
     hazards: tuple[Hazard, ...] = ()
     traits: frozenset[Trait] = frozenset()
+    stands_for: "Command | None" = None
+    """What it is by another name, which deny and ask rules may speak of: `python -m pip` is `pip`."""
 
     @property
     def inputs(self) -> tuple[Redirection, ...]:

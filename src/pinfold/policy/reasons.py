@@ -1,6 +1,6 @@
 """How reasons are made: one shape for those that a setting gives, one for those that a rule gives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, Verdict
@@ -70,9 +70,8 @@ def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -
         if rule:
             said = because(f"the rule `{rule.text}` speaks of it", rule)
             yield _by_rule(step, verdict, said, rule, part.span, "change that rule")
-    for unknown in case.script.unknowns:
-        if unknown.runs and not unknown.is_data and rules:
-            yield _by_unknown(step, verdict, unknown, rules[0])
+    doubts = (unknown for unknown in case.script.unknowns if unknown.runs and not unknown.is_data)
+    yield from (_by_unknown(step, verdict, unknown, rules[0]) for unknown in told_once(doubts) if rules)
 
 
 def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterator[Reason]:
@@ -88,9 +87,18 @@ def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterato
                 )
             said = f"{why}, so the rule `{rule.text}` may speak of it"
             yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
-    for unknown in case.script.unknowns:
-        if unknown.is_data and rules:
-            yield _by_unknown(step, Verdict.ASK, unknown, rules[0])
+    doubts = (unknown for unknown in case.script.unknowns if unknown.is_data)
+    yield from (_by_unknown(step, Verdict.ASK, unknown, rules[0]) for unknown in told_once(doubts) if rules)
+
+
+def told_once(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
+    """Of several doubts about one place the first: the shell's and a program's view of `eval "$X"` differ."""
+    told: list[Span] = []
+    for unknown in unknowns:
+        span = unknown.span
+        if not any(span.start < other.end and other.start < span.end for other in told):
+            told.append(span)
+            yield unknown
 
 
 def _by_unknown(step: str, verdict: Verdict, unknown: Unknown, rule: Rule) -> Reason:
@@ -122,7 +130,7 @@ def by_hooks(case: Case, step: str, verdict: Verdict) -> Iterator[Reason]:
 
 def not_covered(case: Case, step: str) -> Iterator[Reason]:
     """Everything in the line that no permissive rule covers, and why."""
-    for unknown in case.script.unknowns:
+    for unknown in told_once(case.script.unknowns):
         said = f"{unknown.why}, so no allowlist can cover it"
         yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out what is to be run")
     for part in case.parts:

@@ -31,7 +31,14 @@ class Match(Enum):
 
 
 def restrictive_match(shape: Shape, command: Command) -> Match:
-    """Whether a deny or ask rule speaks of this command."""
+    """Whether a deny or ask rule speaks of this command, by this name or another one."""
+    found = _match(shape, command)
+    if found is Match.YES or command.stands_for is None:
+        return found
+    return max(found, _match(shape, command.stands_for), key=lambda match: match.value)
+
+
+def _match(shape: Shape, command: Command) -> Match:
     if _begins(_literals(command), shape.words):
         return Match.YES  # word by word, whatever else may be known of them
     match = Match.NO

@@ -20,6 +20,7 @@ from pinfold.policy.reasons import (
     by_setting,
     needs_person,
     not_covered,
+    told_once,
 )
 from pinfold.policy.rules import covering_rule
 
@@ -252,8 +253,7 @@ def _unknown_outside(case: Case, step: str, message: str) -> Reasons:
     remedy = "write out what is to be run"
     return tuple(
         Reason(step, f"{unknown.why}, and {message}", Verdict.ASK, span=unknown.span, remedy=remedy)
-        for unknown in case.script.unknowns
-        if unknown.runs
+        for unknown in told_once(each for each in case.script.unknowns if each.runs)
     )
 
 

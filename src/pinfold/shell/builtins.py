@@ -10,6 +10,7 @@ from pinfold.model.script import Command
 from pinfold.shell.directories import MOVERS, without_prefix
 from pinfold.shell.findings import Findings, Nested
 from pinfold.shell.name_builtins import TAKES_NAMES
+from pinfold.shell.passing import sets_parameters
 from pinfold.shell.text_builtins import RUNS_TEXT
 from pinfold.shell.variables import EVALUATED, RUN_LATER
 
@@ -38,6 +39,7 @@ def examine(command: Command, findings: Findings) -> list[Nested]:
     rest = list(words[1:])
     if name == "exec" and (not rest or rest[0].may_be_option):
         findings.replaces_input |= any(redirection.feeds for redirection in command.redirections)
+    findings.sets_parameters |= sets_parameters(name, rest)
     if name in TAKES_NAMES:
         TAKES_NAMES[name](command, rest, findings)
     return RUNS_TEXT[name](command, rest, findings) if name in RUNS_TEXT else []

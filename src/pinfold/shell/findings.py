@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from pinfold.model.script import Command, Redirection, Unknown, Word
 from pinfold.model.text import Span
+from pinfold.shell.passing import Passing
+from pinfold.shell.written import NOTHING, Held, Written, held_by
 
 Places = tuple[tuple[Word, ...], ...] | None
 """Where a command may run: see `Command.directories`. Empty means that it is never reached."""
@@ -34,6 +36,10 @@ class LineFacts(Struct, frozen=True):
     """Some `exec` gives the shell another standard input, and so whatever is started after it."""
     quotes_substitution: bool = False
     """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
+    sets_parameters: bool = False
+    """Something gives the shell, or a function, other parameters than it was called with."""
+    written: tuple[Written, ...] = ()
+    """The files that the line writes, if it runs one of them."""
 
     def is_assigned(self, name: str) -> bool:
         known = name in self.assigned or name in self.looped
@@ -91,10 +97,28 @@ class Findings:
         self.moves = False
         self.replaces_input = False
         self.quotes_substitution = False
+        self.sets_parameters = False
+        self.passing: list[Passing] = []
+        self.passed_on: set[Span] = set()
+        """Where functions have the words that they pass on: what these are, their calls say."""
+        self.written: list[Written] = []
+        self.run: list[Word] = []
+        """The files that are run."""
+
+    def pass_on(self, passing: Passing) -> None:
+        places = {word.span for word in passing.places}
+        if places:
+            self.passing.append(passing)
+            self.passed_on |= places
+
+    def held_by(self, file: Word) -> Held:
+        """What a file that is run holds, as far as the line says it."""
+        self.run.append(file)
+        return held_by(file, self.facts.written) if self.facts.written else NOTHING
 
     def unknown(self, why: str, span: Span, *, runs: bool = False, is_data: bool = False) -> None:
         found = Unknown(why, span, runs, is_data)
-        if found not in self.unknowns:
+        if found not in self.unknowns and span not in self.passed_on:
             self.unknowns.append(found)
 
     def evaluated(self, why: str, span: Span) -> None:
@@ -121,4 +145,11 @@ class Findings:
             facts.moves or self.moves,
             facts.replaces_input or self.replaces_input,
             facts.quotes_substitution or self.quotes_substitution,
+            facts.sets_parameters or self.sets_parameters,
+            self.written_and_run(),
         )
+
+    def written_and_run(self) -> tuple[Written, ...]:
+        written = tuple(dict.fromkeys((*self.facts.written, *self.written)))
+        is_run = bool(written) and any(held_by(file, written) != NOTHING for file in self.run)
+        return written if is_run else self.facts.written

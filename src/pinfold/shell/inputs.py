@@ -1,7 +1,7 @@
 """What a command reads from standard input, as far as the line itself says it.
 
 This module decides which words of a line become the input of a command: here-documents and here-strings,
-what `echo`, `printf` and `cat` print into a pipe, and process substitutions. It does not know which programs
+what is printed into a pipe (`outputs` knows what), and process substitutions. It does not know which programs
 run what they read; `unwrap` asks a program's chart.
 
 Facts about bash: of several redirections of standard input the last one holds. So every text that may be the
@@ -11,27 +11,19 @@ an `exec` anywhere in it replaces the shell's own input: a function, a trap or a
 """
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Redirection, Text, Word
+from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Redirection, Word
 from pinfold.model.text import Span
 from pinfold.shell.findings import Places
-from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.words import Scope, read_words
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 STREAMS = ("/dev/fd/", "/proc/")
 UNMOVED: Places = ((),)
 HERE = frozenset({"<<", "<<-", "<<<"})
 PIPE = "|"
-PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
-_FORMAT = r"\\[nt\\]|%[%s]|[^\\%]+"
-_ESCAPED = r"\\[abceEfnrtvxuU0-9\\]"
-"""What `echo` of some shells undoes, and that of others with some options."""
-_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
 
 def piped(text: Word) -> Redirection:
@@ -51,17 +43,18 @@ def is_of_standard_input(redirect: dict[str, Any]) -> bool:
 
 def given_texts(inputs: Iterable[Redirection]) -> tuple[Word, ...]:
     """Those of the inputs that are texts in the line; what is computed in them is left as it is."""
-    return tuple(each.target for each in inputs if _is_text(each))
+    return tuple(each.target for each in inputs if is_text(each))
 
 
 def is_made_by_a_command(given: Redirection, places: Places = UNMOVED) -> bool:
     """Whether what an input holds is made while the line runs, so that nobody can have looked at it."""
-    if _is_text(given):
+    if is_text(given):
         return any(isinstance(part, Computed) for part in given.target.parts)
     return given.operator in ("<&", ">&") or is_stream(given.target, places)
 
 
-def _is_text(given: Redirection) -> bool:
+def is_text(given: Redirection) -> bool:
+    """Whether it is a text of the line, or what a command of it prints, and no file."""
     return given.operator in HERE or given.operator == PIPE
 
 
@@ -103,61 +96,3 @@ def _paths(file: Word, places: Places) -> Iterator[str]:
 def _shortest(path: str) -> str:
     """`//dev/./stdin` is `/dev/stdin`."""
     return "/" + posixpath.normpath(path).lstrip("/") if path.startswith("/") else path
-
-
-def printed(stmt: dict[str, Any], scope: Scope) -> Word | None:
-    """What a statement writes into a pipe; None where that is what files hold, which no line tells."""
-    span = scope.source.span(stmt)
-    command = stmt.get("Cmd") or {}
-    if command.get("Type") != "CallExpr" or "Assigns" in command:
-        return unknown_text(span)
-    words = [word for argument in command.get("Args", ()) for word in read_words(argument, scope)]
-    name = words[0].literal if words else None
-    if name is None or name in scope.defined:
-        return unknown_text(span)
-    redirects = stmt.get("Redirs", ())
-    if name in PRINTS_FILES and not redirects and _are_files(words[1:]):
-        return None
-    if name == "cat" and len(words) == len(redirects) == 1 and redirects[0]["Op"] in ("<<", "<<-"):
-        fed = is_of_standard_input(redirects[0])
-        return read_here_document(redirects[0], scope) if fed else unknown_text(span)
-    if redirects:
-        return unknown_text(span)
-    if name == "echo":
-        return _echoed(words[1:], span)
-    if name == "printf" and len(words) > 1:
-        return _formatted(words[1:], span)
-    return unknown_text(span)
-
-
-def _are_files(words: list[Word]) -> bool:
-    """Whether a program with these words reads files alone: without one it would read standard input."""
-    is_some = any(not (word.start.startswith("-") or word.may_vanish) for word in words)
-    return is_some and not any(map(is_stream, words))
-
-
-def _echoed(words: list[Word], span: Span) -> Word:
-    if words and words[0].literal == "-n":
-        words = words[1:]
-    if words and words[0].start.startswith("-"):
-        return unknown_text(span)
-    parts = [part for word in words for part in (*word.parts, Text(" "))]
-    if re.search(_ESCAPED, "".join(part.text for part in parts if isinstance(part, Text))):
-        return unknown_text(span)
-    return Word(" ".join(word.source for word in words), span, tuple(parts))
-
-
-def _formatted(words: list[Word], span: Span) -> Word:
-    texts = [word.literal for word in words]
-    known = [text for text in texts if text is not None]
-    pieces = re.findall(_FORMAT, known[0]) if len(known) == len(texts) else []
-    if not pieces or "".join(pieces) != known[0] or known[0].startswith("-"):
-        return unknown_text(span)
-    left = known[1:]
-    made: list[str] = []
-    while True:  # the format is used again until no operand is left
-        made += [
-            (left.pop(0) if left else "") if piece == "%s" else _ESCAPES.get(piece, piece) for piece in pieces
-        ]
-        if not left or "%s" not in pieces:
-            return Word(words[0].source, span, (Text("".join(made)),))

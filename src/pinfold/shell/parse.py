@@ -202,18 +202,31 @@ class _Pass:
 
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)
-        unwrapped = unwrap(command)
+        sets_path = self.facts.is_assigned("PATH")
+        unwrapped = unwrap(command, self.findings.held_by, sets_path=sets_path)
         self.done.append(unwrapped.command)
+        self.findings.written += unwrapped.written
         for unknown in unwrapped.unknowns:
             self.findings.unknown(unknown.why, unknown.span, runs=unknown.runs, is_data=unknown.is_data)
-        if len(command.via) >= MAX_DEPTH and (unwrapped.inner or unwrapped.texts or texts):
+        passed = self.passed_on(command)
+        if len(command.via) >= MAX_DEPTH and (passed or unwrapped.inner or unwrapped.texts or texts):
             self.findings.unreadable("too many commands inside of each other")
             return
-        self.waiting.extendleft(reversed(unwrapped.inner))
+        self.waiting.extendleft(reversed((*passed, *unwrapped.inner)))
         for found in unwrapped.texts:
             texts.append(Nested(found.text, found.span, found.via, command.directories, command.inputs))
         for nested in texts:
             self.nested(nested)
+
+    def passed_on(self, command: Command) -> tuple[Command, ...]:
+        """What functions start with the words of a call of them; with none, what is left may be a command."""
+        found: list[Command] = []
+        for each in self.findings.passing:
+            if command.words and command.words[0].literal == each.function:
+                found.append(each.given(command.words[1:], command))
+            elif each.command == command:
+                found.append(each.given((), command))
+        return tuple(each for each in found if each.words)
 
     def nested(self, nested: Nested) -> None:
         key = (nested.text, nested.directories, nested.inputs)

@@ -74,6 +74,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     operands nor standard input are run."""
     script: bool = False
     """Its value is a file of code: one that a command of the line writes, or its input, may run anything."""
+    module: bool = False
+    """Its value is a module with which it is what the program of that name is: `python -m pip`."""
     program: bool = False
     """Its value is the program that gets the operands (`docker run --entrypoint git image push`)."""
     until: tuple[str, ...] = ()
@@ -186,6 +188,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     operands: Operands = Operands()
     below: bool = False
     runs: Runs | None = None
+    passes_on: bool = False
+    """The files that it writes hold what it reads: its other files, or else standard input."""
     code_file: bool = False
     """It is a file of code, which the program of its language may be given: `python manage.py shell`."""
     hazard: str = ""

@@ -9,11 +9,12 @@ No program is known by name here; `data/` says how each one starts others.
 """
 
 import re
+from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
+from pinfold.model.script import Assignment, Command, Computed, Hazard, Redirection, Trait, Unknown, Word
 from pinfold.model.text import Span
 from pinfold.shell.dialects import reads_alike
 from pinfold.shell.effects import (
@@ -24,14 +25,26 @@ from pinfold.shell.effects import (
 )
 from pinfold.shell.filling import filled, with_found, with_inputs
 from pinfold.shell.findings import ShellText
-from pinfold.shell.inputs import given_texts, is_made_by_a_command, is_standard_input, is_stream
+from pinfold.shell.inputs import (
+    given_texts,
+    is_made_by_a_command,
+    is_standard_input,
+    is_stream,
+    is_text,
+    piped,
+)
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
+from pinfold.shell.outputs import written_by
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
+from pinfold.shell.written import NOTHING as NOTHING_HELD
+from pinfold.shell.written import Held, Written
 
 NOTHING = Runs()
+HeldBy = Callable[[Word], Held]
+"""Says what a file holds that the line itself writes."""
 
 
 class Unwrapped(Struct, frozen=True):
@@ -39,11 +52,22 @@ class Unwrapped(Struct, frozen=True):
     inner: tuple[Command, ...] = ()
     texts: tuple[ShellText, ...] = ()
     unknowns: tuple[Unknown, ...] = ()
+    written: tuple[Written, ...] = ()
 
 
-def unwrap(command: Command) -> Unwrapped:
-    """What a simple command does and what else it starts. Total: any words get an answer."""
-    found = _unwrapped(command)
+def unwrap(
+    command: Command, held_by: HeldBy = lambda _: NOTHING_HELD, *, sets_path: bool = False
+) -> Unwrapped:
+    """What a simple command does and what else it starts. Total: any words get an answer.
+
+    `sets_path` says that the line changes where programs are looked for, so that any file may be one.
+    """
+    found = _unwrapped(command, held_by)
+    written = _written(found.command) if found.command.redirections or found.command.writes else ()
+    runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
+    texts = held_by(command.words[0]).texts if runs_file else ()
+    inner = tuple(_run_by_its_first_line(text, command) for text in texts)
+    found = replace(found, inner=inner + found.inner, written=written) if written or inner else found
     if command.words and command.words[0].file_name is not None and command.words[0].literal is None:
         first = command.words[0]
         why = f"which file `{first.source}` is, is only known when it runs"
@@ -51,7 +75,21 @@ def unwrap(command: Command) -> Unwrapped:
     return found
 
 
-def _unwrapped(command: Command) -> Unwrapped:
+def _written(command: Command) -> tuple[Written, ...]:
+    known = chart(command.program) if command.writes else None
+    return tuple(written_by(command, passes_on=known is not None and known.program.passes_on))
+
+
+def _run_by_its_first_line(text: Word, command: Command) -> Command:
+    """What the kernel, or else the shell, makes of a file that is run as a program: `#!/bin/sh`."""
+    first, _, _ = text.start.partition("\n")
+    words = first[2:].split() if first.startswith("#!") else []
+    names = tuple(literal_word(name, text.span) for name in (*(words or ["bash"]), "/dev/stdin"))
+    via = (*command.via, command.words[0].source)
+    return replace(command, words=names, redirections=(piped(text),), via=via)
+
+
+def _unwrapped(command: Command, held_by: HeldBy) -> Unwrapped:
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
         told = told_by(command.assignments, command.via)
@@ -68,7 +106,7 @@ def _unwrapped(command: Command) -> Unwrapped:
         return _uncharted(command, name)
     stages = resolve(known, command.words[1:])
     more = declared(name, command.words[1:], command.assignments)
-    unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages)
+    unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages, held_by)
     return unwrapping.unwrapped(more)
 
 
@@ -81,8 +119,9 @@ def _uncharted(command: Command, name: str) -> Unwrapped:
 
 
 class _Unwrapping:
-    def __init__(self, command: Command, name: str, stages: tuple[Stage, ...]) -> None:
+    def __init__(self, command: Command, name: str, stages: tuple[Stage, ...], held_by: HeldBy) -> None:
         self.name = name
+        self.held_by = held_by
         self.stages = stages
         self.command = complete(command, name, stages)
         self.via = (*command.via, name)
@@ -102,6 +141,8 @@ class _Unwrapping:
         self._code()
         for given in self.given:
             self._option(given)
+            if given.option.module and given.value is not None and given.value.literal:
+                self._stand_for(literal_word(_program_of(given.value.literal), given.value.span))
             if given.option.variable and given.value is not None:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
@@ -123,6 +164,24 @@ class _Unwrapping:
         asks = any(given.option.runs == "none" for given in self.given)  # `command -v x` only looks
         starts = self.inner or self.texts or self.unknowns or asks
         return bool(self.runs.transparent and starts and not command.hazards)
+
+    def _stand_for(self, program: Word) -> None:
+        """All that the program would start is started, and rules that speak of it are asked."""
+        command = self.command
+        other = Command(
+            words=(program, *self.operands),
+            span=command.span,
+            text=command.text,
+            redirections=command.inputs,
+            directories=command.directories,
+            via=self.via,
+        )
+        found = _unwrapped(other, self.held_by)
+        self.inner += found.inner
+        self.texts += found.texts
+        self.unknowns += found.unknowns
+        traits = command.traits | (found.command.traits & {Trait.CHANGES_PINFOLD})
+        self.command = replace(command, stands_for=found.command, traits=traits)
 
     # Subcommands
 
@@ -166,8 +225,10 @@ class _Unwrapping:
             self._setting(given)
         if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
             self._foreign(given.word.span)
-        if given.option.script and given.value is not None and is_stream(given.value, self.places):
-            self._foreign(given.word.span)
+        if given.option.script and given.value is not None:
+            self._script(given.value)
+            if is_stream(given.value, self.places):
+                self._foreign(given.word.span)
         match given.option.runs:
             case "shell" if given.value is not None:
                 value = given.value
@@ -206,7 +267,10 @@ class _Unwrapping:
 
     def _code(self) -> None:
         """Words and texts that hold code which is not the shell's."""
-        words = (*self.command.words[1:], *given_texts(self.command.inputs))
+        if not any(stage.chart.program.foreign or stage.chart.program.script_runs for stage in self.stages):
+            return
+        fed = [text for each in self.command.inputs for text in self._texts_of(each)]
+        words = (*self.command.words[1:], *given_texts(fed))
         for stage in self.stages:
             if pattern := stage.chart.program.foreign:
                 for word in words:
@@ -214,6 +278,14 @@ class _Unwrapping:
                         self._foreign(word.span)
             for word in running_scripts(stage):
                 self._foreign(word.span)
+
+    def _code_in(self, scripts: tuple[Word, ...]) -> None:
+        """Scripts that are files: the same signs tell what may run anything."""
+        for stage in self.stages:
+            for pattern in filter(None, (stage.chart.program.foreign, stage.chart.program.script_runs)):
+                for script in scripts:
+                    if re.search(pattern, lenient(script)):
+                        self._foreign(script.span)
 
     def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
         texts = split_like_env(value.literal) if value.literal is not None else None
@@ -254,6 +326,8 @@ class _Unwrapping:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
             self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
         is_input = bool(words and self.runs.stdin and is_standard_input(words[0], self.places))
+        if words and self.runs.stdin and not kind:
+            is_input |= self._script(words[0])
         if not words or kind == "stdin" or is_input:
             self._without_operands(kind)
         if not words or kind == "stdin" or (is_input and words[0].literal is not None):
@@ -328,18 +402,38 @@ class _Unwrapping:
         if (self.runs.stdin or kind == "stdin") and not starts:
             self._standard_input()
 
+    def _script(self, file: Word) -> bool:
+        """A file that it runs: a text which the line writes there is judged; whether it is standard input."""
+        held = self.held_by(file)
+        if held.texts:
+            fed = tuple(map(piped, held.texts))
+            self._judge_input(fed, f"`{self.name}` runs `{file.source}`, which this line writes")
+            self._code_in(held.texts)
+            traits = self.command.traits | {Trait.RUNS_CODE}
+            self.command = replace(self.command, redirections=self.command.redirections + fed, traits=traits)
+        return any(is_standard_input(source, self.places) for source in held.sources)
+
     def _standard_input(self) -> None:
-        if not self._reads_known_text():
-            why = f"`{self.name}` runs what it reads from standard input"
+        fed = tuple(text for each in self.command.inputs for text in self._texts_of(each))
+        more = tuple(each for each in fed if each not in self.command.redirections)
+        self.command = replace(self.command, redirections=self.command.redirections + more)
+        self._judge_input(fed, f"`{self.name}` runs what it reads from standard input")
+
+    def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:
+        """An input, or where it is a file which the line writes, what that holds."""
+        texts = self.held_by(given.target).texts if not is_text(given) else ()
+        return tuple(map(piped, texts)) or (given,)
+
+    def _judge_input(self, fed: tuple[Redirection, ...], why: str) -> None:
+        if not self._are_known_texts(fed):
             is_data = (
                 self.runs.stdin == "script" and Trait.INTERPRETER not in self.stages[-1].chart.program.traits
             )
             self.unknowns.append(Unknown(why, self.command.span, True, is_data))
 
-    def _reads_known_text(self) -> bool:
+    def _are_known_texts(self, fed: tuple[Redirection, ...]) -> bool:
         """Whether what it runs is all written in the line; a shell's is judged as any text."""
-        fed = self.command.inputs
-        if self.runs.stdin == "script":
+        if self.runs.stdin in ("script", ""):
             return not any(is_made_by_a_command(each, self.places) for each in fed)
         texts = given_texts(fed)
         if self.runs.stdin == "foreign":
@@ -391,6 +485,13 @@ class _Unwrapping:
 def _listed(value: Word, between: str) -> tuple[Word, ...]:
     """The words of a list."""
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
+
+
+def _program_of(module: str) -> str:
+    """Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`."""
+    name, _, _ = module.partition("._")
+    dashed = name.replace("_", "-")
+    return dashed if chart(dashed) is not None else name
 
 
 def _is_code_file(file: Word) -> bool:

@@ -17,7 +17,9 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.inputs import HERE, is_of_standard_input, piped, printed, unknown_text
+from pinfold.shell.inputs import HERE, is_of_standard_input, piped, unknown_text
+from pinfold.shell.outputs import printed
+from pinfold.shell.passing import Passing
 from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
@@ -50,6 +52,8 @@ class _Walker(ExpansionVisitor):
         self.inputs = inputs
         """What the commands met now read, unless they say otherwise themselves."""
         self.facts = findings.facts
+        self.called = ""
+        """The function whose body is walked."""
         self.moves = 0
         """How many commands changed the directory so far."""
 
@@ -153,8 +157,11 @@ class _Walker(ExpansionVisitor):
                 return After(unite(left.ok, right.ok), right.bad)
             case "|" | "|&":
                 self.statement(node["X"], places)
-                text = printed(node["X"], self.scope)
-                with self.reading((piped(text),) if text is not None else ()):
+                text, files = printed(node["X"], self.scope)
+                held = (
+                    [text] if text is not None else [t for f in files for t in self.findings.held_by(f).texts]
+                )
+                with self.reading(tuple(map(piped, held))):
                     self.statement(node["Y"], places)
                 return stays(places)
             case op:
@@ -215,8 +222,10 @@ class _Walker(ExpansionVisitor):
         self.findings.defined.add(name)
         if name == "command_not_found_handle":
             self.findings.unknown(f"`{name}` runs for unknown programs", self.source.span(node), runs=True)
+        outer, self.called = self.called, name
         with self.reading_a_pipe(node):  # what it reads is known where it is called
             self.statement(node["Body"], anywhere(self.facts, places))
+        self.called = outer
 
     def prefixed(self, node: Node, places: Places) -> After:
         if "Name" in node:
@@ -332,6 +341,8 @@ class _Walker(ExpansionVisitor):
             via=self.via,
         )
         self.findings.commands.append(command)
+        if self.called and self.source.within is None and not self.facts.sets_parameters:
+            self.findings.pass_on(Passing(self.called, command))
 
     def extent(self, stmt: Node) -> Span:
         """A statement without its `;` and without the bodies of its here-documents."""

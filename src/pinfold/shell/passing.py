@@ -1,0 +1,52 @@
+"""Functions of a line that pass on what they are given: `run(){ "$@"; }; run npm test` starts `npm test`.
+
+A command of such a body is judged with the words of each call. So what `"$@"` is there is no doubt any more:
+a call's own words are known, or doubted where the call stands. A later line that calls the function has the
+words in it, as those of a program that nothing is known of.
+
+Where something in the line gives the shell other parameters (`set -- x`, `shift`), what `"$@"` is cannot be
+known.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.model.script import Command, Word
+
+ALL_PARAMETERS = '"$@"'
+
+
+class Passing(Struct, frozen=True):
+    """A command in a function's body that has the function's own words among its words."""
+
+    function: str
+    command: Command
+
+    @property
+    def places(self) -> Iterator[Word]:
+        return (word for word in self.command.words if word.source == ALL_PARAMETERS)
+
+    def given(self, words: tuple[Word, ...], call: Command) -> Command:
+        """It, where the function is called with these words."""
+        own = tuple(
+            each
+            for word in self.command.words
+            for each in (words if word.source == ALL_PARAMETERS else (word,))
+        )
+        text = " ".join(word.source for word in own)
+        return replace(self.command, words=own, span=call.span, text=text, via=(*call.via, self.function))
+
+
+def sets_parameters(name: str, words: list[Word]) -> bool:
+    """Whether one of the shell's own commands may change what `"$@"` is; `set -euo pipefail` does not."""
+    if name != "set":
+        return name in ("shift", "source", ".")
+    after_option = False
+    for word in words:
+        text = word.literal
+        if text is None or text.strip("-+") == "" or (text[0] not in "-+" and not after_option):
+            return True
+        after_option = text[0] in "-+" and text.endswith("o")
+    return False

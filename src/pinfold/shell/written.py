@@ -1,0 +1,68 @@
+"""Files that a line itself writes, and what they hold where it runs them: `echo ls > x; bash x`.
+
+This module decides which texts a file may hold; what writes them is `outputs`' business. Whoever runs a file
+asks `findings` what it holds, and takes that as it takes a text on standard input.
+
+Files are told apart by the last part of their path alone: `cd`, links and `..` lead to one file by many
+paths. A text counts wherever in the line it is written: a function, a loop or a trap may come to it in any
+order.
+
+Accepted: what programs write by themselves (`python -c`, `curl -o`, `sed -i`) is not known, as no file's text
+is; nor is it known which files programs load unasked (`make` its Makefile). A text that is not literal does
+not count where the file's name is not known either: that is a log.
+"""
+
+from msgspec import Struct
+
+from pinfold.model.script import Word
+
+
+class Written(Struct, frozen=True):
+    """A file that gets a text, or what another file holds."""
+
+    name: str
+    """The last part of its path; empty where that is not known."""
+    text: Word | None = None
+    source: Word | None = None
+    appends: bool = False
+
+
+class Held(Struct, frozen=True):
+    """What a file may hold, as far as the line says it."""
+
+    texts: tuple[Word, ...] = ()
+    sources: tuple[Word, ...] = ()
+    """The files that it may be a copy of, or a link to."""
+
+
+NOTHING = Held()
+
+
+def held_by(file: Word, written: tuple[Written, ...]) -> Held:
+    """What a file may hold of all that the line writes."""
+    names = [name_of(file)]
+    sources: list[Word] = []
+    texts: list[Word] = []
+    for name in names if names[0] else ():
+        found = [each for each in written if each.name == name]
+        copied = [each.source for each in found if each.source is not None]
+        sources += copied
+        names += [other for other in map(name_of, copied) if other and other not in names]
+        texts += _texts([each for each in written if each.name in (name, "")])
+    return Held(tuple(dict.fromkeys(texts)), tuple(sources))
+
+
+def _texts(written: list[Written]) -> list[Word]:
+    """Each text, and where one is written after another, also all of them."""
+    texts = [each.text for each in written if each.text is not None]
+    if len(texts) > 1 and any(each.appends for each in written):
+        parts = tuple(part for text in texts for part in text.parts)
+        texts.append(Word(" ".join(text.source for text in texts), texts[0].span, parts))
+    return texts
+
+
+def name_of(file: Word) -> str:
+    """The last part of a file's path; empty where that is not known."""
+    if file.literal is not None:
+        return file.literal.rstrip("/").rpartition("/")[2]
+    return file.file_name or ""
