@@ -29,6 +29,8 @@ class NameRule(NamedTuple):
     """Whether a person may let a write through."""
     but: tuple[str, ...] = ()
     """Names in it that this rule leaves out; for absolute ones."""
+    is_git_writes: bool = False
+    """Whether it closes a git directory as a whole, by whatever name, until git may write."""
 
 
 class Match(NamedTuple):
@@ -72,8 +74,6 @@ def folded(component: str) -> str:
 
 
 GIT = ".git"
-BLOCKED = "git writes are blocked"
-"""Why a git directory may not be written as a whole, whatever its name."""
 NESTS = ("modules", "worktrees")
 """Where git directories lie in a git directory, by their names."""
 CONTENTS = frozenset(

@@ -242,6 +242,7 @@ class Elevating:
         program: str,
         rule: str,
         why: str,
+        is_git_writes: bool,
         plain: Any,
     ) -> None:
         deed = parse_deed(plain)
@@ -249,7 +250,17 @@ class Elevating:
         text = os.fsdecode(deed.text)
         request = self.requests.get(tag)
         wanted = Wanted(
-            policy, request, deed.operation, deed.paths, text, deed.modes, rule, why, program, pid
+            policy,
+            request,
+            deed.operation,
+            deed.paths,
+            text,
+            deed.modes,
+            rule,
+            why,
+            is_git_writes,
+            program,
+            pid,
         )
         known = self.elevation.known(wanted)
         if known is not None:
