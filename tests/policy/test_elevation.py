@@ -26,28 +26,28 @@ GROUND = Ground(POLICY, (ROOT,), HOME, OWN, Settings())
 
 
 @pytest.mark.parametrize(
-    ("operation", "paths", "rule", "key"),
+    ("operation", "paths", "is_git_writes", "key"),
     [
         # one answer for all that changes a file
-        ("open", ("/a/b",), "", ("write", "/a/b")),
-        ("truncate", ("/a/b",), "", ("write", "/a/b")),
+        ("open", ("/a/b",), False, ("write", "/a/b")),
+        ("truncate", ("/a/b",), False, ("write", "/a/b")),
         # and others for what a person would not expect with it
-        ("unlink", ("/a/b",), "", ("remove", "/a/b")),
-        ("chmod", ("/a/b",), "", ("chmod", "/a/b")),
-        ("rename", ("/a/b", "/a/c"), "", ("rename", "/a/b", "/a/c")),
+        ("unlink", ("/a/b",), False, ("remove", "/a/b")),
+        ("chmod", ("/a/b",), False, ("chmod", "/a/b")),
+        ("rename", ("/a/b", "/a/c"), False, ("rename", "/a/b", "/a/c")),
         # git's writes are one thing
-        ("open", ("/r/.git/index.lock",), ".git", ("git", "/r/.git")),
-        ("rename", ("/r/.git/index", "/r/.git/index.lock"), ".git", ("git", "/r/.git")),
-        ("open", ("/r/.git/modules/m/index",), ".git", ("git", "/r/.git")),
+        ("open", ("/r/.git/index.lock",), True, ("git", "/r/.git")),
+        ("rename", ("/r/.git/index", "/r/.git/index.lock"), True, ("git", "/r/.git")),
+        ("open", ("/r/.git/modules/m/index",), True, ("git", "/r/.git")),
         # but not what comes from elsewhere, nor what has a rule of its own
-        ("rename", ("/r/.git/index", "/r/x"), ".git", ("rename", "/r/.git/index", "/r/x")),
-        ("open", ("/r/.git/hooks/x",), ".git/hooks", ("write", "/r/.git/hooks/x")),
+        ("rename", ("/r/.git/index", "/r/x"), True, ("rename", "/r/.git/index", "/r/x")),
+        ("open", ("/r/.git/hooks/x",), False, ("write", "/r/.git/hooks/x")),
     ],
 )
 def test_what_an_answer_is_about(
-    operation: str, paths: tuple[str, ...], rule: str, key: tuple[str, ...]
+    operation: str, paths: tuple[str, ...], is_git_writes: bool, key: tuple[str, ...]
 ) -> None:
-    assert key_of(operation, paths, rule) == key
+    assert key_of(operation, paths, is_git_writes) == key
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ def refused(operation: str, path: str, rule: str = "", why: str = "", grantable:
     return Violation(operation, path, rule, why, "p", 7, grantable)
 
 
+GIT_WRITES = replace(refused("open", "/w/.git/x", ".git", "git writes are blocked"), is_git_writes=True)
+
+
 @pytest.mark.parametrize(
     ("violation", "origin", "remedy"),
     [
@@ -31,7 +34,7 @@ def refused(operation: str, path: str, rule: str = "", why: str = "", grantable:
         (refused("open", "/w/kept", "kept"), "/u/settings.toml:7", "take `kept`"),
         (refused("mkdir", "/w/.vscode", ".vscode"), "pinfold's own list", "a person's yes"),
         (refused("mkdir", "/w/.pinfold", ".pinfold", grantable=False), "pinfold's own list", ""),
-        (refused("open", "/w/.git/x", ".git", "git writes are blocked"), "managed.toml:3", "administrator"),
+        (GIT_WRITES, "managed.toml:3", "administrator"),
         (
             refused("connect", "x.example:443", why="no rule; add `x` to `network.allow`"),
             "network.access",
@@ -208,7 +211,7 @@ def test_what_would_have_been_enough() -> None:
         refused("mkdir", "/p/new"),
         refused("connect", "x.example:443"),
         refused("connect", "/run/x.sock"),
-        refused("open", "/w/.git/x", ".git", "git writes are blocked; asked"),
+        GIT_WRITES,
     )
     policy = sufficient(every, there)
     assert policy is not None

@@ -51,9 +51,9 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
         git(cast("Caller", Waiting()), Wish("rename", spot, match, lock))
     assert sorted(os.listdir("/proc/self/fd")) == before, "what was opened is closed"
     assert os.listdir(tmp_path) == ["config.lock"], "git's to take away"
-    ((operation, path, rule, why, grantable),) = judging.noted
-    assert (operation, path, rule, grantable) == ("rename", f"{tmp_path}/config", ".git/config", False)
-    assert "Too many open files" in why
+    ((operation, path, rule),) = judging.noted
+    assert (operation, path, rule.name) == ("rename", f"{tmp_path}/config", ".git/config")
+    assert "Too many open files" in rule.why and not rule.grantable
     for descriptor in (directory, neighbours.names):
         os.close(descriptor)
     neighbours.socket.close()

@@ -442,6 +442,19 @@ def what_was_asked_under_other_settings_is_granted_for_that_call_alone() -> None
         assert person.paths == [f"{OUT}/a", f"{OUT}/b"]
 
 
+def a_git_directory_that_settings_protect_is_no_matter_of_git_writes() -> None:
+    """It is asked about as any name of theirs, and a yes to one file in it opens no other."""
+    os.makedirs(".git/objects")
+    person = Person(SESSION)
+    with opened(person, {"filesystem": {"protect": [".git"], "git_writes": True}}) as session:
+        assert session.run("echo 1 > .git/a").exit_code == 0
+        (reason,) = person.asked[0].decision.reasons
+        assert reason.step == "protected" and "your settings protect it" in reason.message, reason
+        person.answer = NO
+        assert session.run("echo 2 > .git/b").exit_code
+    assert person.paths == [f"{os.getcwd()}/.git/{name}" for name in "ab"]
+
+
 def where_no_thread_is_to_be_had_the_call_hears_no_and_the_next_is_asked_about() -> None:
     start, missing = threading.Thread.start, ["pinfold-asking", "pinfold-grant"]
 

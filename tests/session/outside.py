@@ -582,6 +582,44 @@ def several_hosts_are_asked_about_at_a_time(_: Machine) -> None:
     assert len(most) == 2 * MOST_OPEN and max(most) == MOST_OPEN and not together.broken, (most, result)
 
 
+def who_gives_up_a_host_leaves_no_thread_waiting_its_turn(_: Machine) -> None:
+    """While as many questions stand as may, a program could else give up one host after another for good."""
+    many = """
+        import os, signal, socket, sys, time
+        def one(number):
+            if pid := os.fork(): return pid
+            try: socket.create_connection((f"h{number}.test", int(sys.argv[1])))
+            except OSError: pass
+            os._exit(0)
+        for number in range(int(sys.argv[2])):
+            one(number)
+        while not os.path.exists("all-stand"): time.sleep(0.01)
+        behind = [one(100 + number) for number in range(int(sys.argv[2]))]
+        while not os.path.exists("give-up"): time.sleep(0.01)
+        for pid in behind: os.kill(pid, signal.SIGKILL)
+        time.sleep(1000)
+    """
+    seen = threading.Event()
+
+    def person(_question: pinfold.PermissionNeeded) -> pinfold.Answer:
+        seen.wait(PATIENCE)
+        return pinfold.Answer.NO
+
+    def wait_for_asking(number: int) -> None:
+        wait_until(lambda: sum(each.name == "pinfold-ask" for each in threading.enumerate()) == number)
+
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        execution = session.start(python(many, port, MOST_OPEN))
+        wait_for_asking(MOST_OPEN)
+        Path("all-stand").touch()
+        wait_for_asking(2 * MOST_OPEN)
+        Path("give-up").touch()
+        wait_for_asking(MOST_OPEN)
+        seen.set()
+        execution.cancel()
+        execution.wait()
+
+
 def an_answer_about_a_host_lasts_as_it_says(_: Machine) -> None:
     settings = os.path.expanduser("~/settings.toml")
     with open(settings, "w") as file:

@@ -10,43 +10,25 @@ under one spelling is protected under all.
 
 Facts about git: the git directories of submodules lie in `.git/modules/NAME`, where NAME may have slashes and
 modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
+
+What is asked is always a directory, and the answer is about every name in it (`NameMatcher.children`): a
+warden asks once for each directory, and a walk too. A rule has components, and so has the directory, counted
+from where the rule may begin. If the directory's begin with all of the rule's, it is protected itself. If
+they are the first of the rule's, the next one is a name in it that is on the way. Else they have nothing to
+do with each other. So a name in it is a rule's next step, or the first of one that begins there. Rules differ
+only in where they may begin:
+
+| rule | begins | kept in |
+|---|---|---|
+| `.vscode` | at any directory in a root | `named`, by its first component |
+| with `top` | at a root | `at_top`, with those |
+| `.m2/settings.xml`, in the root `~/.m2` | above that root | `begun` |
+| `/etc/x` | at `/` | `fixed` |
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
-
-
-class NameRule(NamedTuple):
-    """A name that may not be written; what lies below it is protected with it."""
-
-    name: str
-    """One or more components; absolute, it holds at that very place alone."""
-    why: str
-    top: bool = False
-    """Only directly in a root; else wherever it stands in one."""
-    grantable: bool = True
-    """Whether a person may let a write through."""
-    but: tuple[str, ...] = ()
-    """Names in it that this rule leaves out; for absolute ones."""
-
-
-class Match(NamedTuple):
-    """How a path meets a rule."""
-
-    rule: NameRule
-    rest: tuple[str, ...] = ()
-    """What of the rule lies below the path, folded. Empty: the path is the protected name or lies in it. Else
-    it is a directory on the way, which would take the name along if it were moved or replaced."""
-    unless_file: bool = False
-    """Whether a plain file of this name would lead nobody anywhere: then only others count."""
-
-
-Matches = tuple[Match, ...]
-Children = dict[str, Matches]
-"""What names in a directory would meet, by their folded spelling."""
-Placed = tuple[NameRule, tuple[str, ...]]
-"""A rule, and the folded components that it holds at."""
 
 # Default_Ignorable_Code_Point, of Unicode's DerivedCoreProperties.txt: first and last of each range.
 IGNORABLE = (
@@ -71,9 +53,11 @@ def folded(component: str) -> str:
     return ".git" if name == "git~1" else name or component
 
 
+def components(path: str) -> list[str]:
+    return [folded(component) for component in path.split("/") if component not in ("", ".")]
+
+
 GIT = ".git"
-BLOCKED = "git writes are blocked"
-"""Why a git directory may not be written as a whole, whatever its name."""
 NESTS = ("modules", "worktrees")
 """Where git directories lie in a git directory, by their names."""
 CONTENTS = frozenset(
@@ -86,35 +70,73 @@ def unnested(parts: list[str]) -> tuple[list[str], bool]:
     """The path with each git directory inside a git directory as `.git`, and whether any further name would
     be that of such a one."""
     found: list[str] = []
-    open_end = False
+    in_git = is_module = False
     at = 0
     while at < len(parts):
-        found.append(parts[at])
-        at += 1
-        while found[-1] == GIT and at < len(parts) and parts[at] in NESTS:
-            nest = parts[at]
-            if at + 1 == len(parts):
-                return [*found, nest], True
-            at += 2
-            open_end = nest == NESTS[0]
-            while open_end and at < len(parts) and parts[at] not in CONTENTS:
-                at += 1
-    return found, open_end and found[-1] == GIT
+        part = parts[at]
+        if not in_git or part not in NESTS:
+            found.append(part)
+            in_git = part == GIT
+            at += 1
+        elif at + 1 == len(parts):
+            return [*found, part], True
+        else:
+            is_module = part == NESTS[0]
+            at = _end_of_module(parts, at + 1) if is_module else at + 2
+    return found, is_module and in_git
+
+
+def _end_of_module(parts: list[str], start: int) -> int:
+    """Where its name ends that starts there: as late as it may."""
+    end = start + 1
+    while end < len(parts) and parts[end] not in CONTENTS:
+        end += 1
+    return end
+
+
+class NameRule(NamedTuple):
+    """A name that may not be written; what lies below it is protected with it."""
+
+    name: str
+    """One or more components; absolute, it holds at that very place alone."""
+    why: str
+    top: bool = False
+    """Only directly in a root; else wherever it stands in one."""
+    grantable: bool = True
+    """Whether a person may let a write through."""
+    but: tuple[str, ...] = ()
+    """Names in it that this rule leaves out; for absolute ones."""
+    is_git_writes: bool = False
+    """Whether it closes a git directory as a whole, by whatever name, until git may write."""
+
+
+class Match(NamedTuple):
+    """How a path meets a rule."""
+
+    rule: NameRule
+    rest: tuple[str, ...] = ()
+    """What of the rule lies below the path, folded. Empty: the path is the protected name or lies in it. Else
+    it is a directory on the way, which would take the name along if it were moved or replaced."""
+    unless_file: bool = False
+    """Whether a plain file of this name would lead nobody anywhere: then only others count."""
+
+
+Matches = tuple[Match, ...]
+Children = dict[str, Matches]
+"""What names in a directory would meet, by their folded spelling."""
+Placed = tuple[NameRule, tuple[str, ...]]
+"""A rule, and the folded components that it holds at."""
 
 
 class _Whatever(dict[str, Matches]):
     """Children of which every other name meets the same."""
 
-    def __init__(self, found: Children, others: Matches, but: Iterable[str] = ()) -> None:
-        super().__init__({**dict.fromkeys(map(folded, but), ()), **found})
+    def __init__(self, found: Children, others: Matches) -> None:
+        super().__init__(found)
         self.others = others
 
     def get(self, name: str, default: object = None, /) -> Matches:  # noqa: ARG002  (there is no default)
         return self[name] if name in self else self.others  # noqa: SIM401  (which would ask us again)
-
-
-def components(path: str) -> list[str]:
-    return [folded(component) for component in path.split("/") if component not in ("", ".")]
 
 
 class NameMatcher:
@@ -122,21 +144,21 @@ class NameMatcher:
 
     def __init__(self, rules: Iterable[NameRule], roots: Sequence[str]) -> None:
         self.roots = tuple(root.rstrip("/") for root in roots)
-        parts = [(rule, tuple(components(rule.name))) for rule in rules]
-        self.fixed = [(rule, part) for rule, part in parts if rule.name.startswith("/")]
+        self.fixed: list[Placed] = []
         self.named: dict[str, list[Placed]] = {}
-        """Rules for any place, by their first component."""
         self.at_top: dict[str, list[Placed]] = {}
-        """Those and the rules for the top of a root."""
-        for rule, part in parts:
-            if part and not rule.name.startswith("/"):
-                self.at_top.setdefault(part[0], []).append((rule, part))
+        for rule in rules:
+            parts = tuple(components(rule.name))
+            if rule.name.startswith("/"):
+                self.fixed.append((rule, parts))
+            elif parts:
+                self.at_top.setdefault(parts[0], []).append((rule, parts))
                 if not rule.top:
-                    self.named.setdefault(part[0], []).append((rule, part))
+                    self.named.setdefault(parts[0], []).append((rule, parts))
         self.begun = {root: begun for root in self.roots if (begun := list(self._begun_by(root)))}
-        """Rules whose first components are the last of a root's own path: `.m2/settings.xml` in `~/.m2`. With
-        them the parts of the one place where such a rule then holds."""
+        """With all components of the one place where such a rule then holds."""
         self.anywhere = {first: _first_steps(found) for first, found in self.named.items()}
+        """What the names in a directory meet that no rule has begun above."""
         self.anywhere_at_top = {first: _first_steps(found) for first, found in self.at_top.items()}
 
     def matches(self, path: str) -> Matches:
@@ -147,35 +169,44 @@ class NameMatcher:
 
     def children(self, directory: str) -> Match | Children:
         """What the names in a directory meet; one match if the directory itself is protected."""
-        found: Children = {}
-        shared: Children | None = None
-        holds_git = False
+        next_steps: Children = {}
+        first_steps: Children = {}
+        is_nest = False
         for root in self.roots:
             if directory != root and not directory.startswith(f"{root}/"):
                 continue
-            given, holds_git = unnested(components(directory[len(root) :]))
-            inside = self._below(given, found)
+            below, is_nest = unnested(components(directory[len(root) :]))
+            inside = self._below(below, next_steps)
             if root in self.begun and not inside:
-                whole, open_end = unnested(components(directory))
-                holds_git = holds_git or open_end
-                inside = _steps(self.begun[root], whole, found)
+                whole, is_nest_as_whole = unnested(components(directory))
+                is_nest = is_nest or is_nest_as_whole
+                inside = _steps(self.begun[root], whole, next_steps)
             if inside:
                 return inside
-            shared = self.anywhere_at_top if not given else shared or self.anywhere
-        given = components(directory)
-        closed: NameRule | None = None
-        for rule, parts in self.fixed:
-            if rule.but and tuple(given) == parts:
-                closed = rule
-            elif inside := _step(rule, parts, given, found):
-                return inside
-        children = _merged(found, shared or {})
+            first_steps = first_steps or self.anywhere if below else self.anywhere_at_top
+        closed, inside = self._at_place(directory, next_steps)
+        if inside:
+            return inside
         if closed:
-            return _Whatever(found, (Match(closed),), closed.but)
-        if holds_git:
+            free: Children = dict.fromkeys(map(folded, closed.but), ())
+            return _Whatever({**free, **next_steps}, (Match(closed),))
+        children = _merged(next_steps, first_steps)
+        if is_nest:
             others = (match._replace(unless_file=True) for match in self.anywhere.get(GIT, ()))
             return _Whatever(children, tuple(others))
         return children
+
+    def _at_place(self, directory: str, next_steps: Children) -> tuple[NameRule | None, Match | None]:
+        """The rule that closes this very directory but for some names, and the match if it lies in what is
+        protected."""
+        closed: NameRule | None = None
+        given = components(directory) if self.fixed else []
+        for rule, parts in self.fixed:
+            if rule.but and tuple(given) == parts:
+                closed = rule
+            elif inside := _step(rule, parts, given, next_steps):
+                return None, inside
+        return closed, None
 
     def _begun_by(self, root: str) -> Iterator[Placed]:
         """Rules that a root is on the way to. What it has reached is open: who names such a root means it."""
@@ -186,30 +217,32 @@ class NameMatcher:
                 if taken < len(parts) and parts[:taken] == tuple(place[start:]):
                     yield rule, (*place, *parts[taken:])
 
-    def _below(self, given: list[str], found: Children) -> Match | None:
+    def _below(self, given: list[str], next_steps: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
         for start, component in enumerate(given):
             rules = (self.named if start else self.at_top).get(component, ())
-            if inside := _steps(rules, given[start:], found):
+            if inside := _steps(rules, given[start:], next_steps):
                 return inside
         return None
 
 
-def _steps(rules: Iterable[Placed], given: list[str], found: Children) -> Match | None:
+def _steps(rules: Iterable[Placed], given: list[str], next_steps: Children) -> Match | None:
     for rule, parts in rules:
-        if inside := _step(rule, parts, given, found):
+        if inside := _step(rule, parts, given, next_steps):
             return inside
     return None
 
 
-def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], found: Children) -> Match | None:
+def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], next_steps: Children) -> Match | None:
     """Notes what comes next on the way to a rule's name; a match if it has been reached."""
     taken = len(given)
     if taken >= len(parts):
         left_out = taken > len(parts) and given[len(parts)] in map(folded, rule.but)
         return Match(rule) if tuple(given[: len(parts)]) == parts and not left_out else None
     if tuple(given) == parts[:taken]:
-        found[parts[taken]] = _strictest((*found.get(parts[taken], ()), Match(rule, parts[taken + 1 :])))
+        following = parts[taken]
+        known = next_steps.get(following, ())
+        next_steps[following] = _strictest((*known, Match(rule, parts[taken + 1 :])))
     return None
 
 
@@ -217,11 +250,11 @@ def _first_steps(rules: list[Placed]) -> Matches:
     return _strictest(tuple(Match(rule, parts[1:]) for rule, parts in rules))
 
 
-def _merged(found: Children, shared: Children) -> Children:
-    if not found:
-        return shared
-    both = {name: _strictest((*matches, *shared.get(name, ()))) for name, matches in found.items()}
-    return {**shared, **both}
+def _merged(next_steps: Children, first_steps: Children) -> Children:
+    if not next_steps:
+        return first_steps
+    both = {name: _strictest((*found, *first_steps.get(name, ()))) for name, found in next_steps.items()}
+    return {**first_steps, **both}
 
 
 def reached(matches: Iterable[Match]) -> Match | None:

@@ -38,6 +38,8 @@ class Violation(Struct, frozen=True):
     answered: str = ""
     """What came of asking while it waited, which `why` tells too: who said no, as `Settlement.by` has it, or
     why nobody may be asked. It is not asked for again in this run. Empty if there was nobody to ask."""
+    is_git_writes: bool = False
+    """Whether git's writes as a whole were in the way, which `filesystem.git_writes` opens."""
     command: str = ""
     """The line that was run."""
     origin: str = ""

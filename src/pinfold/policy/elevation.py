@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.decision import Widening
+from pinfold.model.names import GIT
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.hidden import hidden_by
@@ -18,7 +19,6 @@ from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.protected import NOBODY, Grant, protected_by
 from pinfold.policy.widen import with_approved
 
-GIT = ".git"
 ANYWHERE = ("/",)
 REMOVING = ("unlink", "rmdir")
 TREE = "rmtree"
@@ -56,13 +56,13 @@ class Grants(Struct, frozen=True):
 
 
 def key_of(
-    operation: str, paths: tuple[str, ...], rule: str, text: str = "", tree: str = ""
+    operation: str, paths: tuple[str, ...], is_git_writes: bool, text: str = "", tree: str = ""
 ) -> tuple[str, ...]:
     """What an answer is about: git's writes as a whole, a tree that is deleted, or these very paths. `text`
     is where a new link leads, or what a mode is to be."""
     if tree:
         return TREE, tree
-    if rule == GIT:
+    if is_git_writes:
         git = _git_directory(paths[0])
         if all(contains(git, path) for path in paths):
             return "git", git

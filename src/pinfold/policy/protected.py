@@ -12,11 +12,12 @@ from posixpath import dirname, join
 
 from msgspec import Struct
 
-from pinfold.model.names import BLOCKED, GIT, NameMatcher, NameRule
+from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.tables import load_as
 from pinfold.policy.paths import is_covered, normalised
 
 OWN = "your settings protect it"
+BLOCKED = "git writes are blocked"
 OBEYED = "pinfold itself obeys or runs it"
 NOBODY = "nobody can grant that"
 
@@ -67,7 +68,7 @@ def is_obeyed(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
 
 def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:
     """What a pen's warden holds names against: the list, and the policy's own entries."""
-    git = (NameRule(GIT, BLOCKED),) if block_git_writes else ()
+    git = (NameRule(GIT, BLOCKED, is_git_writes=True),) if block_git_writes else ()
     own = tuple(NameRule(normalised(entry), OWN) for entry in entries)
     listed = tuple(
         NameRule(each.name, each.why, each.reach is Reach.TOP, each.grant is Grant.PERSON)

@@ -10,7 +10,7 @@ from posixpath import basename, dirname
 
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.names import BLOCKED, GIT, folded
+from pinfold.model.names import GIT, folded
 from pinfold.model.repositories import completes, is_git_by_name, is_repository, lacks_only_head
 from pinfold.model.script import Command, Trait, Word
 from pinfold.model.settings import Settings
@@ -19,7 +19,7 @@ from pinfold.policy.case import Case
 from pinfold.policy.hidden import hidden_by, is_pattern
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, writable_roots
-from pinfold.policy.protected import OBEYED, is_obeyed, protected_by
+from pinfold.policy.protected import BLOCKED, OBEYED, is_obeyed, protected_by
 from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.names import BLOCKED
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
@@ -130,7 +129,7 @@ def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tupl
     if violation.operation == "connect":
         key = "network.unix_sockets"
         return _of_setting(settings, key, f"add `{violation.path}` to `{key}`")
-    if violation.why.startswith(BLOCKED):
+    if violation.is_git_writes:
         return _of_setting(settings, "filesystem.git_writes", "set `filesystem.git_writes = true`")
     if violation.rule:
         return _of_name(violation, settings)
@@ -209,7 +208,7 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
             return None
         if each.operation == "connect":
             (sockets if each.path.startswith("/") else hosts).append(each.path)
-        elif each.why.startswith(BLOCKED):
+        elif each.is_git_writes:
             git = False
         elif each.rule or not each.path:
             return None

@@ -100,6 +100,8 @@ class Wanted(Struct, frozen=True):
     rule: str
     """The protected name that is in the way; empty if the place as such is closed."""
     why: str
+    is_git_writes: bool
+    """Whether that is git's writes as a whole."""
     program: str
     pid: int
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.model.names import BLOCKED, GIT
+from pinfold.model.names import GIT
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
@@ -27,7 +27,7 @@ from pinfold.policy.elevation import (
     widened,
 )
 from pinfold.policy.modes import change_of_mode
-from pinfold.policy.protected import protected_by
+from pinfold.policy.protected import BLOCKED, protected_by
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Request, Ruling, Wanted
@@ -89,7 +89,7 @@ class Elevations:
         mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
         with self._lock:
             tree = self._removals.around(wanted, self._ground(wanted.policy))
-        return key_of(wanted.operation, wanted.paths, wanted.rule, wanted.text or mode, tree)
+        return key_of(wanted.operation, wanted.paths, wanted.is_git_writes, wanted.text or mode, tree)
 
     def known(self, wanted: Wanted) -> Ruling | None:
         key, ground = self.key(wanted), self._ground(wanted.policy)
@@ -151,8 +151,7 @@ class Elevations:
         if policy.type is not PolicyType.WORKSPACE_READWRITE:
             return False
         for each in refused:
-            rule = GIT if each.why.startswith(BLOCKED) else each.rule
-            key = key_of(each.operation, (each.path,), rule)
+            key = key_of(each.operation, (each.path,), each.is_git_writes)
             if each.operation != "connect" and objection(key, each.operation, (each.path,), ground):
                 return False
         directories = [path for path in needed.additional_readwrite_paths if path not in paths]
@@ -199,7 +198,7 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         what += f" ({change_of_mode(*wanted.modes)})"
     if key[0] == "git":
         setting, step = "filesystem.git_writes", GIT_STEP
-        said, remedy = f"{what}; git writes are blocked", "set `filesystem.git_writes`"
+        said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
     elif wanted.rule:
         setting, step, remedy = "filesystem.protect", "protected", ""
         said = f"{what}, which is protected: {wanted.why}"

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from pinfold.model.git_config import parse_config
-from pinfold.model.names import CONTENTS, GIT, NESTS, NameRule
+from pinfold.model.names import CONTENTS, NESTS, NameRule
 from pinfold.policy.paths import is_covered
 from pinfold.session.disk import real_path
 from pinfold.session.git import find_repository, text_of, told_common
@@ -95,7 +95,7 @@ def _blocked(
     Working trees may lie in one, as in a bare clone whose worktrees are kept in it: they stay open. What only
     was a repository, or looks like one, has no HEAD: those may be anybody's `objects`, `refs` and `config`.
     """
-    for rule in (each for each in rules if each.name == GIT):
+    for rule in (each for each in rules if each.is_git_writes):
         for directory in (each for each in directories if os.path.lexists(f"{each}/HEAD")):
             inside = (tree[len(directory) + 1 :] for tree in trees if tree.startswith(f"{directory}/"))
             kept_in_it = {path.partition("/")[0] for path in inside} - CONTENTS

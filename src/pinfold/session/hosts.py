@@ -9,10 +9,11 @@ does not tire a person until they say yes: `MOST_OPEN` of its questions stand at
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pinfold.approval.chain import NOBODY
+from pinfold.approval.chain import GLANCE, NOBODY
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import (
@@ -44,9 +45,21 @@ class _Command:
     """How much a command asks."""
 
     def __init__(self) -> None:
-        self.turns = threading.Semaphore(MOST_OPEN)
+        self._turns = threading.Semaphore(MOST_OPEN)
         self.asked = 0
         """How many questions a person had, or has, to answer for it."""
+
+    @contextmanager
+    def turn(self, withdrawn: threading.Event) -> Iterator[bool]:
+        """Waits until fewer of its questions stand; False if nobody waits for this one any more."""
+        has_turn = False
+        while not withdrawn.is_set() and not (has_turn := self._turns.acquire(timeout=GLANCE)):
+            pass
+        try:
+            yield has_turn
+        finally:
+            if has_turn:
+                self._turns.release()
 
 
 class Hosts:
@@ -88,13 +101,13 @@ class Hosts:
         if page := self._page_at(host, port):
             return page
         command = self._command(tag)
-        with command.turns:
+        with command.turn(withdrawn) as has_turn:
+            if not has_turn:
+                return ruling._replace(verdict=Verdict.DENY)
             # An answer to a question before this one may have become a rule.
             decision = self._judge().check_host(host, port, self._policy_of(tag))
             if decision.verdict is not Verdict.ASK:
                 return _ruling(decision)
-            if withdrawn.is_set():
-                return ruling._replace(verdict=Verdict.DENY)
             if not self._may_ask(command):
                 settlement = Settlement(Answer.NO, ASKED_ENOUGH)
             else:

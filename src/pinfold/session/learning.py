@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from pinfold.approval.chain import Approver, is_there, name_of, withdraw
 from pinfold.model.decision import Verdict
-from pinfold.model.names import BLOCKED
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
 from pinfold.model.violation import READ, Violation
@@ -188,8 +187,7 @@ def _of_violation(violation: Violation, said: Said) -> Record:
             each.remedy and f"to allow it: {each.remedy}",
         )
         why = "; ".join(filter(None, told))
-    is_git = each.why.startswith(BLOCKED)
-    return Record(each.operation, (each.path,), each.rule, why, each.program, said, is_git=is_git)
+    return Record(each.operation, (each.path,), each.rule, why, each.program, said, is_git=each.is_git_writes)
 
 
 # What is around

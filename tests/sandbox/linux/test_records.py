@@ -1,5 +1,6 @@
 """What a warden tells of refusals, and what the host makes of it: bounded at both ends."""
 
+from pinfold.model.names import NameRule
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.records import COMMANDS, PATHS, Records
@@ -13,7 +14,7 @@ def both() -> tuple[Records, Refusals]:
 
 
 def add(records: Records, tag: int, path: str, operation: str = "open") -> None:
-    records.add(tag, operation, path, ".vscode", "why", "sh", 7, True)
+    records.add(tag, operation, path, NameRule(".vscode", "why"), "sh", 7)
 
 
 def test_each_operation_and_path_is_told_once_with_how_often() -> None:
@@ -33,7 +34,7 @@ def test_each_operation_and_path_is_told_once_with_how_often() -> None:
 
 def test_what_came_of_asking_is_told() -> None:
     records, refusals = both()
-    records.add(1, "open", "/a", "", "it is closed; a test said no", "sh", 7, True, "a test said no")
+    records.add(1, "open", "/a", NameRule("", "it is closed; a test said no"), "sh", 7, "a test said no")
     assert refusals.of(1)[0].answered == "a test said no"
     records.host.close()
     refusals.close()

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from pinfold.kernel.calls import number
 from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.model.names import BLOCKED, GIT, Match, NameMatcher, NameRule, components, unnested
+from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, unnested
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.caller import Caller, as_int
 from pinfold.sandbox.linux.deeds import Deed, End, Thing, thing_of
@@ -40,6 +40,7 @@ EINTR = 4
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 ALL_FLAGS = 0x7FFFFFFF
 ALL_BITS = 0xFFFFFFFF
+NO_RULE = NameRule("", "")
 WINDOWS = ("/proc", "/dev", "/sys")
 """What a pen has of its own, or only to look at: there is nothing of it outside."""
 ABSENT_OR = {
@@ -108,14 +109,11 @@ class Asking:
         other = source.path if isinstance(source, Spot) else source[0] if source else ""
         if len(self.pending) >= MOST or not self.is_askable(match, spot.path, other):
             return False
-        if operation == "mkdir" and match and match.rule.name == GIT and _is_repositorys(spot):
+        if operation == "mkdir" and match and match.rule.is_git_writes and _is_repositorys(spot):
             # A new repository: its hooks and configuration would each be asked about. It fails, and one
             # question follows whether it may be run again with git's writes, where they are vetted.
             return False
-        rule, why = "", ""
-        if match:
-            closest = (*self._of_git(match, spot.path, other), match.rule)[0]
-            rule, why = closest.name, closest.why
+        rule = (*self._of_git(match, spot.path, other), match.rule)[0] if match else NO_RULE
         held: list[tuple[int, int]] = []
         try:
             deed = self._deed(caller, operation, spot, source, held)
@@ -125,7 +123,7 @@ class Asking:
         if deed is None or not caller.is_waiting():
             self._let_go(held)
             return False
-        told = (caller.id, tag, caller.pid, program, rule, why, deed.plain())
+        told = (caller.id, tag, caller.pid, program, rule.name, rule.why, rule.is_git_writes, deed.plain())
         protects = bool(match) and deed.makes
         self.pending[caller.id] = Pending(caller, deed, told, otherwise, tuple(held), protects)
         self._tell(caller.id)
@@ -137,7 +135,7 @@ class Asking:
             return False
         if match is None:
             return True
-        if match.rule.why == BLOCKED and match.rule.name != GIT:
+        if match.rule.is_git_writes and match.rule.name != GIT:
             # A repository of another name: each of its files would be asked about. It fails, and one question
             # follows whether it may be run again with git's writes.
             return False

@@ -50,6 +50,7 @@ from itertools import count
 from pinfold.kernel import capabilities
 from pinfold.kernel.alarm import Alarm
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import moment
 from pinfold.sandbox.linux.addresses import Peer
 from pinfold.sandbox.linux.caller import Caller
@@ -303,7 +304,7 @@ class Carrying:
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
         tag, program = carried.caller.who()
         pid = carried.caller.pid
-        self.records.add(tag, "connect", target, rule, why, program, pid, grantable=True, answered=answered)
+        self.records.add(tag, "connect", target, NameRule(rule, why), program, pid, answered)
         has_gone_on = carried.ours is not None
         if carried.ours:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

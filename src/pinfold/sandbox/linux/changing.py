@@ -98,7 +98,7 @@ class Changing:
             if spot and follow:
                 spot = self.names.followed(spot)
         if spot and not spot.place.made_by_warden and self._is_closed_by_fence(spot, os.W_OK):
-            self.names.judging.record(caller, operation, spot.path, "", OUTSIDE, True)
+            self.names.judging.record(caller, operation, spot.path, OUTSIDE)
         caller.resume()
 
     def look(self, caller: Caller, base: int, address: int, mode: int, flags: int) -> None:

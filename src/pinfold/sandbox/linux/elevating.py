@@ -242,38 +242,49 @@ class Elevating:
         program: str,
         rule: str,
         why: str,
+        is_git_writes: bool,
         plain: Any,
     ) -> None:
         deed = parse_deed(plain)
-        call = Call(refusals, id_, deed)
-        text = os.fsdecode(deed.text)
-        request = self.requests.get(tag)
         wanted = Wanted(
-            policy, request, deed.operation, deed.paths, text, deed.modes, rule, why, program, pid
+            policy,
+            self.requests.get(tag),
+            deed.operation,
+            deed.paths,
+            os.fsdecode(deed.text),
+            deed.modes,
+            rule,
+            why,
+            is_git_writes,
+            program,
+            pid,
         )
-        known = self.elevation.known(wanted)
-        if known is not None:
-            return self._settle(call, known)
+        call = Call(refusals, id_, deed)
+        ruling = self.elevation.known(wanted)
+        if ruling is None:
+            ruling = self._ruling_of_its_like(call, tag, wanted)
+        if ruling is not None:
+            self._settle(call, ruling)
+
+    def _ruling_of_its_like(self, call: Call, tag: int, wanted: Wanted) -> Ruling | None:
+        """What was said of such a call; None if it waits now, with its like or as the first of them."""
+        key = self.elevation.key(wanted)
         with self.lock:
             if self._is_withdrawn(call):
                 return None
             command = self._command(tag)
-            key = self.elevation.key(wanted)
             question = command.questions.get(key)
-            if question and self._has_lapsed(question):
-                question = None
-            if question is None and command.asked >= MOST_ASKED:
-                known = Ruling(False, ASKED_ENOUGH)
-            elif question is None:
-                command.asked += 1
-                question = command.questions[key] = Question(wanted, key)
-                self._join(call, question)
-                return self._start(command, question)
-            elif question.ruling is None:
-                return self._join(call, question)
-            else:
-                known = question.ruling
-        return self._settle(call, known)
+            if question and not self._has_lapsed(question):
+                if question.ruling is None:
+                    self._join(call, question)
+                return question.ruling
+            if command.asked >= MOST_ASKED:
+                return Ruling(False, ASKED_ENOUGH)
+            command.asked += 1
+            question = command.questions[key] = Question(wanted, key)
+            self._join(call, question)
+            self._start(command, question)
+            return None
 
     def _has_lapsed(self, question: Question) -> bool:
         ruling, request = question.ruling, question.wanted.request

@@ -85,8 +85,8 @@ class Git:
                 self._put(wish.spot, new, old, mode)
             except OSError as error:
                 why = f"its new text could not be put under its protection: {error.strerror}"
-                rule = wish.match.rule.name
-                self.judging.record(caller, wish.operation, wish.spot.path, rule, why, False)
+                rule = wish.match.rule._replace(why=why, grantable=False)
+                self.judging.record(caller, wish.operation, wish.spot.path, rule)
                 raise
             with suppress(FileNotFoundError):
                 os.unlink(lock.name, dir_fd=lock.directory)
@@ -98,8 +98,8 @@ class Git:
         they have answered, so the question does not tell what was found in it. A birth is not asked about."""
 
         def refuse(said: str) -> None:
-            rule = wish.match.rule.name
-            self.judging.record(caller, wish.operation, wish.spot.path, rule, why, True, said)
+            rule = wish.match.rule._replace(why=why, grantable=True)
+            self.judging.record(caller, wish.operation, wish.spot.path, rule, said)
             caller.refuse(PROTECTED)
 
         asking = self.judging.asking if lock else None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from pinfold.model.names import Match, NameMatcher
+from pinfold.model.names import Match, NameMatcher, NameRule
 from pinfold.sandbox.linux.asking import Asking
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import Caller
@@ -17,7 +17,8 @@ from pinfold.sandbox.linux.taken_along import taken_along
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
-OUTSIDE = "it lies outside of what may be written"
+OUTSIDE = NameRule("", "it lies outside of what may be written")
+"""Where no name is in the way, but the place as such is closed."""
 CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
 """Calls that change what is there; the others fail by themselves if something is."""
 ONLY_NEW = ("mkdir", "mknod", "symlink", "link")
@@ -126,7 +127,7 @@ class Judge:
 
         def go_on(said: str) -> None:
             if noted:
-                self.record(caller, operation, path, "", OUTSIDE, True, said)
+                self.record(caller, operation, path, OUTSIDE, said)
             caller.resume()
 
         closed = not place.free and not place.made_by_warden
@@ -139,8 +140,7 @@ class Judge:
         path = spot.path
 
         def go_on(said: str) -> None:
-            rule = match.rule
-            self.record(caller, operation, path, rule.name, rule.why, rule.grantable, said)
+            self.record(caller, operation, path, match.rule, said)
             caller.resume()
 
         if self.asking and self.asking.hold(caller, operation, spot, go_on, match):
@@ -166,8 +166,7 @@ class Judge:
         error = HELD if operation == "rename" and isinstance(spot, Spot) and spot.status() else PROTECTED
 
         def refuse(said: str) -> None:
-            rule = match.rule
-            self.record(caller, operation, path, rule.name, rule.why, rule.grantable, said)
+            self.record(caller, operation, path, match.rule, said)
             caller.refuse(error)
 
         origin = spot if onto and isinstance(spot, Spot) else source
@@ -175,20 +174,11 @@ class Judge:
             return
         refuse("")
 
-    def record(
-        self,
-        caller: Caller,
-        operation: str,
-        path: str,
-        rule: str,
-        why: str,
-        grantable: bool,
-        said: str = "",
-    ) -> None:
+    def record(self, caller: Caller, operation: str, path: str, rule: NameRule, said: str = "") -> None:
         """`said` is what came of asking somebody, if it was asked."""
         tag, program = caller.who()
-        told = f"{why}; {said}" if said else why
-        self.records.add(tag, operation, path, rule, told, program, caller.pid, grantable, said)
+        told = rule._replace(why=f"{rule.why}; {said}") if said else rule
+        self.records.add(tag, operation, path, told, program, caller.pid, said)
 
 
 def _makes_file(operation: str, source: Spot | Held | None) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Collection
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
+from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.opening import Opening
@@ -22,7 +23,7 @@ from pinfold.sandbox.linux.records import READ
 from pinfold.sandbox.linux.spots import SLASH
 from pinfold.sandbox.seccomp.profile import WRITING
 
-HIDDEN = "it is hidden"
+HIDDEN = NameRule("", "it is hidden", grantable=False)
 MACHINE = "/sys/"
 """What is hidden there is so in every pen, and nobody keeps anything in it."""
 
@@ -44,7 +45,7 @@ class Reading:
         try:
             path = self._place(caller, base, address)
             if path.startswith("/") and self._is_hidden(path) and caller.is_waiting():
-                self.names.judging.record(caller, READ, path, "", HIDDEN, False)
+                self.names.judging.record(caller, READ, path, HIDDEN)
         finally:
             self.names.spots.release()
             caller.resume()

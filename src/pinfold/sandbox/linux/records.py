@@ -8,6 +8,7 @@ does not read loses records, never the warden's time.
 import _socket
 from contextlib import suppress
 
+from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel
 
 ASKED, WITHDRAWN, LAST_WORDS, SETTLED = -1, -2, -3, -4
@@ -23,6 +24,7 @@ READ = "read"
 UNSHOWN = "a pen does not show what the machine has there"
 """Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
 PATHS = 100
+UNLISTED = "more was refused than is listed"
 FEW = 20
 """How many paths of a command leave room for what is no refusal, and only worth a word."""
 COMMANDS = 64
@@ -40,23 +42,22 @@ class Records:
         tag: int,
         operation: str,
         path: str,
-        rule: str,
-        why: str,
+        rule: NameRule,
         program: str,
         pid: int,
-        grantable: bool,
         answered: str = "",
     ) -> None:
+        """`rule` says why, and has no name where none is in the way."""
         if not tag:
             return  # of a caller that was gone before it could be told whose it was
         seen = self._of(tag)
         if (operation, path) not in seen and len(seen) >= PATHS:
-            operation, path, rule, why = "", "", "", "more was refused than is listed"
+            operation, path, rule = "", "", rule._replace(name="", why=UNLISTED, is_git_writes=False)
         times = seen[operation, path] = seen.get((operation, path), 0) + 1
         if times & times - 1 == 0:
+            by = (rule.name, rule.why, program, pid, rule.grantable, times, answered, rule.is_git_writes)
             with suppress(OSError, channel.Closed):
-                told = (operation, path, rule, why, program, pid, grantable, times, answered)
-                channel.send(self.host, (tag, *told))
+                channel.send(self.host, (tag, operation, path, *by))
 
     def has_room(self, tag: int) -> bool:
         return len(self.seen.get(tag, ())) < FEW

@@ -44,7 +44,8 @@ class Refusals:
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
         self.asked: Callable[..., None] | None = None
-        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, deed."""
+        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, whether
+        that is git's writes, deed."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
         self.catch_up: Callable[[int], None] = lambda _tag: None
         """Returns when whoever else refuses has told what it has refused a command by now."""

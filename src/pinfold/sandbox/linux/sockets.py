@@ -132,12 +132,12 @@ class Sockets:
         """Somebody may have meant the machine's own loopback."""
         is_refused = error == errno.ECONNREFUSED or (error == errno.EINPROGRESS and has_failed(socket))
         if is_refused and is_stream(socket) and self.records.has_room(caller.who()[0]):
-            self._record(caller, "connect", f"localhost:{port}", "", UNHEARD, True)
+            self._record(caller, "connect", f"localhost:{port}", NameRule("", UNHEARD))
 
     def _connect_for_names(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
         """A datagram socket that will ask for names, unseen by us: the gate is told whose it is."""
         if not self.carrying:
-            self._record(caller, "resolve", f"{peer.host}:{DNS}", "", NO_NAMES, False)
+            self._record(caller, "resolve", f"{peer.host}:{DNS}", NameRule("", NO_NAMES, grantable=False))
         if not self.carrying and not is_inside(peer.host):
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         error = connect(socket, address) if caller.is_waiting() else errno.ESRCH
@@ -155,7 +155,7 @@ class Sockets:
         if not self.carrying:
             if is_stream(socket):
                 why, target = NO_NETWORK, f"{peer.host}:{peer.port}"
-                self._record(caller, "connect", target, "", why, True)
+                self._record(caller, "connect", target, NameRule("", why))
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         if not is_fresh_stream(socket, family_of(address)):
             return False
@@ -187,12 +187,12 @@ class Sockets:
         rule = self.protected.get(folded(os.fsdecode(path.rpartition(b"/")[2])))
         if rule:
             close((socket, directory))
-            self._record(caller, "bind", full, rule.name, rule.why, rule.grantable)
+            self._record(caller, "bind", full, rule)
             return caller.refuse(PROTECTED)
 
         def answer(error: int) -> None:
             if error in (errno.EROFS, errno.EACCES):
-                self._record(caller, "bind", full, "", OUTSIDE, True)
+                self._record(caller, "bind", full, OUTSIDE)
             caller.refuse(error)
 
         return self.binding.bind(caller, socket, directory, address, answer)
@@ -246,24 +246,22 @@ class Sockets:
         if not is_alive(inode):
             # Left by a program that ended, or no socket at all: as the kernel says it.
             raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
-        self._record(caller, "connect", os.readlink(str(inode)), "", FOREIGN, True)
+        self._record(caller, "connect", os.readlink(str(inode)), NameRule("", FOREIGN))
         raise PermissionError(errno.EACCES, FOREIGN)
 
     def _note_covered(self, caller: Caller, path: bytes) -> None:
         place = os.path.realpath(os.fsdecode(path)) if path.startswith(b"/") else ""
         if place.startswith(tuple(f"{cover}/" for cover in self.covered)):
-            self._record(caller, "connect", place, "", UNSHOWN, True)
+            self._record(caller, "connect", place, NameRule("", UNSHOWN))
 
     def _absolute(self, directory: int, path: bytes) -> str:
         """For the record."""
         here = os.readlink(str(directory), dir_fd=self.descriptors)
         return os.path.normpath(os.path.join(here, os.fsdecode(path)))
 
-    def _record(
-        self, caller: Caller, operation: str, path: str, rule: str, why: str, grantable: bool
-    ) -> None:
+    def _record(self, caller: Caller, operation: str, path: str, rule: NameRule) -> None:
         tag, program = caller.who()
-        self.records.add(tag, operation, path, rule, why, program, caller.pid, grantable)
+        self.records.add(tag, operation, path, rule, program, caller.pid)
 
 
 def hold(paths: Iterable[str]) -> dict[Identity, int]:
