@@ -66,3 +66,16 @@ def test_what_does_not_begin_so_is_not_offered() -> None:
 @pytest.mark.parametrize("shell", ASKED)
 def test_what_a_command_is_given_is_none_of_our_words(shell: str) -> None:
     assert "--allow-domain" not in completed(shell, "run", "--", "make", "--allow-")
+
+
+def test_fish_offers_no_file_where_only_a_word_can_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bash and zsh offer files only where no word of ours fits."""
+    (tmp_path / "a-file").touch()
+    monkeypatch.chdir(tmp_path)
+    assert completed("fish", "") == set(VERBS)
+    assert completed("fish", "journal", "") == {"list", "forget", "-h", "--help"}
+    assert "a-file" not in completed("fish", "install", "")
+    for words in (["run", ""], ["run", "--settings", ""], ["run", "--", ""], ["settings", "validate", ""]):
+        assert "a-file" in completed("fish", *words), words

@@ -2,6 +2,10 @@
 
 import json
 import os
+import pty
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -165,3 +169,16 @@ def test_no_rules(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("there are no rules")
     assert main(["rules", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize("verb", ["rules", "exclude", "approvals"])
+def test_that_there_are_none_is_said_within_the_terminal(verb: str, file: Path) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        termios.tcsetwinsize(theirs, (24, 50))
+        subprocess.run([sys.executable, "-m", "pinfold", verb, "list"], stdout=theirs, check=True, timeout=30)
+        lines = os.read(ours, 1000).decode().splitlines()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert len(lines) == 2 and max(map(len, lines)) < 50, lines

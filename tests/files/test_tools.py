@@ -119,6 +119,34 @@ def test_a_project_that_is_gone_is_not_said_to_be_outside(session: pinfold.Sessi
     assert str(refused.value).startswith(f"{work} is not there; ")
 
 
+def test_a_project_that_is_renamed_is_gone_for_tools_as_for_commands(
+    session: pinfold.Session, work: Path
+) -> None:
+    files = session.files
+    files.write("a", "first")
+    work.rename(f"{work}-renamed")
+    for use in (lambda: files.read("a"), files.entries, lambda: files.write("b", "x")):
+        with refusal("unreachable") as refused:
+            use()
+        assert str(refused.value).startswith(f"{work} is not there; ")
+    with pytest.raises(pinfold.ConfinementError):
+        session.run("cat a")
+    work.mkdir()
+    (work / "a").write_text("second")
+    assert files.read("a").text == session.run("cat a").stdout == "second"
+    files.write("a", "third")
+    assert (work / "a").read_text() == session.run("cat a").stdout == "third"
+
+
+def test_a_link_in_the_place_of_a_project_leads_nowhere(files: FileTools, work: Path, outside: Path) -> None:
+    files.write("a", "x")
+    work.rename(f"{work}-renamed")
+    work.symlink_to(outside)
+    for path in ("secret", f"{work}/secret", f"{outside}/secret"):
+        with refusal("outside"):
+            files.read(path)
+
+
 def test_blocks_are_all_or_nothing(files: FileTools, work: Path) -> None:
     files.write("a", "x y y")
     for blocks in ([("x", "1"), ("z", "2")], [("x", "1"), ("y", "2")], [("", "1")]):

@@ -33,7 +33,7 @@ class Ended(KeyboardInterrupt):
         self.number = number
 
 
-STDERR = 2
+STDOUT, STDERR = 1, 2
 OK, BAD_INPUT, FAILED, INTERRUPTED = 0, 2, 125, 130
 SIGNALLED = 128
 """Added to the number of a signal, as shells do."""

@@ -6,6 +6,7 @@ from time import localtime, strftime, time
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import add_common, print_json, short
+from pinfold.cli.draw import say
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.permission import Answer, Capability, Reach
 from pinfold.model.visible import visible
@@ -51,7 +52,7 @@ def _list(args: Namespace, store: "Store") -> int:
     elif answers:
         _draw(answers, states)
     else:
-        print("no answers are remembered: whatever needs a person is asked")
+        say("no answers are remembered: whatever needs a person is asked")
     return 0
 
 

@@ -35,7 +35,14 @@ function __pinfold_words
 {words}
     end
 end
-complete -c pinfold -a '(__pinfold_words)'"""
+function __pinfold_wants_word
+    set -l given (commandline -opc)
+    test (count $given) -eq 1; and return
+    test (count $given) -eq 2; and contains -- $given[2] {choosing}
+end
+complete -c pinfold -a '(__pinfold_words)'
+complete -c pinfold -f -n __pinfold_wants_word"""
+"""fish offers files beside the words, unless told where none can stand."""
 SHELLS = {
     "bash": (BASH, "        '{} '{}) words='{}' ;;"),
     "zsh": (ZSH, "        '{} '{}) words='{}' ;;"),
@@ -51,7 +58,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     script, line = SHELLS[args.shell]
     words = "\n".join(line.format(*each) for each in _words())
-    print(script.format(words=words, values="\n".join(_values())))
+    print(script.format(words=words, values="\n".join(_values()), choosing=" ".join(_choosing())))
     return 0
 
 
@@ -82,6 +89,13 @@ def _words() -> Iterator[tuple[str, str, str]]:
                 yield name, each, " ".join(_following(inner))
         yield name, "*", " ".join(_following(parser))
     yield "", "", " ".join(VERBS)
+
+
+def _choosing() -> Iterator[str]:
+    """Verbs that are followed by one of their words: an action, an agent, a shell."""
+    for name, parser in _parsers():
+        if any(action.choices and not action.option_strings for action in parser._actions):
+            yield name
 
 
 def _following(parser: ArgumentParser) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from pinfold.cli import STDERR
+from pinfold.cli import STDERR, STDOUT
 from pinfold.model.text import Span
 from pinfold.model.visible import visible
 
@@ -106,6 +106,11 @@ def fold(line: str, columns: int, indent: int = 0) -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def say(sentence: str) -> None:
+    """An answer of one sentence, on standard output."""
+    print("\n".join(folded(sentence, STDOUT)))
 
 
 def tell(sentence: str) -> None:

@@ -6,6 +6,7 @@ Excluded is not approved: such a command still needs an allow rule or an answer.
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.common import add_common, print_json, print_table, settings_from
+from pinfold.cli.draw import say
 from pinfold.cli.rules import as_json, as_row, change
 
 
@@ -31,5 +32,5 @@ def run(args: Namespace) -> int:
     elif rules:
         print_table([as_row(rule) for rule in rules])
     else:
-        print("there are no exclusions: every command runs inside the fence")
+        say("there are no exclusions: every command runs inside the fence")
     return 0

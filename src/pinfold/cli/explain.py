@@ -6,6 +6,7 @@ spoke, the rule and where it is written, and what would change the answer.
 
 from argparse import ArgumentParser, Namespace
 
+from pinfold.cli import STDOUT
 from pinfold.cli.check import EXIT
 from pinfold.cli.common import place, print_json
 from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
@@ -28,7 +29,6 @@ COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
 MOST_REASONS = 12
 MARGIN = 8
 """Columns that a drawn line is kept from the edge."""
-STDOUT = 1
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from pinfold.cli.common import add_common, place, print_json, print_table, settings_from, user_file_of
+from pinfold.cli.draw import say
 from pinfold.model.errors import PolicyError
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.visible import visible
@@ -44,7 +45,7 @@ def _list(args: Namespace) -> int:
         return 0
     print_table([(d, *as_row(rule)) for d, rule in rules])
     if not rules:
-        print("there are no rules about commands; `pinfold status` shows what is in force")
+        say("there are no rules about commands; `pinfold status` shows what is in force")
     return 0
 
 

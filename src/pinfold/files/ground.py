@@ -9,7 +9,8 @@ Two steps, and only the second one counts:
 
 INVARIANT: nothing is opened, made, renamed or removed but by a name in a directory that such a walk found.
 A directory can be moved while it is held, and then has another path than was judged: whoever changes names
-in one asks `require_in_place` first, at a time when no pen moves any.
+in one asks `require_in_place` first, at a time when no pen moves any. A place whose name means another
+directory by now is held anew when a path is looked for, so that tools work where commands do.
 
 Facts (openat2(2), proc(5), open(2)):
 - The links of /proc lead to inodes, not to paths: they are refused, and so are devices' names.
@@ -51,6 +52,11 @@ class Spot(NamedTuple):
             raise _refusal(error, self.path) from None
 
 
+class Held(NamedTuple):
+    descriptor: int
+    status: os.stat_result
+
+
 class Ground:
     """Directories, and single files, that tools may work in.
 
@@ -58,7 +64,8 @@ class Ground:
     """
 
     def __init__(self, places: Iterable[str] = ()) -> None:
-        self._held: dict[str, int] = {}
+        self._wanted: tuple[str, ...] = ()
+        self._held: dict[str, Held] = {}
         """Another one when other places are held: whoever looks through it looks through one set of them."""
         self._gone: tuple[str, ...] = ()
         """Places that were to be held, and are not there."""
@@ -71,20 +78,27 @@ class Ground:
 
     def hold(self, places: Iterable[str]) -> None:
         """These from now on, and no others."""
-        held: dict[str, int] = {}
+        self._wanted = tuple(places)
+        self._hold_named(self._wanted)
+
+    def _hold_named(self, wanted: tuple[str, ...]) -> None:
+        """What has the names of now, unless other places are wanted meanwhile."""
+        held: dict[str, Held] = {}
         gone = []
-        for place in places:
-            if place not in held:
-                try:
-                    held[place] = _held_by_name(place)
-                except FileNotFoundError:
-                    gone.append(place)
-                except OSError:
-                    continue  # no directory: then nothing is in it
+        for place in dict.fromkeys(wanted):
+            try:
+                descriptor = _held_by_name(place)
+                held[place] = Held(descriptor, os.fstat(descriptor))
+            except FileNotFoundError:
+                gone.append(place)
+            except OSError:
+                continue  # no directory: then nothing is in it
         with self._lock:
-            before, self._held, self._gone = self._held, held, tuple(gone)
-            for descriptor in before.values():
-                os.close(descriptor)
+            unneeded = held
+            if wanted is self._wanted:
+                unneeded, self._held, self._gone = self._held, held, tuple(gone)
+            for each in unneeded.values():
+                os.close(each.descriptor)
 
     def close(self) -> None:
         self.hold(())
@@ -94,8 +108,16 @@ class Ground:
         if not isinstance(path, str):
             raise TypeError(f"a path is a text here, not {type(path).__name__}")
         led = follow(path, start, itself=itself)
+        if not self._has_its_names():
+            self._hold_named(self._wanted)
         self._root_of(led, path)
         return led
+
+    def _has_its_names(self) -> bool:
+        """Whether what is held is what commands would be given now: a project may have been renamed, or made
+        anew, since."""
+        held = all(_is_at(place, each.status) for place, each in self._held.items())
+        return held and not any(os.path.lexists(place) for place in self._gone)
 
     @contextmanager
     def spot(self, place: str, *, make: bool = False) -> Iterator[Spot]:
@@ -121,7 +143,7 @@ class Ground:
     def _from(self, root: str, parts: list[str], make: bool) -> int:
         # A descriptor of its own: once another thread has closed ours, its number may mean anything.
         with self._lock:
-            held = os.dup(self._held[root]) if root in self._held else -1
+            held = os.dup(self._held[root].descriptor) if root in self._held else -1
         if held < 0:
             raise OSError(errno.EBADF, "it is not held any more")
         try:
@@ -160,6 +182,13 @@ class Ground:
 
 def _lies_in(place: str, root: str) -> bool:
     return place == root or place.startswith(root.rstrip("/") + "/")
+
+
+def _is_at(place: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.lstat(place), status)
+    except OSError:
+        return False
 
 
 def _held_by_name(place: str) -> int:

@@ -262,6 +262,21 @@ def test_the_whole_machine_is_no_project_of_an_agent(
     assert b"No command can be run here: the root of the file system" in said.stdout
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_directory_that_is_not_there_is_told_before_anything_is_run(
+    agent: str, home: Path, environ: dict[str, str]
+) -> None:
+    said = answer(agent, command(agent, "ls", home, cwd=f"{home}/gone"), environ)
+    assert opinion(agent, said)[0] == "deny"
+    assert f"there is no directory {home}/gone".encode() in said.stdout + said.stderr.encode()
+
+
+def test_a_model_is_told_of_a_directory_that_is_not_there(home: Path, environ: dict[str, str]) -> None:
+    payload = {"hook_event_name": "SessionStart", "cwd": f"{home}/gone", "source": "new"}
+    said = answer("claude-code", json.dumps(payload).encode(), environ)
+    assert f"No command can be run here: there is no directory {home}/gone".encode() in said.stdout
+
+
 @pytest.mark.parametrize("place", [".claude/settings.json", "project/.claude/settings.local.json"])
 def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, environ: dict[str, str]) -> None:
     file = home / place

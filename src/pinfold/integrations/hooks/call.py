@@ -88,6 +88,13 @@ class MalformedError(ValueError):
     """The payload is not what this agent sends."""
 
 
+def no_directory(path: str) -> str:
+    """Why no command can be started there."""
+    from pinfold.model.visible import visible
+
+    return f"there is no directory {visible(path)}"
+
+
 def blocked(message: str) -> Reply:
     """A no that needs no payload to be understood."""
     return Reply(b"", f"pinfold: {message}\n", BLOCKED)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from pinfold.integrations.hooks.call import Call, Opinion, Outcome
+from pinfold.integrations.hooks.call import Call, Opinion, Outcome, no_directory
 from pinfold.model.errors import ConfinementError
 
 
@@ -15,6 +15,8 @@ def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
     judge = Judge(roots, cwd, None, {}, environ, Talk(call.conversation))
+    if not os.path.isdir(cwd):
+        return Outcome(Opinion.NONE, context=f"No command can be run here: {no_directory(cwd)}.")
     if "/" in roots:
         from pinfold.session.whole_machine import require_pen_or_way_out
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from pinfold.integrations.hooks import AGENTS
-from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
+from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, no_directory
 from pinfold.integrations.hooks.wrapping import PLAN_POLICY, leaves_fence, unwrapped, wrapped
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
@@ -93,6 +93,8 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         # An agent may have written the line itself: what it says of the fence is a wish of its own.
         bypass = request.disable_sandbox or leaves_fence(request.command, call.agent, judge.roots)
         wanted = replace(request, command=inner, disable_sandbox=bypass)
+    if not os.path.isdir(start := judge.start_of(wanted)):
+        return Outcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
         from pinfold.session.whole_machine import require_pen_or_way_out
 
@@ -117,7 +119,6 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         return Outcome(opinion, told(decision), line)
     from pinfold.integrations.hooks.tickets import leave, withdraw
 
-    start = judge.start_of(wanted)
     if call.mode is Mode.UNATTENDED or not call.can_ask:
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks for itself; what nobody answers is not run.
