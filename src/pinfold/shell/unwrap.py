@@ -43,6 +43,8 @@ from pinfold.shell.written import NOTHING as NOTHING_HELD
 from pinfold.shell.written import Held, Written
 
 NOTHING = Runs()
+MOST_NAMES = 8
+"""How many names one after another a command is looked up by: a module may run modules."""
 HeldBy = Callable[[Word], Held]
 """Says what a file holds that the line itself writes."""
 
@@ -168,6 +170,9 @@ class _Unwrapping:
     def _stand_for(self, program: Word) -> None:
         """All that the program would start is started, and rules that speak of it are asked."""
         command = self.command
+        if len(self.via) > MOST_NAMES:
+            self.unknowns.append(Unknown("too many programs inside of each other", command.span, True))
+            return
         other = Command(
             words=(program, *self.operands),
             span=command.span,
