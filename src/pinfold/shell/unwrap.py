@@ -34,7 +34,6 @@ from pinfold.shell.inputs import (
     piped,
 )
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.outputs import written_by
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
@@ -65,7 +64,7 @@ def unwrap(
     `sets_path` says that the line changes where programs are looked for, so that any file may be one.
     """
     found = _unwrapped(command, held_by)
-    written = _written(found.command) if found.command.redirections or found.command.writes else ()
+    written = _written(found.command)
     runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
     texts = held_by(command.words[0]).texts if runs_file else ()
     inner = tuple(_run_by_its_first_line(text, command) for text in texts)
@@ -78,8 +77,11 @@ def unwrap(
 
 
 def _written(command: Command) -> tuple[Written, ...]:
-    known = chart(command.program) if command.writes else None
-    return tuple(written_by(command, passes_on=known is not None and known.program.passes_on))
+    if not command.redirections and not command.writes:
+        return ()
+    from pinfold.shell.outputs import written_by  # most commands write no file
+
+    return tuple(written_by(command))
 
 
 def _run_by_its_first_line(text: Word, command: Command) -> Command:
