@@ -48,7 +48,8 @@ def test_check_imports_nothing_heavy(line: str) -> None:
 
 
 def test_run_imports_nothing_heavy() -> None:
-    assert not set(NEVER_IMPORTED) & imported("run", "--", "true")
+    not_in_the_line = {"pinfold.shell.outputs", "pinfold.shell.passing"}
+    assert not {*NEVER_IMPORTED, *not_in_the_line} & imported("run", "--", "true")
 
 
 def test_what_had_a_stand_in_is_itself_to_whoever_asks_later() -> None:

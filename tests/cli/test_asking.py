@@ -287,13 +287,15 @@ def test_ctrl_c_ends_a_command_without_a_terminal(screen: Screen) -> None:
 def test_output_waits_while_a_question_stands(screen: Screen) -> None:
     """What the command left of the terminal (a title begun, invisible text, one line that scrolls) is mended
     for it."""
-    noise = "(while sleep 0.05; do echo noise; done) &"
+    noise = "(while sleep 0.05; do echo noise; echo >> made; done) &"
     spoilt = r"printf '\033[8m\033[3;3r\033(0\033[6n\033]0;title'"
     screen.run("run", "-c", f"{spoilt}; {noise} {CURL}; kill %1; echo ended")
     stood = screen.wait_for("let it connect? [")
     for line in ("connect to nowhere.invalid:80", "y  once", "this run of the command", "pinfold asks"):
         assert line in stood
-    time.sleep(1.0)
+    made = screen.work / "made"
+    before = made.stat().st_size
+    wait_until(lambda: made.stat().st_size > before + 10)
     now = screen.text()
     assert now.count("noise") == stood.count("noise")
     assert re.sub(r"in \d+ s", "", now) == re.sub(r"in \d+ s", "", stood)

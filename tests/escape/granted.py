@@ -1,9 +1,10 @@
 """Ways to have more of a grant than was granted, found by attack; each runs in a child, as two users."""
 
 import os
-import time
+import threading
 from contextlib import suppress
 
+from tests.patience import PATIENCE, wait_until
 from tests.sandbox.probing import probes_of, run
 from tests.session.elevations import (
     DIRECTORY,
@@ -13,6 +14,7 @@ from tests.session.elevations import (
     OUT,
     SESSION,
     Person,
+    callers,
     opened,
     python,
     read,
@@ -144,29 +146,42 @@ def who_may_delete_may_not_write() -> None:
 
 LINKS = """
 import os, sys, threading, time
+def wait_for(name):
+    while not os.path.exists(name): time.sleep(0.01)
 def late():
-    time.sleep(0.3)
+    wait_for("one-waits")
     try: os.symlink("/evil", sys.argv[1])
     except OSError: pass
 thread = threading.Thread(target=late); thread.start()
 if not (pid := os.fork()):
     os.symlink("/harmless", sys.argv[1]); os._exit(0)
-time.sleep(0.6); os.kill(pid, 9); thread.join()
+wait_for("both-wait"); os.kill(pid, 9); thread.join()
 """
 
 
 def a_link_leads_where_the_person_was_told() -> None:
-    person = Person(ONCE)
+    withdrawn = threading.Event()
 
-    def refuse_evil(_path: str) -> None:
-        told = person.asked[-1].decision.reasons[0].message
-        person.answer = NO if "/evil" in told else ONCE
-        if "/harmless" in told:
-            time.sleep(1)
+    class Harmless(Person):
+        """Says yes to one of two links, when its caller has given way to the other's."""
 
-    person.meanwhile = refuse_evil
+        def __call__(self, question: pinfold.PermissionNeeded) -> pinfold.Answer | pinfold.Reply:
+            self.asked.append(question)
+            if "/evil" in question.decision.reasons[0].message:
+                return NO
+            write("one-waits")
+            wait_until(lambda: callers(session) == 2 or len(self.asked) == 2)
+            write("both-wait")
+            assert withdrawn.wait(PATIENCE)
+            return ONCE
+
+        def withdraw(self, _question: pinfold.PermissionNeeded) -> None:
+            withdrawn.set()
+
+    person = Harmless()
     with opened(person) as session:
         session.run(python(LINKS, f"{OUT}/link"))
+        assert withdrawn.wait(PATIENCE) and len(person.asked) == 2
     assert not os.path.lexists(f"{OUT}/link") or os.readlink(f"{OUT}/link") == "/harmless"
 
 

@@ -203,6 +203,8 @@ def test_a_doubt_about_one_place_is_told_once(line: str, document: dict[str, Any
         ("python3.12 -I -mpip --quiet install x", DENY),
         ("python -m pip.__main__ install x", DENY),
         ("uv run -m pip install x", DENY),
+        ("python -m uv run -m pip install x", DENY),
+        ("python " + "-m python " * 900, DENY),  # whatever that is, and without an end of the stack
         ("sudo python -m pip install x", DENY),
         ("python -m pip $X", DENY),  # which of its commands this is
         ("python -m pip list", ALLOW),

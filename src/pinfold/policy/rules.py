@@ -31,11 +31,11 @@ class Match(Enum):
 
 
 def restrictive_match(shape: Shape, command: Command) -> Match:
-    """Whether a deny or ask rule speaks of this command, by this name or another one."""
+    """Whether a deny or ask rule speaks of this command, by this name or any other one."""
     found = _match(shape, command)
     if found is Match.YES or command.stands_for is None:
         return found
-    return max(found, _match(shape, command.stands_for), key=lambda match: match.value)
+    return max(found, restrictive_match(shape, command.stands_for), key=lambda match: match.value)
 
 
 def _match(shape: Shape, command: Command) -> Match:

@@ -6,11 +6,10 @@ and `name_builtins`. A program of the same name found on PATH would be judged as
 that only adds caution.
 """
 
-from pinfold.model.script import Command
+from pinfold.model.script import Command, Word
 from pinfold.shell.directories import MOVERS, without_prefix
 from pinfold.shell.findings import Findings, Nested
 from pinfold.shell.name_builtins import TAKES_NAMES
-from pinfold.shell.passing import sets_parameters
 from pinfold.shell.text_builtins import RUNS_TEXT
 from pinfold.shell.variables import EVALUATED, RUN_LATER
 
@@ -39,7 +38,20 @@ def examine(command: Command, findings: Findings) -> list[Nested]:
     rest = list(words[1:])
     if name == "exec" and (not rest or rest[0].may_be_option):
         findings.replaces_input |= any(redirection.feeds for redirection in command.redirections)
-    findings.sets_parameters |= sets_parameters(name, rest)
+    findings.sets_parameters |= _sets_parameters(name, rest)
     if name in TAKES_NAMES:
         TAKES_NAMES[name](command, rest, findings)
     return RUNS_TEXT[name](command, rest, findings) if name in RUNS_TEXT else []
+
+
+def _sets_parameters(name: str, words: list[Word]) -> bool:
+    """Whether one of the shell's own commands may change what `"$@"` is; `set -euo pipefail` does not."""
+    if name != "set":
+        return name in ("shift", "source", ".")
+    after_option = False
+    for word in words:
+        text = word.literal
+        if text is None or text.strip("-+") == "" or (text[0] not in "-+" and not after_option):
+            return True
+        after_option = text[0] in "-+" and text.endswith("o")
+    return False

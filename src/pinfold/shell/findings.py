@@ -4,12 +4,16 @@ A line is walked again while a pass learns something that changes how its start 
 function defined later, a variable assigned inside of an `eval`. `LineFacts` only ever grow, so this ends.
 """
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from pinfold.model.script import Command, Redirection, Unknown, Word
 from pinfold.model.text import Span
-from pinfold.shell.passing import Passing
 from pinfold.shell.written import NOTHING, Held, Written, held_by
+
+if TYPE_CHECKING:
+    from pinfold.shell.passing import Passing
 
 Places = tuple[tuple[Word, ...], ...] | None
 """Where a command may run: see `Command.directories`. Empty means that it is never reached."""
@@ -105,7 +109,7 @@ class Findings:
         self.run: list[Word] = []
         """The files that are run."""
 
-    def pass_on(self, passing: Passing) -> None:
+    def pass_on(self, passing: "Passing") -> None:
         places = {word.span for word in passing.places}
         if places:
             self.passing.append(passing)

@@ -21,6 +21,7 @@ from pinfold.shell.inputs import (
     piped,
     unknown_text,
 )
+from pinfold.shell.programs import chart
 from pinfold.shell.words import Scope, read_words
 from pinfold.shell.written import Written, name_of
 
@@ -109,14 +110,15 @@ def _formatted(words: tuple[Word, ...], span: Span) -> Word:
             return Word(words[0].source, span, (Text("".join(made)),))
 
 
-def written_by(command: Command, *, passes_on: bool) -> Iterator[Written]:
-    """What a command writes; `passes_on` says that its files get what it reads."""
+def written_by(command: Command) -> Iterator[Written]:
+    """What the files get that a command writes."""
     for redirection in command.redirections:
         if redirection.writes:
             text = output(command.words, command.inputs, command.span)
             sources = command.words[1:] if text is None else ()
             yield from _written(redirection.target, text, sources, appends=redirection.operator[-2:] == ">>")
-    if passes_on:
+    known = chart(command.program) if command.writes else None
+    if known is not None and known.program.passes_on:
         is_read = not command.reads or any(map(is_standard_input, command.reads))
         given = given_texts(command.inputs)
         text = given[0] if len(given) == len(command.inputs) == 1 else unknown_text(command.span)

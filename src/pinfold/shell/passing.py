@@ -37,16 +37,3 @@ class Passing(Struct, frozen=True):
         )
         text = " ".join(word.source for word in own)
         return replace(self.command, words=own, span=call.span, text=text, via=(*call.via, self.function))
-
-
-def sets_parameters(name: str, words: list[Word]) -> bool:
-    """Whether one of the shell's own commands may change what `"$@"` is; `set -euo pipefail` does not."""
-    if name != "set":
-        return name in ("shift", "source", ".")
-    after_option = False
-    for word in words:
-        text = word.literal
-        if text is None or text.strip("-+") == "" or (text[0] not in "-+" and not after_option):
-            return True
-        after_option = text[0] in "-+" and text.endswith("o")
-    return False

@@ -34,7 +34,6 @@ from pinfold.shell.inputs import (
     piped,
 )
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.outputs import written_by
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
@@ -43,6 +42,8 @@ from pinfold.shell.written import NOTHING as NOTHING_HELD
 from pinfold.shell.written import Held, Written
 
 NOTHING = Runs()
+MOST_NAMES = 8
+"""How many names one after another a command is looked up by: a module may run modules."""
 HeldBy = Callable[[Word], Held]
 """Says what a file holds that the line itself writes."""
 
@@ -63,7 +64,7 @@ def unwrap(
     `sets_path` says that the line changes where programs are looked for, so that any file may be one.
     """
     found = _unwrapped(command, held_by)
-    written = _written(found.command) if found.command.redirections or found.command.writes else ()
+    written = _written(found.command)
     runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
     texts = held_by(command.words[0]).texts if runs_file else ()
     inner = tuple(_run_by_its_first_line(text, command) for text in texts)
@@ -76,8 +77,11 @@ def unwrap(
 
 
 def _written(command: Command) -> tuple[Written, ...]:
-    known = chart(command.program) if command.writes else None
-    return tuple(written_by(command, passes_on=known is not None and known.program.passes_on))
+    if not command.redirections and not command.writes:
+        return ()
+    from pinfold.shell.outputs import written_by  # most commands write no file
+
+    return tuple(written_by(command))
 
 
 def _run_by_its_first_line(text: Word, command: Command) -> Command:
@@ -168,6 +172,9 @@ class _Unwrapping:
     def _stand_for(self, program: Word) -> None:
         """All that the program would start is started, and rules that speak of it are asked."""
         command = self.command
+        if len(self.via) > MOST_NAMES:
+            self.unknowns.append(Unknown("too many programs inside of each other", command.span, True))
+            return
         other = Command(
             words=(program, *self.operands),
             span=command.span,

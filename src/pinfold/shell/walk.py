@@ -18,8 +18,6 @@ from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.inputs import HERE, is_of_standard_input, piped, unknown_text
-from pinfold.shell.outputs import printed
-from pinfold.shell.passing import Passing
 from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
@@ -157,15 +155,19 @@ class _Walker(ExpansionVisitor):
                 return After(unite(left.ok, right.ok), right.bad)
             case "|" | "|&":
                 self.statement(node["X"], places)
-                text, files = printed(node["X"], self.scope)
-                held = (
-                    [text] if text is not None else [t for f in files for t in self.findings.held_by(f).texts]
-                )
-                with self.reading(tuple(map(piped, held))):
+                with self.reading(self.printed_by(node["X"])):
                     self.statement(node["Y"], places)
                 return stays(places)
             case op:
                 raise UnknownNode(f"an unknown operator: {op}")
+
+    def printed_by(self, stmt: Node) -> tuple[Redirection, ...]:
+        from pinfold.shell.outputs import printed  # most lines have no pipe
+
+        text, files = printed(stmt, self.scope)
+        if text is not None:
+            return (piped(text),)
+        return tuple(piped(text) for file in files for text in self.findings.held_by(file).texts)
 
     def if_clause(self, node: Node, places: Places) -> Places:
         """`else` is an IfClause without a condition."""
@@ -342,6 +344,8 @@ class _Walker(ExpansionVisitor):
         )
         self.findings.commands.append(command)
         if self.called and self.source.within is None and not self.facts.sets_parameters:
+            from pinfold.shell.passing import Passing  # most lines have no function
+
             self.findings.pass_on(Passing(self.called, command))
 
     def extent(self, stmt: Node) -> Span:
