@@ -200,6 +200,32 @@ def what_has_ended_keeps_nobody_from_starting() -> None:
             assert session.run("(echo ran) | cat").stdout == "ran\n"
 
 
+ORPHANS = """
+import ctypes, os, sys
+libc, traceme = ctypes.CDLL(None), 0
+for _ in range(700):
+    ended, end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            while os.getppid() != 1: os.sched_yield()
+            libc.ptrace(traceme, 0, 0, 0)
+        os._exit(0)
+    os.close(end)
+    os.waitpid(child, 0)
+    os.read(ended, 1)
+    os.close(ended)
+"""
+
+
+def orphans_that_have_ended_keep_nobody_from_starting() -> None:
+    """Whose tracer is pid 1, which awaits nobody, would not vanish."""
+    with opened() as session:
+        assert session.run(["/usr/bin/python3", "-I", "-c", ORPHANS]).exit_code == 0
+        for _ in range(2):
+            assert session.run("(echo ran) | cat").stdout == "ran\n"
+
+
 PROBES = probes_of(globals(), "hunted", "in_new_pens")
 
 if __name__ == "__main__":
