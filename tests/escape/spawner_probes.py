@@ -237,6 +237,7 @@ time.sleep(1000)
 """
 # Without children: a signal of theirs would stop it, for its tracer.
 TRACED = "echo $$ > pid; until [ -e traced ]; do :; done; "
+TRACE_EXIT = 0x40
 
 
 @contextmanager
@@ -258,6 +259,12 @@ def a_command_that_another_traces_has_ended_when_it_ends() -> None:
             assert session.run("grep -l '^State:.Z' /proc/[0-9]*/status").stdout == ""
             os.unlink("pid")
             os.unlink("traced")
+
+
+def a_command_whose_end_another_holds_up_ends_with_its_time() -> None:
+    with opened() as session, traced(session, TRACE_EXIT, "exec sleep 1000") as told:
+        assert told.timed_out and told.signal == signal.SIGKILL, told
+        assert session.run("grep -l '(sleep)' /proc/[0-9]*/stat").stdout == ""
 
 
 PROBES = probes_of(globals(), "hunted", "in_new_pens", "traced")
