@@ -200,7 +200,74 @@ def what_has_ended_keeps_nobody_from_starting() -> None:
             assert session.run("(echo ran) | cat").stdout == "ran\n"
 
 
-PROBES = probes_of(globals(), "hunted", "in_new_pens")
+ORPHANS = """
+import ctypes, os, sys
+libc, traceme = ctypes.CDLL(None), 0
+for _ in range(700):
+    ended, end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            while os.getppid() != 1: os.sched_yield()
+            libc.ptrace(traceme, 0, 0, 0)
+        os._exit(0)
+    os.close(end)
+    os.waitpid(child, 0)
+    os.read(ended, 1)
+    os.close(ended)
+"""
+
+
+def orphans_that_have_ended_keep_nobody_from_starting() -> None:
+    """Whose tracer is pid 1, which awaits nobody, would not vanish."""
+    with opened() as session:
+        assert session.run(["/usr/bin/python3", "-I", "-c", ORPHANS]).exit_code == 0
+        for _ in range(2):
+            assert session.run("(echo ran) | cat").stdout == "ran\n"
+
+
+TRACER = """
+import ctypes, os, sys, time
+seize = 0x4206
+while not (os.path.exists("pid") and os.path.getsize("pid")): time.sleep(0.01)
+with open("pid") as file: pid = int(file.read())
+print(ctypes.CDLL(None).ptrace(seize, pid, ctypes.c_void_p(0), ctypes.c_void_p(int(sys.argv[1]))), flush=True)
+open("traced", "w").close()
+time.sleep(1000)
+"""
+# Without children: a signal of theirs would stop it, for its tracer.
+TRACED = "echo $$ > pid; until [ -e traced ]; do :; done; "
+TRACE_EXIT = 0x40
+
+
+@contextmanager
+def traced(session: pinfold.Session, options: int, then: str) -> Iterator[pinfold.Result]:
+    """How a command ends that another one of its pen traces and never asks about, while that one runs."""
+    tracer = session.start(["/usr/bin/python3", "-I", "-c", TRACER, str(options)], timeout=60)
+    yield session.run(["/bin/sh", "-c", TRACED + then], timeout=5)
+    tracer.cancel()
+    assert tracer.wait().stdout == "0\n"
+
+
+def a_command_that_another_traces_has_ended_when_it_ends() -> None:
+    """It is its tracer's to await first: its spawner would wait for that, and all that is yet to start."""
+    with opened() as session:
+        for then, end in (("exit 7", (7, None)), ("kill -KILL $$", (None, signal.SIGKILL))):
+            with traced(session, 0, then) as told:
+                assert (told.exit_code, told.signal) == end and not told.timed_out, told
+                assert session.run("echo ran", timeout=5).stdout == "ran\n"
+            assert session.run("grep -l '^State:.Z' /proc/[0-9]*/status").stdout == ""
+            os.unlink("pid")
+            os.unlink("traced")
+
+
+def a_command_whose_end_another_holds_up_ends_with_its_time() -> None:
+    with opened() as session, traced(session, TRACE_EXIT, "exec sleep 1000") as told:
+        assert told.timed_out and told.signal == signal.SIGKILL, told
+        assert session.run("grep -l '(sleep)' /proc/[0-9]*/stat").stdout == ""
+
+
+PROBES = probes_of(globals(), "hunted", "in_new_pens", "traced")
 
 if __name__ == "__main__":
     run(globals())

@@ -2,6 +2,7 @@
 
 It starts nothing. Orphans become its children and vanish unawaited, since it ignores SIGCHLD. Commands of its
 session cannot signal it (it is the init of their pid namespace), look into it (not dumpable) or speak to it.
+Nor do they become its tracees (PTRACE_TRACEME): those would not vanish, and ended they count as processes.
 Whoever leads this machine to a server inside gets sockets of the session's network from it.
 When it ends, the kernel ends every process of the session; it ends with the keeper (PR_SET_PDEATHSIG).
 """
@@ -11,10 +12,10 @@ import signal
 import socket
 from contextlib import suppress
 
-from pinfold.kernel import netlink
+from pinfold.kernel import landlock, netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.confine import drop_powers
+from pinfold.sandbox.linux.confine import drop_powers, restrict
 from pinfold.sandbox.linux.replies import LEFT, MOST_PROCESSES, REQUEST
 from pinfold.sandbox.linux.rooms import build_rooms
 from pinfold.sandbox.linux.tags import bound, kill_tagged
@@ -32,6 +33,8 @@ def serve(control: socket.socket) -> None:
     netlink.set_up()
     held = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
     drop_powers()
+    if landlock.abi_version():
+        restrict(())  # who is in a domain of its own traces nobody of another
     set_dumpable(False)
     # A keeper that died before this call has closed its end, and the read below is our last.
     set_parent_death_signal(signal.SIGKILL)

@@ -10,6 +10,8 @@ Facts that shape it:
 - Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored through an exec.
 - A pidfd polls readable when its process ends, so one poll waits for requests and for all children, and no
   signal handler is needed.
+- A child that is traced, when it has ended, is its tracer's to await first (ptrace(2)): a command of the same
+  pen may trace another and never do so. What it ended with is in /proc/PID/stat, for who may trace it too.
 - The first terminal that a session's leader opens becomes its controlling one; file actions run after setsid.
 """
 
@@ -87,6 +89,8 @@ class Spawner:
         """Of the last command: most have the same, and its names and values are most of a request."""
         self.children: dict[int, tuple[int, int]] = {}
         """pidfd -> pid, and where to report its end."""
+        self.traced: list[int] = []
+        """Children that have ended, and that somebody else awaits first."""
         self.most = max(1, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - ROOM) // 2)
         """How many: of a request for which there is no room descriptors get lost, and a command that was
         started but cannot be held is nobody's."""
@@ -105,6 +109,8 @@ class Spawner:
         (arguments, cwd, environment, terminal), (status, *descriptors) = channel.receive(self.control)
         if environment is not None:
             self.environment = environment
+        if self.traced:
+            self.traced = [pid for pid in self.traced if os.waitpid(pid, os.WNOHANG)[0] == 0]
         failed = NO_DIRECTORY
         try:
             if len(self.children) >= self.most:
@@ -130,7 +136,10 @@ class Spawner:
     def ended(self, handle: int) -> None:
         # Somebody waits for the word, and nobody for the rest.
         pid, status = self.children.pop(handle)
-        _, code = os.waitpid(pid, 0)
+        awaited, code = os.waitpid(pid, os.WNOHANG)
+        if not awaited:
+            self.traced.append(pid)
+            code = code_of(pid)
         if os.WIFSIGNALED(code):
             report(status, SIGNALLED, os.WTERMSIG(code))
         else:
@@ -138,6 +147,12 @@ class Spawner:
         os.close(status)
         self.poll.unregister(handle)
         os.close(handle)
+
+
+def code_of(pid: int) -> int:
+    """What a process has ended with that cannot be awaited yet: the last that its stat tells."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().split()[-1])
 
 
 def report(status: int, kind: int, value: int) -> None:

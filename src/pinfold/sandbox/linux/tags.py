@@ -12,18 +12,23 @@ Facts (getrlimit(2), pid_namespaces(7); measured on Linux 6.18):
   to have. uid 0 of the namespace may write it without any capability, but /proc/sys is read-only to commands.
 - A process whose first thread has ended is told as a zombie, whatever its other threads do; how many it has
   is told too.
+- A thread whose tracer wants to hear of its end (PTRACE_O_TRACEEXIT) stops before it, killed or not, until
+  the tracer lets it go on or has ended itself; further kills are lost on it. A tracer may be another command.
 """
 
 import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
 from resource import prlimit
 
 from pinfold.sandbox.linux.replies import MOST_PROCESSES, RLIMIT_RTTIME
 
 RLIMIT_NPROC = 6
 PATIENCE = 5.0
+TRACERS_PATIENCE = 0.5
+"""After which who still holds a thread that should end is ended too: a debugger lets go of it at once."""
 SMALLEST = (b"301", b"512", b"1024", b"4096")
 """What pid_max may be at least depends on the number of processors."""
 _STATE, _THREADS = 0, 17
@@ -35,7 +40,7 @@ def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES) -> in
 
     `pid_max` is that file of this namespace, open for writing, and `most` what it says as a rule.
     """
-    deadline = time.monotonic() + PATIENCE
+    began = time.monotonic()
     rounds = 0
     try:
         while holders := _holders(tag):
@@ -44,7 +49,9 @@ def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES) -> in
                 bound(pid_max, SMALLEST)
             for pid in holders:
                 _end(pid)
-            if time.monotonic() > deadline:
+            if time.monotonic() > began + TRACERS_PATIENCE:
+                _end_tracers(holders)
+            if time.monotonic() > began + PATIENCE:
                 return len(holders)
             time.sleep(0.0005)
     finally:
@@ -93,3 +100,25 @@ def _end(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except OSError:
         return
+
+
+def _end_tracers(pids: list[int]) -> None:
+    """And theirs in turn, who may hold them likewise."""
+    ended = set(pids)
+    while pids:
+        tracers = {tracer for pid in pids for tracer in _tracers(pid)} - ended
+        for tracer in tracers:
+            with contextlib.suppress(OSError):
+                os.kill(tracer, signal.SIGKILL)
+        ended |= tracers
+        pids = list(tracers)
+
+
+def _tracers(pid: int) -> Iterator[int]:
+    """Of any of its threads; 0 is nobody, or somebody outside."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/status", "rb") as file:
+                told = next(line for line in file if line.startswith(b"TracerPid:"))
+                if tracer := int(told.split()[1]):
+                    yield tracer
