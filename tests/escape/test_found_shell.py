@@ -340,6 +340,16 @@ RESTRICTED: list[Row] = [
     ('run(){ set -- git push; "$@"; }; run ls', "other words than those of the call"),
     ("run(){ eval \"$@\"; }; run 'git push'", "a text"),
     ("run(){ bash \"$@\"; }; run <<< 'git push'", "no words"),
+    # A file on standard input that the line writes too, or one of the same name: it may hold more.
+    ("echo ls >> x; bash < x", "what it held before"),
+    ("echo ls > a/x; bash < b/x", "another file of that name"),
+    ("echo ls > a/x; cat b/x | sh", "another file of that name, by a pipe"),
+    ("echo ls > x; cat x y | bash", "another file beside it"),
+    ("echo ls > x; ./make_x; bash -s < x", "what a program writes into it"),
+    ("echo ls > x; cp y x; bash < x", "a copy of another file"),
+    ("bash < x; echo ls > x", "written later"),
+    ('echo ls > "$Y"; cat x | bash', "a name that is not known"),
+    ("echo ls >> x; ssh h bash < x", "a shell elsewhere"),
     # A file that the line writes and runs.
     ("echo 'git push' > x; bash x", "a redirection"),
     ("bash x; echo 'git push' > sub/x; cd sub; bash x", "in another directory"),

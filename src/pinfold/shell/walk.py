@@ -17,7 +17,7 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.inputs import HERE, is_of_standard_input, piped, unknown_text
+from pinfold.shell.inputs import HERE, fed_from, is_of_standard_input, piped, unknown_text
 from pinfold.shell.outputs import printed
 from pinfold.shell.passing import Passing
 from pinfold.shell.source import Source
@@ -158,10 +158,8 @@ class _Walker(ExpansionVisitor):
             case "|" | "|&":
                 self.statement(node["X"], places)
                 text, files = printed(node["X"], self.scope)
-                held = (
-                    [text] if text is not None else [t for f in files for t in self.findings.held_by(f).texts]
-                )
-                with self.reading(tuple(map(piped, held))):
+                fed = map(fed_from, files) if text is None else (piped(text),)
+                with self.reading(tuple(fed)):
                     self.statement(node["Y"], places)
                 return stays(places)
             case op:
