@@ -333,6 +333,9 @@ RESTRICTED: list[Row] = [
     ('run(){ "$@" git push; }', "words of the body alone"),
     ('g(){ f "$@"; }; f(){ "$@"; }; g git push', "twice"),
     ('f(){ f "$@"; }; f git push', "without end"),
+    ('f(){ "$@"; }; f f f git push', "a call of itself with other words"),
+    ('f(){ "$@"; f git "$@"; }; f push', "more words each time"),
+    ('git(){ command git "$@"; }; git push', "named as the program that it starts"),
     ("run(){ \"$@\"; }; trap 'run git push' EXIT", "called by a text"),
     ("run(){ \"$@\"; }; export -f run; bash -c 'run git push'", "called by another shell"),
     ('alias r=run; run(){ "$@"; }; r git push', "called by another name"),
@@ -928,6 +931,11 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('run(){ echo "+ $*"; "$@"; }; run npm test; run ls -l', "told before"),
     ('retry(){ for i in 1 2 3; do "$@" && return; done; }; retry npm ci', "a loop"),
     ('set -euo pipefail; run(){ time timeout 5 "$@" 2>&1 | tail; }; run pytest -q', "a wrapper"),
+    ('retry(){ "$@" || retry "$@"; }; retry npm ci', "calls itself"),
+    ('ls(){ command ls --color "$@"; }; ls -l', "named as the program that it starts"),
+    ('cd(){ builtin cd "$@" && ls; }; cd src', "named as the program that it starts"),
+    ('py(){ .venv/bin/python "$@"; }; py -m pytest; py x.py', "never without words"),
+    ('n(){ node "$@"; }; n x.js', "never without words"),
     # Files that the line writes and runs, or writes beside what it runs.
     ("cat > script.sh <<E\nls\nE\nbash script.sh", "a harmless script"),
     (
@@ -1073,6 +1081,8 @@ ODD: list[Row] = [
     ("git " + "-c a=b " * 1200 + "status", "many options: seconds"),
     ("cat " + "{*,*}" * 8, "many patterns: seconds"),
     ("source; . --", "no file: IndexError"),
+    ("f(){ " + 'ls "$@"; ' * 400 + "}; f " + "a " * 1800, "many words passed on: seconds"),
+    ("f(){ f " + '"$@" ' * 100 + "; }; f a b c", "ever more words passed on: memory"),
 ]
 
 
