@@ -333,6 +333,9 @@ RESTRICTED: list[Row] = [
     ('run(){ "$@" git push; }', "words of the body alone"),
     ('g(){ f "$@"; }; f(){ "$@"; }; g git push', "twice"),
     ('f(){ f "$@"; }; f git push', "without end"),
+    ('f(){ "$@"; }; f f f git push', "a call of itself with other words"),
+    ('f(){ "$@"; f git "$@"; }; f push', "more words each time"),
+    ('git(){ command git "$@"; }; git push', "named as the program that it starts"),
     ("run(){ \"$@\"; }; trap 'run git push' EXIT", "called by a text"),
     ("run(){ \"$@\"; }; export -f run; bash -c 'run git push'", "called by another shell"),
     ('alias r=run; run(){ "$@"; }; r git push', "called by another name"),
@@ -340,6 +343,16 @@ RESTRICTED: list[Row] = [
     ('run(){ set -- git push; "$@"; }; run ls', "other words than those of the call"),
     ("run(){ eval \"$@\"; }; run 'git push'", "a text"),
     ("run(){ bash \"$@\"; }; run <<< 'git push'", "no words"),
+    # A file on standard input that the line writes too, or one of the same name: it may hold more.
+    ("echo ls >> x; bash < x", "what it held before"),
+    ("echo ls > a/x; bash < b/x", "another file of that name"),
+    ("echo ls > a/x; cat b/x | sh", "another file of that name, by a pipe"),
+    ("echo ls > x; cat x y | bash", "another file beside it"),
+    ("echo ls > x; ./make_x; bash -s < x", "what a program writes into it"),
+    ("echo ls > x; cp y x; bash < x", "a copy of another file"),
+    ("bash < x; echo ls > x", "written later"),
+    ('echo ls > "$Y"; cat x | bash', "a name that is not known"),
+    ("echo ls >> x; ssh h bash < x", "a shell elsewhere"),
     # A file that the line writes and runs.
     ("echo 'git push' > x; bash x", "a redirection"),
     ("bash x; echo 'git push' > sub/x; cd sub; bash x", "in another directory"),
@@ -359,6 +372,9 @@ RESTRICTED: list[Row] = [
     ("cp /dev/stdin x <<< 'git push'; bash x", "a copy of standard input"),
     ("install /dev/stdin x <<< 'git push'; ./x", "a copy of standard input"),
     ("dd of=x <<< 'git push'; bash x", "`dd`"),
+    ("cp <(echo git push) x; bash x", "a copy of what a command prints"),
+    ("install -m755 <(echo git push) x <<< ls; ./x", "a copy of what a command prints"),
+    ("cp /dev/fd/3 x 3<<< 'git push'; bash x", "a copy of another descriptor's text"),
     ("echo git $(echo push) > x; bash x", "a text that is not known"),
     ("base64 -d <<< Z2l0IHB1c2g= > x; bash x", "a text that is not known"),
     ("{ echo 'git push'; } > x; bash x", "a group's text"),
@@ -918,6 +934,11 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ('run(){ echo "+ $*"; "$@"; }; run npm test; run ls -l', "told before"),
     ('retry(){ for i in 1 2 3; do "$@" && return; done; }; retry npm ci', "a loop"),
     ('set -euo pipefail; run(){ time timeout 5 "$@" 2>&1 | tail; }; run pytest -q', "a wrapper"),
+    ('retry(){ "$@" || retry "$@"; }; retry npm ci', "calls itself"),
+    ('ls(){ command ls --color "$@"; }; ls -l', "named as the program that it starts"),
+    ('cd(){ builtin cd "$@" && ls; }; cd src', "named as the program that it starts"),
+    ('py(){ .venv/bin/python "$@"; }; py -m pytest; py x.py', "never without words"),
+    ('n(){ node "$@"; }; n x.js', "never without words"),
     # Files that the line writes and runs, or writes beside what it runs.
     ("cat > script.sh <<E\nls\nE\nbash script.sh", "a harmless script"),
     (
@@ -1063,6 +1084,8 @@ ODD: list[Row] = [
     ("git " + "-c a=b " * 1200 + "status", "many options: seconds"),
     ("cat " + "{*,*}" * 8, "many patterns: seconds"),
     ("source; . --", "no file: IndexError"),
+    ("f(){ " + 'ls "$@"; ' * 400 + "}; f " + "a " * 1800, "many words passed on: seconds"),
+    ("f(){ f " + '"$@" ' * 100 + "; }; f a b c", "ever more words passed on: memory"),
 ]
 
 

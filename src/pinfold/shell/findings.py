@@ -102,7 +102,8 @@ class Findings:
         self.replaces_input = False
         self.quotes_substitution = False
         self.sets_parameters = False
-        self.passing: list[Passing] = []
+        self.passing: dict[str, list[Passing]] = {}
+        """By function."""
         self.passed_on: set[Span] = set()
         """Where functions have the words that they pass on: what these are, their calls say."""
         self.written: list[Written] = []
@@ -112,8 +113,10 @@ class Findings:
     def pass_on(self, passing: "Passing") -> None:
         places = {word.span for word in passing.places}
         if places:
-            self.passing.append(passing)
+            self.passing.setdefault(passing.function, []).append(passing)
             self.passed_on |= places
+            if passing.may_start_the_rest:
+                self.commands.append(passing.given((), passing.command))
 
     def held_by(self, file: Word) -> Held:
         """What a file that is run holds, as far as the line says it."""

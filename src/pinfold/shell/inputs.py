@@ -31,6 +31,11 @@ def piped(text: Word) -> Redirection:
     return Redirection(PIPE, text, text.span, writes=False, reads=False, feeds=True)
 
 
+def fed_from(file: Word) -> Redirection:
+    """A file that another program prints into a pipe: `cat x | sh` reads what `sh < x` reads."""
+    return Redirection("<", file, file.span, writes=False, reads=False, feeds=True)
+
+
 def unknown_text(span: Span) -> Word:
     return Word("...", span, (Computed("output of a command", quoted=True),))
 

@@ -119,12 +119,14 @@ def written_by(command: Command) -> Iterator[Written]:
             yield from _written(redirection.target, text, sources, appends=redirection.operator[-2:] == ">>")
     known = chart(command.program) if command.writes else None
     if known is not None and known.program.passes_on:
-        is_read = not command.reads or any(map(is_standard_input, command.reads))
+        streams = [file for file in command.reads if is_stream(file)]
         given = given_texts(command.inputs)
-        text = given[0] if len(given) == len(command.inputs) == 1 else unknown_text(command.span)
+        is_known = len(given) == len(command.inputs) == 1 and all(map(is_standard_input, streams))
+        text = given[0] if is_known else unknown_text(command.span)
+        is_passed_on = bool(streams) or not command.reads
         for file in command.writes:
             appends = "-a" in command.flags
-            yield from _written(file, text if is_read else None, command.reads, appends=appends)
+            yield from _written(file, text if is_passed_on else None, command.reads, appends=appends)
 
 
 def _written(file: Word, text: Word | None, sources: tuple[Word, ...], *, appends: bool) -> Iterator[Written]:

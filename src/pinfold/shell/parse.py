@@ -13,6 +13,7 @@ commands found elsewhere in the line are listed, and `problem` says that there m
 
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -32,6 +33,8 @@ from pinfold.shell.walk import walk
 MAX_DEPTH = 8
 MAX_TEXTS = 64
 MAX_COMMANDS = 1_000
+MAX_PASSED = 10_000
+"""Words of the commands that functions start with what they are given."""
 MAX_PASSES = 6
 SECONDS = 3.0
 REMEMBERED = 512
@@ -141,6 +144,8 @@ class _Pass:
         self.done: list[Command] = []
         self.waiting: deque[Command] = deque()
         self.seen: set[tuple[str, Places, tuple[Redirection, ...]]] = set()
+        self.passed: set[tuple[Command, tuple[Word, ...]]] = set()
+        self.passed_words = 0
 
     def run(self) -> Findings:
         self.whole()
@@ -190,7 +195,8 @@ class _Pass:
             rest = Word("", last.span, (Computed("arguments of the alias", False),))
             self.findings.commands[-1] = replace(last, words=(*last.words, rest))
         # What a text starts stands where the command stood that holds the text.
-        self.waiting.extendleft(reversed(self.findings.commands))
+        found = [each for command in self.findings.commands for each in (command, *self.passed_on(command))]
+        self.waiting.extendleft(reversed(found))
         self.findings.commands = []
         divergence = find_divergence(text, reading.tree)
         return SyntaxTrouble(*divergence) if divergence is not None else reading.trouble
@@ -208,25 +214,32 @@ class _Pass:
         self.findings.written += unwrapped.written
         for unknown in unwrapped.unknowns:
             self.findings.unknown(unknown.why, unknown.span, runs=unknown.runs, is_data=unknown.is_data)
-        passed = self.passed_on(command)
-        if len(command.via) >= MAX_DEPTH and (passed or unwrapped.inner or unwrapped.texts or texts):
+        if len(command.via) >= MAX_DEPTH and (unwrapped.inner or unwrapped.texts or texts):
             self.findings.unreadable("too many commands inside of each other")
             return
-        self.waiting.extendleft(reversed((*passed, *unwrapped.inner)))
+        self.waiting.extendleft(reversed(unwrapped.inner))
         for found in unwrapped.texts:
             texts.append(Nested(found.text, found.span, found.via, command.directories, command.inputs))
         for nested in texts:
             self.nested(nested)
 
-    def passed_on(self, command: Command) -> tuple[Command, ...]:
-        """What functions start with the words of a call of them; with none, what is left may be a command."""
-        found: list[Command] = []
-        for each in self.findings.passing:
-            if command.words and command.words[0].literal == each.function:
-                found.append(each.given(command.words[1:], command))
-            elif each.command == command:
-                found.append(each.given((), command))
-        return tuple(each for each in found if each.words)
+    def passed_on(self, call: Command) -> Iterator[Command]:
+        """What functions start with the words of a call of them, and what those call.
+
+        Only the shell calls functions: `command git` and `timeout 5 git` start the program of that name.
+        """
+        name = call.words[0].literal if call.words else None
+        for each in self.findings.passing.get(name or "", ()):
+            self.passed_words += each.length(call)
+            if len(call.via) >= MAX_DEPTH or self.passed_words > MAX_PASSED:
+                self.findings.unreadable("too many commands inside of each other")
+                return
+            given = each.given(call.words[1:], call)
+            key = (each.command, given.words)
+            if given.words and key not in self.passed:  # a function that calls itself adds nothing new
+                self.passed.add(key)
+                yield given
+                yield from self.passed_on(given)
 
     def nested(self, nested: Nested) -> None:
         key = (nested.text, nested.directories, nested.inputs)

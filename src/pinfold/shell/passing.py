@@ -28,6 +28,15 @@ class Passing(Struct, frozen=True):
     def places(self) -> Iterator[Word]:
         return (word for word in self.command.words if word.source == ALL_PARAMETERS)
 
+    @property
+    def may_start_the_rest(self) -> bool:
+        """Whether with no words at all what stands after them may be the command: `"$@" git push`."""
+        return self.command.words[-1].source != ALL_PARAMETERS
+
+    def length(self, call: Command) -> int:
+        """At most so many words it has with those of a call."""
+        return len(self.command.words) + len(call.words) * sum(1 for _ in self.places)
+
     def given(self, words: tuple[Word, ...], call: Command) -> Command:
         """It, where the function is called with these words."""
         own = tuple(

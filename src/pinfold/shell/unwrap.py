@@ -427,9 +427,10 @@ class _Unwrapping:
         self._judge_input(fed, f"`{self.name}` runs what it reads from standard input")
 
     def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:
-        """An input, or where it is a file which the line writes, what that holds."""
+        """An input, and where it is a file which the line writes, what that may hold besides: by its name
+        alone it may be another file, and it may have held more before."""
         texts = self.held_by(given.target).texts if not is_text(given) else ()
-        return tuple(map(piped, texts)) or (given,)
+        return (given, *map(piped, texts))
 
     def _judge_input(self, fed: tuple[Redirection, ...], why: str) -> None:
         if not self._are_known_texts(fed):

@@ -17,7 +17,7 @@ from pinfold.shell.directories import After, after_command, anywhere, stays, uni
 from pinfold.shell.expansions import ExpansionVisitor, Node
 from pinfold.shell.findings import Findings, Places
 from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.inputs import HERE, is_of_standard_input, piped, unknown_text
+from pinfold.shell.inputs import HERE, fed_from, is_of_standard_input, piped, unknown_text
 from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
@@ -165,9 +165,7 @@ class _Walker(ExpansionVisitor):
         from pinfold.shell.outputs import printed  # most lines have no pipe
 
         text, files = printed(stmt, self.scope)
-        if text is not None:
-            return (piped(text),)
-        return tuple(piped(text) for file in files for text in self.findings.held_by(file).texts)
+        return tuple(map(fed_from, files)) if text is None else (piped(text),)
 
     def if_clause(self, node: Node, places: Places) -> Places:
         """`else` is an IfClause without a condition."""
