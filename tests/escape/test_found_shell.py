@@ -338,6 +338,8 @@ RESTRICTED: list[Row] = [
     ('git(){ command git "$@"; }; git push', "named as the program that it starts"),
     ("run(){ \"$@\"; }; trap 'run git push' EXIT", "called by a text"),
     ("run(){ \"$@\"; }; export -f run; bash -c 'run git push'", "called by another shell"),
+    ('f(){ "$@"; }; export -f f; env_parallel f git ::: push', "called by what other shells are started by"),
+    ("env_parallel git ::: push", "parallel by its other name"),
     ('alias r=run; run(){ "$@"; }; r git push', "called by another name"),
     ('run(){ shift; "$@"; }; run a git push', "other words than those of the call"),
     ('run(){ set -- git push; "$@"; }; run ls', "other words than those of the call"),
