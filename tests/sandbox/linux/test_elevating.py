@@ -51,11 +51,11 @@ def test_callers_that_have_gone_are_not_remembered() -> None:
     elevating.hand = hand
     elevating.attend(refusals, SandboxPolicy())
     with warden:
-        channel.send(warden, (ASKED, 0, 7, 1, "sh", "", "", DEED.plain()))
+        channel.send(warden, (ASKED, 0, 7, 1, "sh", "", "", False, DEED.plain()))
         for number in range(1, 2000):
-            channel.send(warden, (ASKED, number, 7, 1, "sh", "", "", DEED.plain()))
+            channel.send(warden, (ASKED, number, 7, 1, "sh", "", "", False, DEED.plain()))
             channel.send(warden, (WITHDRAWN, number))
-        channel.send(warden, (ASKED, 2000, 7, 1, "sh", "", "", DEED.plain()))
+        channel.send(warden, (ASKED, 2000, 7, 1, "sh", "", "", False, DEED.plain()))
         wait_until(lambda: elevating.alive.get((refusals, 2000)) is not None)
         (question,) = elevating.commands[7].questions.values()
         assert [call.id for call in question.calls.values()] == [0, 2000]
