@@ -14,9 +14,7 @@ ANY = RunCommand("")
 
 def require_pen_or_way_out(roots: tuple[str, ...], settings: Settings, command: RunCommand = ANY) -> None:
     """Raises if no pen can be made for the command, and it cannot run otherwise. What may run outside of the
-    fence, or asks for a policy of its own, is left to the decision."""
-    if "/" not in roots:
-        return
+    fence, or asks for a policy of its own, is left to the decision. Precondition: `/` is among the roots."""
     sandbox = settings.sandbox
     may_leave = (
         not sandbox.enabled

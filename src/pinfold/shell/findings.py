@@ -15,6 +15,9 @@ from pinfold.shell.written import NOTHING, Held, Written, held_by
 if TYPE_CHECKING:
     from pinfold.shell.passing import Passing
 
+MAX_DEPTH = 8
+"""How many programs and texts inside of each other are looked through."""
+
 Places = tuple[tuple[Word, ...], ...] | None
 """Where a command may run: see `Command.directories`. Empty means that it is never reached."""
 

@@ -22,7 +22,7 @@ from pinfold.model.script import Command, Computed, Redirection, Script, Trait, 
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
-from pinfold.shell.findings import Findings, LineFacts, Nested, Places, Problem
+from pinfold.shell.findings import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.prefix import Reading, Tree, read_lines
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
 from pinfold.shell.source import Source
@@ -30,7 +30,6 @@ from pinfold.shell.syntax import MAX_CHARACTERS, load_tree
 from pinfold.shell.unwrap import unwrap
 from pinfold.shell.walk import walk
 
-MAX_DEPTH = 8
 MAX_TEXTS = 64
 MAX_COMMANDS = 1_000
 MAX_PASSED = 10_000

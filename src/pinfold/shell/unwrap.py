@@ -24,7 +24,7 @@ from pinfold.shell.effects import (
     uncharted,
 )
 from pinfold.shell.filling import filled, with_found, with_inputs
-from pinfold.shell.findings import ShellText
+from pinfold.shell.findings import MAX_DEPTH, ShellText
 from pinfold.shell.inputs import (
     given_texts,
     is_made_by_a_command,
@@ -42,8 +42,6 @@ from pinfold.shell.written import NOTHING as NOTHING_HELD
 from pinfold.shell.written import Held, Written
 
 NOTHING = Runs()
-MOST_NAMES = 8
-"""How many names one after another a command is looked up by: a module may run modules."""
 HeldBy = Callable[[Word], Held]
 """Says what a file holds that the line itself writes."""
 
@@ -172,7 +170,7 @@ class _Unwrapping:
     def _stand_for(self, program: Word) -> None:
         """All that the program would start is started, and rules that speak of it are asked."""
         command = self.command
-        if len(self.via) > MOST_NAMES:
+        if len(self.via) > MAX_DEPTH:  # a module may run modules
             self.unknowns.append(Unknown("too many programs inside of each other", command.span, True))
             return
         other = Command(

@@ -89,10 +89,10 @@ class MalformedError(ValueError):
 
 
 def no_directory(path: str) -> str:
-    """Why no command can be started there."""
+    """Why no command can be started there, and what to do."""
     from pinfold.model.visible import visible
 
-    return f"there is no directory {visible(path)}"
+    return f"there is no directory {visible(path)}; work in one that is there"
 
 
 def blocked(message: str) -> Reply:
