@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.session import walk
+from pinfold.session import unchanged
 from pinfold.session.survey import Surveyor
 
 IN_A_DIRECTORY = 10
@@ -51,7 +51,7 @@ def main() -> None:
             hidden=(".env", "*.pem", "*.key"),
             ignore_mapping={top: ("secret/", "/dist/x")},
         )
-        walk.SETTLED = 0
+        unchanged.SETTLED = 0
         surveyor = Surveyor([top], "/nowhere")
         surveyor(policy)
         walked, first, again = timed(

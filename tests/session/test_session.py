@@ -13,7 +13,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.request import ReadFile, RunCommand, WriteFile
 from pinfold.session import Session
-from pinfold.session.disk import IgnoreFiles
+from pinfold.session.ignore_files import IgnoreFiles
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 UNFENCED: dict[str, Any] = {
@@ -148,14 +148,6 @@ def test_an_unreadable_ignore_file_refuses(tmp_path: Path) -> None:
     (tmp_path / ".pinfoldignore").symlink_to(".pinfoldignore")  # which root cannot read either
     with pytest.raises(PolicyError, match="cannot be read"):
         session(tmp_path).check("ls")
-
-
-def test_the_walk_passes_over_what_others_fill(tmp_path: Path) -> None:
-    for directory in ("node_modules/x", ".git/x", "src"):
-        (tmp_path / directory).mkdir(parents=True)
-        (tmp_path / directory / ".pinfoldignore").write_text("a\n")
-    found = IgnoreFiles((str(tmp_path),)).mapping((".pinfoldignore",))
-    assert [Path(directory).name for directory in found] == ["src"]
 
 
 def test_settings_that_change_count_from_the_next_request_on(tmp_path: Path) -> None:

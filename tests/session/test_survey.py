@@ -12,7 +12,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.protected import protected_by
 from pinfold.sandbox.backend import Found
-from pinfold.session import walk
+from pinfold.session import unchanged, walk
 from pinfold.session.survey import Surveyor
 from tests.sandbox.people import USERS, run_at_home
 
@@ -136,7 +136,7 @@ def test_what_changes_is_seen_and_what_does_not_is_not_listed_again(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(work, *(f"d{n}/f" for n in range(50)))
-    monkeypatch.setattr(walk, "SETTLED", 0)
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
     time.sleep(TICK)
     surveyor = Surveyor([str(work)], "/nowhere")
     assert surveyor(WORKSPACE).protected == ()

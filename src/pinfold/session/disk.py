@@ -5,27 +5,15 @@ What only a line outside of the fence needs is imported when it is needed; insid
 
 import os
 from collections.abc import Iterator
-from itertools import islice
-from time import monotonic
-
-from msgspec import Struct
 
 from pinfold.model.links import PATH_MAX, way_of
-from pinfold.model.policy import IgnoreMapping
-from pinfold.settings.files import mark, read_text
+from pinfold.settings.files import read_text
 
 MOST_MATCHES = 1_000
 LONGEST_PATH = 2 * PATH_MAX
 """Bytes: of one that a call takes, and of the directory that it starts in."""
 REMOVED = " (deleted)"
 """What the kernel adds to the path of something that has none any more."""
-# Directories that hold thousands of others and nobody's own ignore files.
-PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
-NOBODYS = frozenset({"/proc", "/sys"})
-"""The kernel's own, where nobody can put an ignore file, and which are without end."""
-MOST_DIRECTORIES = 2_000_000
-"""Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
-file lies beyond any smaller number."""
 
 
 class Disk:
@@ -142,83 +130,3 @@ def _between(top: str, bottom: str) -> Iterator[str]:
 def _read(path: str) -> str:
     """The text of an ignore file, empty where there is none; bounded, and never waiting for a fifo."""
     return read_text(path) or ""
-
-
-class IgnoreFiles:
-    """The ignore files of the workspace, looked for anew every so often."""
-
-    # Walking the tree costs milliseconds, a decision fractions of one. A file that appears is seen this
-    # much later at the latest; one that is known and changes is seen at once.
-    REFRESH_SECONDS = 2.0
-
-    def __init__(self, roots: tuple[str, ...]) -> None:
-        self._roots = roots
-        self._names: tuple[str, ...] = ()
-        self._files: dict[str, tuple[int, ...] | None] = {}
-        self._mapping: IgnoreMapping = {}
-        self._walked = float("-inf")
-        self._patience = self.REFRESH_SECONDS
-        self.notices: tuple[str, ...] = ()
-
-    def mapping(self, names: tuple[str, ...]) -> IgnoreMapping:
-        """Directory -> patterns, for the ignore files of these names."""
-        stale = monotonic() - self._walked > self._patience
-        if stale or names != self._names or any(mark(path) != known for path, known in self._files.items()):
-            self._walk(names)
-        return self._mapping
-
-    def _walk(self, names: tuple[str, ...]) -> None:
-        started = monotonic()
-        walks = [_ignore_files(root, frozenset(names)) for root in self._roots]
-        found = [directory for walk in walks for directory in walk.found]
-        self.notices = tuple(
-            f"{root}: ignore files were looked for in {MOST_DIRECTORIES:,} directories only"
-            for root, walk in zip(self._roots, walks, strict=True)
-            if not walk.whole
-        )
-        paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
-        paths |= {root: [os.path.join(root, name) for name in names] for root in self._roots}
-        self._files = {path: mark(path) for group in paths.values() for path in group}
-        mapping = _mapping(paths)
-        # The same value stays the same object, so that whoever remembers what it made of it may go on.
-        self._mapping = self._mapping if mapping == self._mapping else mapping
-        self._names, self._walked = names, monotonic()
-        # A large tree is walked less often: never more than a fiftieth of the time.
-        self._patience = max(self.REFRESH_SECONDS, 50 * (self._walked - started))
-
-
-def _mapping(paths: dict[str, list[str]]) -> IgnoreMapping:
-    texts = {
-        directory: [(os.path.basename(path), _read(path)) for path in group]
-        for directory, group in paths.items()
-    }
-    if not any(text for group in texts.values() for _, text in group):
-        return {}
-    from pinfold.policy.ignore import mapping_of
-
-    return mapping_of(texts)
-
-
-class _Walk(Struct, frozen=True):
-    found: list[str]
-    """Directories that have an ignore file."""
-    whole: bool
-    """Whether every directory was looked at."""
-
-
-def _ignore_files(root: str, names: frozenset[str]) -> _Walk:
-    found: list[str] = []
-    waiting = [root]
-    for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
-        try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    if entry.name in names:
-                        found.append(directory)
-                    elif entry.name in PASSED_OVER or entry.path in NOBODYS:
-                        continue
-                    elif entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-        except OSError:
-            continue
-    return _Walk(list(dict.fromkeys(found)), len(waiting) <= MOST_DIRECTORIES)

@@ -66,12 +66,15 @@ class Fences:
         home: str,
         make_outside: Callable[[], Outside],
         elevation: Elevation,
+        look_around: Callable[[], None],
     ) -> None:
-        """`make_outside` makes the way out of pens, which ends with them."""
+        """`make_outside` makes the way out of pens, which ends with them. `look_around` is called on every
+        round of who watches the workspace for them."""
         self._roots = roots
         self._make_outside = make_outside
         self._outside = make_outside()
         self._elevation = elevation
+        self._look_around = look_around
         self._surveyor = Surveyor(roots, home)
         self._lookout = Lookout(self._surveyor, self._changed, self._tend)
         self._lock = threading.Lock()
@@ -109,6 +112,7 @@ class Fences:
             pens.hold(policy, found)
 
     def _tend(self) -> None:
+        self._look_around()
         for opened in (self._pens, self._unfenced):
             if opened is not None:
                 opened.tend(IDLE)

@@ -20,7 +20,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
-from pinfold.session.disk import IgnoreFiles
+from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.session.leading import granted
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of, secrets
@@ -72,6 +72,10 @@ class Law:
         with self._lock:
             settings = self._current()
             return settings, self._policy(settings)
+
+    def look_around(self) -> None:
+        """Looks through the workspace, so that those who are judged within a while need not wait for that."""
+        self._ignore_files.look_around()
 
     def _current(self) -> Settings:
         written = self._live.current()

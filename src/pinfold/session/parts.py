@@ -128,6 +128,7 @@ class Parts:
                     self._judge().home,
                     lambda: Gateway(self._session, self._judge, self.desk, self._books, self._environ),
                     self._elevations(),
+                    lambda: self._judge().law.look_around(),
                 )
             return self._fences
 

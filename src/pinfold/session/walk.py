@@ -1,11 +1,7 @@
 """One walk down a tree for what is protected and hidden in it, that remembers what it saw.
 
 Facts that shape it:
-- Listing 5,000 files takes some 10 ms, asking 1,000 directories for their change time 2 ms. A directory's
-  change time moves with every name that is made, removed or renamed in it and, unlike the others, cannot be
-  set back. So a directory that has not changed is not listed again.
-- File systems keep that time in steps, some of 2 seconds: a directory that changed just before it was listed
-  is listed again the next time.
+- A directory that has not changed is not listed again (`unchanged`).
 - A command may close a directory (chmod 000) and open it again once nobody looks, and may have put anything
   into it before, whatever was seen there earlier. So a directory that cannot be listed is told apart, unless
   it belongs to somebody else, whose it stays inside as well.
@@ -16,7 +12,6 @@ would break a workspace without a word.
 """
 
 import os
-import time
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,15 +20,12 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
 from pinfold.model.repositories import REMAINS, is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
+from pinfold.session.unchanged import Mark, mark_of, settled
 
 MOST_ENTRIES = 2_000_000
 MOST_FOUND = 20_000
-SETTLED = 3_000_000_000
-"""Nanoseconds after which a directory's change time tells every later change."""
 CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 """Made by git alone, tens of thousands of them, and named by hashes and branches."""
-
-Mark = tuple[int, int, int]
 
 
 class Step(Struct, frozen=True):
@@ -100,12 +92,10 @@ class Walk:
     def _seen(self, step: Step) -> Seen:
         known = self.seen.get(step.path)
         try:
-            status = os.stat(step.path, follow_symlinks=False)
-            mark = (status.st_dev, status.st_ino, status.st_ctime_ns)
+            mark = mark_of(step.path)
             if known and known.mark == mark:
                 return known
-            settled = time.time_ns() - status.st_ctime_ns >= SETTLED
-            return self._listed(step, mark if settled else None)
+            return self._listed(step, settled(mark))
         except (FileNotFoundError, NotADirectoryError):
             return Seen(None)
         except OSError:

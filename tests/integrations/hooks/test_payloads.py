@@ -254,7 +254,7 @@ def test_the_whole_machine_is_no_project_of_an_agent(
     home: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And is not looked through for ignore files, while the agent's patience ends."""
-    monkeypatch.setattr("pinfold.session.disk.IgnoreFiles.mapping", None)
+    monkeypatch.setattr("pinfold.session.ignore_files.IgnoreFiles.mapping", None)
     said = answer("claude-code", command("claude-code", "ls", home, cwd="/"), environ)
     assert opinion("claude-code", said)[0] == "deny" and b"work in a directory of it" in said.stdout
     payload = {"hook_event_name": "SessionStart", "cwd": "/", "source": "new"}

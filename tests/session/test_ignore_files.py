@@ -1,0 +1,138 @@
+"""Where the ignore files of a workspace are, as it is and after it changed."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.errors import PolicyError
+from pinfold.session import Session, ignore_files, lookout, unchanged
+from pinfold.session.ignore_files import IgnoreFiles
+from tests.patience import PATIENCE
+from tests.sandbox.people import USERS, run_at_home
+from tests.session.test_survey import TICK
+
+NAMES = (".pinfoldignore",)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree whose directories have settled."""
+    monkeypatch.setattr(unchanged, "SETTLED", 0)
+    for number in range(20):
+        (tmp_path / f"d{number}/sub").mkdir(parents=True)
+    time.sleep(TICK)
+    return tmp_path
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The directories that have been listed."""
+    found: list[str] = []
+    scandir = os.scandir
+
+    def noting(path: str) -> Iterator[os.DirEntry[str]]:
+        found.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noting)
+    return found
+
+
+def patterns(files: IgnoreFiles) -> list[tuple[str, ...]]:
+    return list(files.mapping(NAMES).values())
+
+
+def test_what_others_fill_is_passed_over(tmp_path: Path) -> None:
+    for directory in ("node_modules/x", ".git/x", "src"):
+        (tmp_path / directory).mkdir(parents=True)
+        (tmp_path / directory / ".pinfoldignore").write_text("a\n")
+    found = IgnoreFiles((str(tmp_path),)).mapping(NAMES)
+    assert [Path(directory).name for directory in found] == ["src"]
+
+
+def test_one_that_appears_is_found_by_listing_its_directory_alone(work: Path, listed: list[str]) -> None:
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == [] and len(listed) == 41
+    listed.clear()
+    (work / "d7/.pinfoldignore").write_text("a\n")
+    files.look_around()
+    assert patterns(files) == [("a",)]
+    assert listed == [f"{work}/d7"]
+    (work / "d7").rename(work / "d21")
+    files.look_around()
+    assert [Path(directory).name for directory in files.mapping(NAMES)] == ["d21"]
+
+
+def test_one_that_goes_is_found(work: Path) -> None:
+    file = work / "d7/sub/.pinfoldignore"
+    file.write_text("a\n")
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == [("a",)]
+    file.unlink()
+    assert patterns(files) == []
+
+
+def test_a_directory_that_changed_just_now_is_listed_again(tmp_path: Path, listed: list[str]) -> None:
+    """Its next change may have the same time."""
+    files = IgnoreFiles((str(tmp_path),))
+    assert patterns(files) == []
+    files.look_around()
+    assert listed == [str(tmp_path)] * 2
+
+
+def test_who_asks_looks_around_where_nobody_has(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == []
+    (work / "d7/.pinfoldignore").write_text("a\n")
+    assert patterns(files) == []  # within the seconds that SECURITY.md tells
+    monkeypatch.setattr(files, "_patience", 0.0)
+    assert patterns(files) == [("a",)]
+
+
+def test_other_names_are_looked_for_at_once(work: Path) -> None:
+    (work / "d7/.cursorignore").write_text("a\n")
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == []
+    assert list(files.mapping((*NAMES, ".cursorignore")).values()) == [("a",)]
+    assert patterns(files) == []
+
+
+def test_one_that_cannot_be_read_is_told_to_who_asks(work: Path) -> None:
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == []
+    link = work / "d7/.pinfoldignore"
+    link.symlink_to(".pinfoldignore")
+    files.look_around()
+    for _ in range(2):
+        with pytest.raises(PolicyError, match="cannot be read"):
+            patterns(files)
+    link.unlink()
+    assert patterns(files) == []
+
+
+def a_fenced_session_looks_around_beside_its_commands() -> None:
+    lookout.SECONDS = 0.02
+    ignore_files.SECONDS = 1e9  # so that nobody but the lookout looks
+    os.mkdir("sub")
+    with Session(["."], settings={}) as session:
+        session.run("true").check()
+        Path("sub/.pinfoldignore").write_text("secret\n")
+        until = time.monotonic() + PATIENCE
+        while not session.policy.ignore_mapping and time.monotonic() < until:
+            time.sleep(0.01)
+        assert list(session.policy.ignore_mapping.values()) == [("secret",)]
+        Path("sub/secret").write_text("x")
+        assert "x" not in session.run("cat sub/secret").stdout
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_fenced_session_looks_around_beside_its_commands(user: str) -> None:
+    run_at_home(user, "a_fenced_session_looks_around_beside_its_commands", "tests.session.test_ignore_files")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
