@@ -2,7 +2,7 @@
 
 import pytest
 
-from pinfold.model.names import IGNORABLE, Match, NameMatcher, NameRule, folded
+from pinfold.model.names import IGNORABLE, Match, NameMatcher, NameRule, folded, matcher_of
 
 RULES = [
     NameRule(".git/hooks", "w"),
@@ -126,3 +126,16 @@ def test_a_root_that_is_itself_a_protected_name_is_open() -> None:
     rules = [NameRule(".config/nvim", "w"), NameRule(".vscode", "w")]
     for root in ("/h/.config/nvim", "/h/.vscode"):
         assert NameMatcher(rules, [root]).matches(f"{root}/init.lua") == ()
+
+
+def test_of_the_same_rules_a_matcher_is_made_once() -> None:
+    def made() -> NameMatcher:
+        return matcher_of((NameRule(".git/hooks", "why"),), ("/work",))
+
+    assert made() is made()
+    assert matcher_of((NameRule(".git/config", "why"),), ("/work",)) is not made()
+
+
+def test_what_a_directory_takes_along_is_known_of_every_rule() -> None:
+    rules = (NameRule(".git/hooks/x", "why"), NameRule("Cache/tag", "why", top=True), NameRule("/a/b", "why"))
+    assert NameMatcher(rules, ("/work",)).tails == {"hooks", "x", "tag", "b"}

@@ -27,7 +27,7 @@ only in where they may begin:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 # Default_Ignorable_Code_Point, of Unicode's DerivedCoreProperties.txt: first and last of each range.
@@ -140,7 +140,10 @@ class _Whatever(dict[str, Matches]):
 
 
 class NameMatcher:
-    """The rules over some roots. Paths are absolute and without `..`; whoever asks has resolved them."""
+    """The rules over some roots. Paths are absolute and without `..`; whoever asks has resolved them.
+
+    INVARIANT: it is not changed once it is made, nor is what it returns.
+    """
 
     def __init__(self, rules: Iterable[NameRule], roots: Sequence[str]) -> None:
         self.roots = tuple(root.rstrip("/") for root in roots)
@@ -155,6 +158,9 @@ class NameMatcher:
                 self.at_top.setdefault(parts[0], []).append((rule, parts))
                 if not rule.top:
                     self.named.setdefault(parts[0], []).append((rule, parts))
+        placed = (*self.fixed, *(each for found in self.at_top.values() for each in found))
+        self.tails = frozenset(part for _, parts in placed for part in parts[1:])
+        """Names that can become protected by where their directory comes to stand."""
         self.begun = {root: begun for root in self.roots if (begun := list(self._begun_by(root)))}
         """With all components of the one place where such a rule then holds."""
         self.anywhere = {first: _first_steps(found) for first, found in self.named.items()}
@@ -224,6 +230,12 @@ class NameMatcher:
             if inside := _steps(rules, given[start:], next_steps):
                 return inside
         return None
+
+
+@lru_cache(maxsize=2)
+def matcher_of(rules: tuple[NameRule, ...], roots: tuple[str, ...]) -> NameMatcher:
+    """The one that was made last of the same, if any was: whoever will need it in a hurry makes it before."""
+    return NameMatcher(rules, roots)
 
 
 def _steps(rules: Iterable[Placed], given: list[str], next_steps: Children) -> Match | None:

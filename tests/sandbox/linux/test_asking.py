@@ -21,7 +21,7 @@ def test_what_was_granted_to_nobody_is_closed(giving: int, tmp_path: Path) -> No
     """Its caller was killed meanwhile, or has no room for it, as often as it likes."""
 
     def action() -> None:
-        asking = Asking(socket.socketpair()[0], [], ())
+        asking = Asking(socket.socketpair()[0], (), ())
         proc = os.open("/proc", os.O_PATH)
         before = os.listdir("/proc/self/fd")
         for _ in range(10):

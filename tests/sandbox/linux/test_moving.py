@@ -13,7 +13,7 @@ from pinfold.sandbox.linux.moving import Moving
 def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If some could hold it together, a few that make names without a pause would keep it for good."""
     monkeypatch.setattr(moving, "PATIENCE", 0.0)
-    one, other = (Moving(os.open(tmp_path, os.O_RDONLY), []) for _ in range(2))
+    one, other = (Moving(os.open(tmp_path, os.O_RDONLY), frozenset()) for _ in range(2))
     one.hold()
     with pytest.raises(OSError) as refused:
         other.hold()
@@ -43,7 +43,7 @@ def test_who_held_it_for_long_leaves_it_to_others(
     """A warden that looks through a large directory again and again would have it nearly all of the time."""
     clock = Clock()
     monkeypatch.setattr(moving, "time", clock)
-    one = Moving(os.open(tmp_path, os.O_RDONLY), [])
+    one = Moving(os.open(tmp_path, os.O_RDONLY), frozenset())
     one.hold()
     clock.sleep(took)
     one.release()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.model.names import NameMatcher
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
@@ -53,9 +54,9 @@ def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
     def action() -> None:
         proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
         grounds = Grounds((root,), (root,), ())
-        moving = Moving(os.open(root, os.O_RDONLY), [])
-        names = Names(proc, Records(socket.socketpair()[0]), grounds, [], moving)
-        opening = Opening(names, grounds, [])
+        moving = Moving(os.open(root, os.O_RDONLY), frozenset())
+        names = Names(proc, Records(socket.socketpair()[0]), grounds, NameMatcher((), grounds.roots), moving)
+        opening = Opening(names, grounds, ())
         os.mkdir(f"{root}/{name}")
 
         def ask(file: str, giving: Giving) -> list[object]:

@@ -20,7 +20,7 @@ charge.HOST, charge.BOUND = "", os.getcwd()
 standing.EMPTY = standing.VOID = os.getcwd()
 operations = (("landlock", ((os.getcwd(), ("write", "make", "remove")),)), ("seccomp", "x", True, (), True))
 neighbours = Neighbours()
-assembly.rehearse(operations, list(name_rules(())), neighbours)
+assembly.rehearse(operations, name_rules(()), neighbours)
 made = [number for number in range(3, 64) if os.path.exists(f"/proc/self/fd/{number}")]
 close_all_but({0, 1, 2, *neighbours.descriptors})
 others = [os.open("/dev/null", os.O_RDONLY) for _ in range(40)]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from pinfold.kernel.calls import number
 from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.model.names import GIT, Match, NameMatcher, NameRule, components, unnested
+from pinfold.model.names import GIT, Match, NameRule, components, matcher_of, unnested
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.caller import Caller, as_int
 from pinfold.sandbox.linux.deeds import Deed, End, Thing, thing_of
@@ -79,7 +79,7 @@ class Pending(NamedTuple):
 
 
 class Asking:
-    def __init__(self, host: socket.socket, rules: list[NameRule], roots: tuple[str, ...]) -> None:
+    def __init__(self, host: socket.socket, rules: tuple[NameRule, ...], roots: tuple[str, ...]) -> None:
         self.host = host
         self.pending: dict[int, Pending] = {}
         """By the call's id."""
@@ -88,8 +88,7 @@ class Asking:
         """Inodes, by device and number: a descriptor, and how many wait that need it."""
         self.protect: Callable[[str], None] = lambda _path: None
         """Mounts something new read-only."""
-        others = [rule for rule in rules if rule.name != GIT]
-        self.others = NameMatcher(others, roots)
+        self.others = matcher_of(tuple(rule for rule in rules if rule.name != GIT), roots)
         """The rules but that about git writes as a whole, which stands for all that git keeps."""
 
     def hold(

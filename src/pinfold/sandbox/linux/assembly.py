@@ -57,11 +57,12 @@ def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge)
         warden.serve(ours, charge)
 
 
-def rehearse(operations: Operations, names: list[NameRule], neighbours: Neighbours) -> None:
+def rehearse(operations: Operations, names: tuple[NameRule, ...], neighbours: Neighbours) -> None:
     """Makes a warden as of such a pen, and forgets it: all but the descriptors that it leaves open.
 
     A fork's memory is its parent's until it is written to, at 3 us a page, and Python writes to all that it
-    looks at: half of the time that a warden takes to make.
+    looks at: half of the time that a warden takes to make. And what the names come to is not made again
+    for the same ones (`matcher_of`).
 
     INVARIANT: what closes its descriptor by itself when it is forgotten is closed here. Whoever calls this
     closes the rest by number, and the numbers are others' when Python gets to forgetting.

@@ -20,6 +20,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pinfold.kernel import mounts, namespaces
@@ -111,8 +112,9 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     assemble(theirs, pids, filters, charge)
 
 
-def rules_of(names: Names) -> list[NameRule]:
-    return [NameRule(*name) for name in names]
+@lru_cache(maxsize=1)
+def rules_of(names: Names) -> tuple[NameRule, ...]:
+    return tuple(NameRule(*name) for name in names)
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:

@@ -21,7 +21,7 @@ class Charge:
     def __init__(
         self,
         operations: Operations,
-        rules: list[NameRule],
+        rules: tuple[NameRule, ...],
         host: socket.socket,
         gate: socket.socket | None,
         lent: dict[int, str],

@@ -25,10 +25,8 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-
-from pinfold.model.names import NameRule, components
 
 COMMON = "/run"
 HOLDER = f"another pen, or a program that has locked {COMMON}, does not let go"
@@ -49,14 +47,14 @@ class Moving:
     def __init__(
         self,
         descriptor: int,
-        rules: Iterable[NameRule],
+        tails: frozenset[str],
         roots: Mapping[str, int] | None = None,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self.descriptor = descriptor
         self.roots = roots or {}
         """Directories whose own move counts: descriptors of them outside of the pen, by their paths in it."""
-        self.tails = frozenset(part for rule in rules for part in components(rule.name)[1:])
+        self.tails = tails
         """Names that can become protected by where their directory comes to stand."""
         self.locked = False
         self.meanwhile = meanwhile
@@ -107,7 +105,7 @@ def kept_still() -> Iterator[None]:
         yield
         return
     try:
-        moving = Moving(descriptor, ())
+        moving = Moving(descriptor, frozenset())
         moving.hold()
         try:
             yield

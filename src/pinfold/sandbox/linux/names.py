@@ -30,7 +30,7 @@ from pinfold.kernel.files import (
     linkat,
     renameat2,
 )
-from pinfold.model.names import NameMatcher, NameRule, reached
+from pinfold.model.names import NameMatcher, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.deeds import MODE
 from pinfold.sandbox.linux.judging import Judge
@@ -52,10 +52,9 @@ class Names:
         proc: int,
         records: Records,
         grounds: Grounds,
-        rules: list[NameRule],
+        matcher: NameMatcher,
         moving: Moving,
     ) -> None:
-        matcher = NameMatcher(rules, grounds.roots)
         self.matcher = matcher
         self.moving = moving
         self.spots = Spots(proc, grounds, matcher, moving)

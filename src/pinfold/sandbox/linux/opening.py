@@ -35,7 +35,7 @@ DEVICES = (b"/dev/", b"/proc/")
 
 
 class Opening:
-    def __init__(self, names: Names, grounds: Grounds, rules: list[NameRule]) -> None:
+    def __init__(self, names: Names, grounds: Grounds, rules: tuple[NameRule, ...]) -> None:
         self.names = names
         self.spots = names.spots
         self.judging = names.judging

@@ -33,6 +33,7 @@ from pinfold.kernel import capabilities, seccomp
 from pinfold.kernel.calls import number
 from pinfold.kernel.numbers import MACHINE, NUMBERS
 from pinfold.kernel.process import close_all_but, set_name
+from pinfold.model.names import matcher_of
 from pinfold.sandbox.linux import channel, late, moment
 from pinfold.sandbox.linux.asking import LOOK, Asking
 from pinfold.sandbox.linux.caller import Caller, Handler
@@ -113,16 +114,17 @@ class Warden:
         self.turns = Turns()
         self.next_look = 0.0
         self.neighbours = charge.neighbours
-        moving = Moving(charge.moving, rules, charge.roots, self.neighbours.answer)
         grounds = Grounds.of(charge.operations)
-        names = Names(proc, records, grounds, rules, moving)
+        matcher = matcher_of(rules, grounds.roots)
+        moving = Moving(charge.moving, matcher.tails, charge.roots, self.neighbours.answer)
+        names = Names(proc, records, grounds, matcher, moving)
         self.spots = names.spots
         opening = Opening(names, grounds, rules)
         names.judging.exemptions.append(Git(names.spots.own, proc, names.judging, self.neighbours))
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
         if charge.asks:
-            self.asking = names.judging.asking = Asking(charge.host, rules, names.matcher.roots)
+            self.asking = names.judging.asking = Asking(charge.host, rules, matcher.roots)
             self.asking.protect = standing.protect
         names.judging.looks = charge.notes_reads or self.asking is not None
         if names.judging.looks:
