@@ -11,6 +11,7 @@ import pytest
 from pinfold.model.errors import PolicyError
 from pinfold.session import Session, ignore_files, lookout, unchanged
 from pinfold.session.ignore_files import IgnoreFiles
+from pinfold.settings.files import mark
 from tests.patience import PATIENCE
 from tests.sandbox.people import USERS, run_at_home
 from tests.session.test_survey import TICK
@@ -40,6 +41,14 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(os, "scandir", noting)
     return found
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What time it is."""
+    now = [0.0]
+    monkeypatch.setattr(ignore_files, "monotonic", lambda: now[0])
+    return now
 
 
 def patterns(files: IgnoreFiles) -> list[tuple[str, ...]]:
@@ -76,20 +85,69 @@ def test_one_that_goes_is_found(work: Path) -> None:
     assert patterns(files) == []
 
 
-def test_a_directory_that_changed_just_now_is_listed_again(tmp_path: Path, listed: list[str]) -> None:
+def test_a_directory_that_changed_just_now_is_listed_again(
+    tmp_path: Path, listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its next change may have the same time."""
+    monkeypatch.setattr(unchanged, "SETTLED", 1 << 62)
     files = IgnoreFiles((str(tmp_path),))
     assert patterns(files) == []
     files.look_around()
     assert listed == [str(tmp_path)] * 2
 
 
-def test_who_asks_looks_around_where_nobody_has(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_asks_looks_around_where_nobody_has(work: Path, clock: list[float]) -> None:
     files = IgnoreFiles((str(work),))
     assert patterns(files) == []
     (work / "d7/.pinfoldignore").write_text("a\n")
     assert patterns(files) == []  # within the seconds that SECURITY.md tells
-    monkeypatch.setattr(files, "_patience", 0.0)
+    clock[0] += ignore_files.SECONDS + 0.1
+    assert patterns(files) == [("a",)]
+
+
+def test_nobody_looks_for_who_is_about_to_come_again(work: Path, clock: list[float]) -> None:
+    """Whoever looks around has other things to do on each round, and is never back in just those seconds."""
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == []
+    clock[0] += 3.0
+    files.look_around()
+    (work / "d7/.pinfoldignore").write_text("a\n")
+    clock[0] += 3.0
+    assert patterns(files) == []
+    files.look_around()
+    assert patterns(files) == [("a",)]
+
+
+def test_who_does_not_come_again_is_not_waited_for(work: Path, clock: list[float]) -> None:
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == []
+    clock[0] += 3.0
+    files.look_around()
+    (work / "d7/.pinfoldignore").write_text("a\n")
+    clock[0] += 6.1
+    assert patterns(files) == [("a",)]
+
+
+def test_where_none_are_called_so_nothing_is_looked_through(work: Path, listed: list[str]) -> None:
+    files = IgnoreFiles((str(work),))
+    assert files.mapping(()) == {} and files.mapping(()) is files.mapping(())
+    assert listed == []
+
+
+def test_who_asks_for_names_gets_those(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though somebody else asks for others meanwhile."""
+    (work / ".pinfoldignore").write_text("a\n")
+    (work / ".cursorignore").write_text("b\n")
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == [("a",)]
+    meanwhile = [lambda: files.mapping((".cursorignore",))]
+
+    def asked(path: str) -> tuple[int, ...] | None:
+        if meanwhile:
+            meanwhile.pop()()
+        return mark(path)
+
+    monkeypatch.setattr(ignore_files, "mark", asked)
     assert patterns(files) == [("a",)]
 
 

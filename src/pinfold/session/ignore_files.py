@@ -2,8 +2,8 @@
 
 They lie in any directory, and a decision must not wait until all of those are looked through: that takes
 milliseconds, a decision fractions of one. So who has a thread for it looks through them again and again
-(`look_around`), and a decision does so by itself only where nobody has for a while. A file that appears
-is seen that much later at the latest; one in a root, or one that is known and changes, is seen at once.
+(`look_around`), and a decision does so by itself only where nobody does. A file that appears is seen with
+the next look; one in a root, or one that is known and changes, is seen at once.
 """
 
 import os
@@ -12,6 +12,7 @@ from itertools import islice
 from time import monotonic
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
@@ -21,6 +22,9 @@ from pinfold.settings.files import mark, read_text
 SECONDS = 2.0
 SHARE = 50
 """A large tree is looked through less often: never more than a fiftieth of the time."""
+LATE = 2
+"""Whoever looks around is waited for so many times as long as it took to come this time: it has other things
+to do on each round, and whoever asks just before it comes would do the same again."""
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 """Directories that hold thousands of others and nobody's own ignore files."""
 NOBODYS = frozenset({"/proc", "/sys"})
@@ -40,98 +44,126 @@ class _Directory(Struct, frozen=True):
     below: tuple[str, ...]
 
 
+class _Look(Struct, frozen=True):
+    """What was seen at one time. Replaced as a whole, so that it is read without a lock."""
+
+    names: tuple[str, ...] = ()
+    directories: dict[str, _Directory] = {}
+    files: dict[str, tuple[int, ...] | None] = {}
+    """The ignore files, and those that would be in a root, with their marks."""
+    mapping: IgnoreMapping = {}
+    notices: tuple[str, ...] = ()
+    at: float = float("-inf")
+    """When it was seen."""
+    until: float = float("-inf")
+    """When who asks is to look again."""
+
+    def is_fresh(self, names: tuple[str, ...]) -> bool:
+        return (
+            monotonic() <= self.until
+            and names == self.names
+            and all(mark(path) == known for path, known in self.files.items())
+        )
+
+
 class IgnoreFiles:
     """May be used from any thread."""
 
     def __init__(self, roots: tuple[str, ...]) -> None:
         self._roots = roots
-        self._names: tuple[str, ...] = ()
-        self._directories: dict[str, _Directory] = {}
-        self._files: dict[str, tuple[int, ...] | None] = {}
-        self._mapping: IgnoreMapping = {}
-        self._walked = float("-inf")
-        self._patience = SECONDS
+        self._last = _Look()
         self._lock = allocate_lock()
         """Held while the trees are walked, so that who began earlier does not tell older news later."""
-        self.notices: tuple[str, ...] = ()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was not looked at."""
+        return self._last.notices
 
     def mapping(self, names: tuple[str, ...]) -> IgnoreMapping:
         """Directory -> patterns, for the ignore files of these names."""
-        if not self._is_fresh(names):
+        look = self._last
+        if not look.is_fresh(names):
             with self._lock:
-                if not self._is_fresh(names):
-                    self._walk(names)
-        return self._mapping
+                look = self._last
+                if not look.is_fresh(names):
+                    look = self._last = self._walk(names)
+        return look.mapping
 
     def look_around(self) -> None:
         """Looks through the trees now, for those who ask within a while. What is wrong is told to them."""
         with self._lock:
+            last = self._last
+            if not last.names:
+                return
             try:
-                if self._names:
-                    self._walk(self._names)
+                look = self._walk(last.names)
             except PolicyError:
-                self._walked = float("-inf")
+                self._last = replace(last, until=float("-inf"))
+                return
+            self._last = replace(look, until=max(look.until, look.at + LATE * (look.at - last.at)))
 
-    def _is_fresh(self, names: tuple[str, ...]) -> bool:
-        is_late = monotonic() - self._walked > self._patience
-        return (
-            not is_late
-            and names == self._names
-            and all(mark(path) == known for path, known in self._files.items())
-        )
-
-    def _walk(self, names: tuple[str, ...]) -> None:
+    def _walk(self, names: tuple[str, ...]) -> _Look:
         """Preconditions: the lock is held."""
         started = monotonic()
-        if names != self._names:
-            # Not fresh until it is done: the names are others already.
-            self._walked, self._directories, self._names = float("-inf"), {}, names
+        last = self._last
+        known = last.directories if names == last.names else {}
         walked: dict[str, _Directory] = {}
-        self.notices = tuple(
-            f"{root}: ignore files were looked for in {MOST_DIRECTORIES:,} directories only"
-            for root in self._roots
-            if not self._is_walked(root, walked)
-        )
-        self._directories = walked
+        cut = [
+            root for root in self._roots if names and not _is_walked(root, frozenset(names), known, walked)
+        ]
         found = dict.fromkeys((*(path for path, each in walked.items() if each.has_any), *self._roots))
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
         files = {path: mark(path) for group in paths.values() for path in group}
         mapping = _mapping(paths)
-        # The same value stays the same object, so that whoever remembers what it made of it may go on.
-        self._mapping = self._mapping if mapping == self._mapping else mapping
-        self._files, self._walked = files, monotonic()
-        self._patience = max(SECONDS, SHARE * (self._walked - started))
+        ended = monotonic()
+        return _Look(
+            names,
+            walked,
+            files,
+            # The same value stays the same object, so that whoever remembers what it made of it may go on.
+            last.mapping if mapping == last.mapping else mapping,
+            tuple(
+                f"{root}: ignore files were looked for in {MOST_DIRECTORIES:,} directories only"
+                for root in cut
+            ),
+            ended,
+            ended + max(SECONDS, SHARE * (ended - started)),
+        )
 
-    def _is_walked(self, root: str, walked: dict[str, _Directory]) -> bool:
-        """Adds the directories of a tree, level by level; False if there are too many."""
-        waiting = [root]
-        for path in islice(waiting, MOST_DIRECTORIES):  # it grows as it is walked
-            if path not in walked and (directory := self._seen(path)):
-                walked[path] = directory
-                waiting += directory.below
-        return len(waiting) <= MOST_DIRECTORIES
 
-    def _seen(self, path: str) -> _Directory | None:
-        """None if it cannot be listed."""
-        try:
-            known, now = self._directories.get(path), mark_of(path)
-            if known and known.mark == now:
-                return known
-            return self._listed(path, settled(now))
-        except OSError:
-            return None
+def _is_walked(
+    root: str, names: frozenset[str], known: dict[str, _Directory], walked: dict[str, _Directory]
+) -> bool:
+    """Adds the directories of a tree, level by level; False if there are too many."""
+    waiting = [root]
+    for path in islice(waiting, MOST_DIRECTORIES):  # it grows as it is walked
+        if path not in walked and (directory := _seen(path, names, known.get(path))):
+            walked[path] = directory
+            waiting += directory.below
+    return len(waiting) <= MOST_DIRECTORIES
 
-    def _listed(self, path: str, lasting: Mark | None) -> _Directory:
-        has_any, below = False, []
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.name in self._names:
-                    has_any = True
-                elif entry.name in PASSED_OVER or entry.path in NOBODYS:
-                    continue
-                elif entry.is_dir(follow_symlinks=False):
-                    below.append(entry.path)
-        return _Directory(lasting, has_any, tuple(below))
+
+def _seen(path: str, names: frozenset[str], known: _Directory | None) -> _Directory | None:
+    """None if it cannot be listed."""
+    try:
+        now = mark_of(path)
+        return known if known and known.mark == now else _listed(path, names, settled(now))
+    except OSError:
+        return None
+
+
+def _listed(path: str, names: frozenset[str], lasting: Mark | None) -> _Directory:
+    has_any, below = False, []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name in names:
+                has_any = True
+            elif entry.name in PASSED_OVER or entry.path in NOBODYS:
+                continue
+            elif entry.is_dir(follow_symlinks=False):
+                below.append(entry.path)
+    return _Directory(lasting, has_any, tuple(below))
 
 
 def _mapping(paths: dict[str, list[str]]) -> IgnoreMapping:
