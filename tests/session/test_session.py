@@ -116,6 +116,16 @@ def test_the_settings_are_there_before_the_workspace_was_looked_through(
     assert judge.policy.ignore_mapping
 
 
+def test_of_new_projects_the_law_holds_for_who_was_judged_before(tmp_path: Path) -> None:
+    """A project may be added while a command or a file tool is between its decision and what it does."""
+    (tmp_path / ".pinfoldignore").write_text("a\n")
+    settings: dict[str, Any] = {"environment": {"set": {"X": "1"}}, "limits": {"output": "1MB"}}
+    judge = session(tmp_path).supposing(settings)
+    assert judge.law.last_settings.environment_set == {"X": "1"}
+    assert judge.law.last_policy.limits.output == 1_000_000
+    assert judge.judged_again(ReadFile("a")).verdict is DENY
+
+
 def test_ignore_files_hide(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / ".pinfoldignore").write_text("*.key\n!public.key\n")

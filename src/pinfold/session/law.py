@@ -86,13 +86,16 @@ class Law:
 
     @property
     def last_settings(self) -> Settings:
-        """The settings that the last request was judged by."""
-        return self._last_settings[1]
+        """The settings that the last request was judged by; those in force, if there was none yet: whoever
+        asks may have been judged before the session got this law."""
+        written, settings = self._last_settings
+        return self.settings if written is None else settings
 
     @property
     def last_policy(self) -> SandboxPolicy:
-        """The user's own policy, as the last request was judged by it."""
-        return self._last_policy[1]
+        """The user's own policy, as the last request was judged by it; that in force, if there was none."""
+        (settings, _), policy = self._last_policy
+        return self.policy if settings is None else policy
 
     @property
     def files(self) -> tuple[str, ...]:
