@@ -21,6 +21,7 @@ from pinfold.session.result import is_allowed
 
 if TYPE_CHECKING:
     from pinfold.session.debugging import Debugging
+    from pinfold.session.ledger import Ledger
     from pinfold.session.retrying import Retries
 
 
@@ -46,22 +47,21 @@ class Starting:
         given: Given,
         is_first: bool,
     ) -> Execution:
-        allowed = is_allowed(decision, settlement)
-        entry = self._parts.ledger().before(
-            command, self._judge().start_of(command), decision, settlement, allowed
-        )
+        allowed, ledger = is_allowed(decision, settlement), self._parts.ledger()
+        entry = ledger.before(command, self._judge().start_of(command), decision, settlement, allowed)
         self._count(decision, allowed)
         if not allowed:
             return Execution(decision, settlement)
         try:
-            return self._begun(entry, command, decision, settlement, given, is_first)
+            return self._begun(entry, ledger, command, decision, settlement, given, is_first)
         except BaseException as error:
-            self._parts.ledger().failed(entry, error)
+            ledger.failed(entry, error)
             raise
 
     def _begun(
         self,
         entry: int,
+        ledger: "Ledger",
         command: RunCommand,
         decision: Decision,
         settlement: Settlement | None,
@@ -81,7 +81,6 @@ class Starting:
             terminal=given.terminal,
             entry=entry,
         )
-        ledger = self._parts.ledger()
         after: Callable[[int, End], bool] = ledger.after
         debug = self._debugging(policy, start)
         pens = self._parts.fences().fenced() if decision.sandboxed else self._parts.fences().unfenced()
