@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Found, Request
 from pinfold.sandbox.linux.backend import LinuxBackend
@@ -37,6 +38,33 @@ def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert heard.wait(PATIENCE)
     watch.close()
     assert [found.hidden for found in told] == [(f"{top}/.env",)]
+
+
+def test_what_cannot_be_seen_for_one_policy_is_not_made_up_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Commands of the first go on, and what they must not see may be there by now."""
+    monkeypatch.setattr(lookout, "SECONDS", 1e9)
+    other = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+    blind: list[SandboxPolicy] = []
+
+    def survey(policy: SandboxPolicy) -> Found:
+        if policy in blind:
+            raise OSError("the disk is gone")
+        return Found()
+
+    watch = Lookout(survey, lambda _policy, _found: None)
+    try:
+        watch(POLICY)
+        blind.append(POLICY)
+        watch.trouble = "the last round failed"
+        watch(other)
+        with pytest.raises(ConfinementError, match="the disk is gone"):
+            watch.require_sight()
+        blind.clear()
+        watch.require_sight()
+    finally:
+        watch.close()
 
 
 def what_the_host_makes_is_held_in_a_running_pen() -> None:

@@ -48,7 +48,6 @@ class Lookout:
         with self.lock:
             found = self.survey(policy)
             self._keep(policy, found)
-            self.trouble = ""
             if self.thread is None:
                 self.thread = threading.Thread(target=self._watch, name="pinfold-lookout", daemon=True)
                 self.thread.start()
