@@ -232,9 +232,9 @@ class NameMatcher:
         return None
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # a warden has two
 def matcher_of(rules: tuple[NameRule, ...], roots: tuple[str, ...]) -> NameMatcher:
-    """The one that was made last of the same, if any was: whoever will need it in a hurry makes it before."""
+    """The one that was made lately of the same, if any was: who will need it in a hurry makes it before."""
     return NameMatcher(rules, roots)
 
 

@@ -114,6 +114,7 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
 
 @lru_cache(maxsize=1)
 def rules_of(names: Names) -> tuple[NameRule, ...]:
+    """Made before, where the plan that comes has the names of the one that was rehearsed."""
     return tuple(NameRule(*name) for name in names)
 
 
