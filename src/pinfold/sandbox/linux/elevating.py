@@ -24,9 +24,7 @@ it: what waits for a person or for the hand has threads of its own, and nobody h
 import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from pinfold.model.errors import ConfinementError
@@ -40,6 +38,7 @@ from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
+from pinfold.sandbox.linux.workers import Workers
 
 ASKING = 32
 """How many questions of the session are asked at a time."""
@@ -81,48 +80,6 @@ class Command:
         """But those that nobody waited for: whoever wants the same later is asked about anew."""
         self.asked = self.open = 0
         self.waiting: deque[Question] = deque()
-
-
-class Workers:
-    """Threads that do what they are given, in turn: as many as there is to do, and `most` at most. May be
-    used from any thread."""
-
-    def __init__(self, name: str, most: int) -> None:
-        self.name, self.most = name, most
-        self.lock = threading.Lock()
-        self.jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self.threads = self.under_way = 0
-
-    def give(self, job: Callable[[], None]) -> None:
-        """Raises RuntimeError if there is no thread to do it, and none can be had."""
-        with self.lock:
-            self.under_way += 1
-            if self.threads < min(self.most, self.under_way):
-                self._add()
-            self.jobs.put(job)
-
-    def close(self) -> None:
-        """They end when they have done what they were given."""
-        with self.lock:
-            self.most = 0
-            for _ in range(self.threads):
-                self.jobs.put(None)
-
-    def _add(self) -> None:
-        try:
-            threading.Thread(target=self._work, name=f"pinfold-{self.name}", daemon=True).start()
-            self.threads += 1
-        except RuntimeError:  # the user has as many as may be
-            if not self.threads:
-                self.under_way -= 1
-                raise
-
-    def _work(self) -> None:
-        while job := self.jobs.get():
-            with suppress(Exception):  # each answers by itself; the next one must not suffer
-                job()
-            with self.lock:
-                self.under_way -= 1
 
 
 class Elevating:
