@@ -237,6 +237,24 @@ def an_ignore_file_is_not_moved_to_where_nobody_looks() -> None:
         stays_hidden(session, "cat node_modules/.hid/sub/secret.txt")
 
 
+def what_an_ignore_file_hides_in_a_directory_that_is_closed_and_opened_stays_hidden() -> None:
+    """It may be closed when its ignore files are looked for, and open when the pen is planned."""
+    put("a/sub/.pinfoldignore", "secret.txt\n")
+    put("a/sub/secret.txt")
+    flap = (
+        "import os, time\nend = time.monotonic() + 8\n"
+        "while time.monotonic() < end:\n"
+        "    os.chmod('a', 0)\n    time.sleep(0.002)\n    os.chmod('a', 0o755)\n    time.sleep(0.002)\n"
+    )
+    with opened() as session:
+        stays_hidden(session, "cat a/sub/secret.txt")
+        flapping = session.start(python(flap))
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            stays_hidden(session, "for i in 1 2 3 4 5 6 7 8; do cat a/sub/secret.txt; sleep 0.001; done")
+        flapping.cancel()
+
+
 def what_is_moved_about_during_a_survey_stays_hidden() -> None:
     put("p/s/.env")
     os.mkdir("q")

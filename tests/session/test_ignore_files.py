@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.model.errors import PolicyError
+from pinfold.policy.ignore import Ignore
 from pinfold.session import Session, ignore_files, lookout, unchanged
 from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.settings.files import mark
@@ -185,6 +186,55 @@ def a_fenced_session_looks_around_beside_its_commands() -> None:
         assert list(session.policy.ignore_mapping.values()) == [("secret",)]
         Path("sub/secret").write_text("x")
         assert "x" not in session.run("cat sub/secret").stdout
+
+
+def what_cannot_be_listed_is_hidden_until_it_can() -> None:
+    ignore_files.SECONDS = 1e9  # so that nobody looks but where this is said
+    names = ("closed", "od[d] *", "a/only listed", os.fsdecode(b"no \xff text"))
+    for name in names:
+        os.makedirs(f"{name}/sub")
+        Path(name, "sub/.pinfoldignore").write_text("secret\n")
+        os.chmod(name, 0o400 if "listed" in name else 0)
+    files = IgnoreFiles((os.getcwd(),))
+    ignore = Ignore(files.mapping(NAMES))
+    is_open = os.access("closed/sub", os.X_OK)  # to root
+    for name in names:
+        place = os.path.abspath(name)
+        assert ignore.is_ignored(f"{place}/sub/else") is not is_open
+        assert not ignore.is_ignored(f"{place} too")
+        os.chmod(name, 0o700)
+    files.look_around()
+    assert sorted(map(os.path.basename, files.mapping(NAMES))) == ["sub"] * len(names)
+
+
+def what_is_closed_as_a_whole_is_told_to_who_asks() -> None:
+    os.mkdir("closed")
+    os.chmod("closed", 0)
+    if os.access("closed", os.R_OK):  # to root
+        return
+    work = os.getcwd()
+    files = IgnoreFiles((work,))
+    ignore_files.MOST_CLOSED = 0
+    with pytest.raises(PolicyError, match="more than 0 directories cannot be listed"):
+        files.mapping(NAMES)
+    ignore_files.MOST_CLOSED = 1
+    for mode in (0, 0o100, 0o400):
+        files.mapping(NAMES)
+        os.chmod(work, mode)
+        files.look_around()
+        with pytest.raises(PolicyError, match=r"cannot be (listed|read)"):
+            files.mapping(NAMES)
+        os.chmod(work, 0o700)
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_what_cannot_be_listed_is_hidden_until_it_can(user: str) -> None:
+    run_at_home(user, "what_cannot_be_listed_is_hidden_until_it_can", "tests.session.test_ignore_files")
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_what_is_closed_as_a_whole_is_told_to_who_asks(user: str) -> None:
+    run_at_home(user, "what_is_closed_as_a_whole_is_told_to_who_asks", "tests.session.test_ignore_files")
 
 
 @pytest.mark.parametrize("user", USERS)

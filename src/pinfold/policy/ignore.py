@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import re
 
 _ANYTHING = rb"[^/]*"
+_SPECIAL = "*?[\\"
 _Says = Callable[[bytes, bool], bool]
 
 _CACHED_DIRECTORIES = 100_000
@@ -59,6 +60,21 @@ def mapping_of(files: Mapping[str, Sequence[tuple[str, str]]]) -> IgnoreMapping:
             place = normalised(directory)
             layer[place] = layer.get(place, ()) + parse_patterns(text)
     return _joined(by_name.values())
+
+
+def naming(paths: Iterable[str]) -> IgnoreMapping:
+    """The mapping that ignores these absolute paths.
+
+    A byte that is of no character stands for any, since a policy is text: a doubt hides.
+    """
+    patterns = tuple("".join(map(_literal, path)) for path in paths)
+    return {"/": patterns} if patterns else {}
+
+
+def _literal(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":
+        return "?"
+    return f"\\{character}" if character in _SPECIAL else character
 
 
 def united(*mappings: IgnoreMapping) -> IgnoreMapping:

@@ -4,6 +4,10 @@ They lie in any directory, and a decision must not wait until all of those are l
 milliseconds, a decision fractions of one. So who has a thread for it looks through them again and again
 (`look_around`), and a decision does so by itself only where nobody does. A file that appears is seen with
 the next look; one in a root, or one that is known and changes, is seen at once.
+
+A command may close a directory (chmod 000) while ignore files are looked for, and open it before the pen is
+planned. So what could not be looked through is hidden as a whole by what is found here, not only by what is
+found then.
 """
 
 import os
@@ -16,7 +20,8 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
-from pinfold.session.unchanged import Mark, mark_of, settled
+from pinfold.model.visible import visible
+from pinfold.session.unchanged import Mark, is_closed, mark_of, settled
 from pinfold.settings.files import mark, read_text
 
 SECONDS = 2.0
@@ -32,6 +37,9 @@ NOBODYS = frozenset({"/proc", "/sys"})
 MOST_DIRECTORIES = 2_000_000
 """Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
 file lies beyond any smaller number."""
+MOST_CLOSED = 1_000
+"""Directories that are hidden since they cannot be looked through: each name of the workspace is held against
+them. Nobody has as many but by a command's doing."""
 
 
 class _Directory(Struct, frozen=True):
@@ -41,7 +49,9 @@ class _Directory(Struct, frozen=True):
     """None: it is to be listed again."""
     has_any: bool
     """Whether there are ignore files in it."""
-    below: tuple[str, ...]
+    below: tuple[str, ...] = ()
+    is_closed: bool = False
+    """Whether it is ours and could not be listed."""
 
 
 class _Look(Struct, frozen=True):
@@ -115,7 +125,7 @@ class IgnoreFiles:
         found = dict.fromkeys((*(path for path, each in walked.items() if each.has_any), *self._roots))
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
         files = {path: mark(path) for group in paths.values() for path in group}
-        mapping = _mapping(paths)
+        mapping = _mapping(paths, self._closed(walked))
         ended = monotonic()
         return _Look(
             names,
@@ -131,6 +141,19 @@ class IgnoreFiles:
             ended + max(SECONDS, SHARE * (ended - started)),
         )
 
+    def _closed(self, walked: dict[str, _Directory]) -> list[str]:
+        """What may hold ignore files that nobody has seen."""
+        closed = [path for path, each in walked.items() if each.is_closed]
+        for root in set(self._roots).intersection(closed):
+            raise PolicyError("cannot be listed", where=visible(root), help=f"chmod u+rx {visible(root)}")
+        if len(closed) > MOST_CLOSED:
+            raise PolicyError(
+                f"more than {MOST_CLOSED:,} directories cannot be listed",
+                where=visible(closed[0]),
+                help="open them, or have them taken away: there may be ignore files in them",
+            )
+        return closed
+
 
 def _is_walked(
     root: str, names: frozenset[str], known: dict[str, _Directory], walked: dict[str, _Directory]
@@ -145,12 +168,14 @@ def _is_walked(
 
 
 def _seen(path: str, names: frozenset[str], known: _Directory | None) -> _Directory | None:
-    """None if it cannot be listed."""
+    """None if there is nothing that commands could list either."""
     try:
         now = mark_of(path)
         return known if known and known.mark == now else _listed(path, names, settled(now))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return _Directory(None, has_any=False, is_closed=True) if is_closed(path) else None
 
 
 def _listed(path: str, names: frozenset[str], lasting: Mark | None) -> _Directory:
@@ -166,14 +191,14 @@ def _listed(path: str, names: frozenset[str], lasting: Mark | None) -> _Director
     return _Directory(lasting, has_any, tuple(below))
 
 
-def _mapping(paths: dict[str, list[str]]) -> IgnoreMapping:
+def _mapping(paths: dict[str, list[str]], closed: list[str]) -> IgnoreMapping:
     texts = {
         # Empty where there is none; bounded, and never waiting for a fifo.
         directory: [(os.path.basename(path), read_text(path) or "") for path in group]
         for directory, group in paths.items()
     }
-    if not any(text for group in texts.values() for _, text in group):
+    if not closed and not any(text for group in texts.values() for _, text in group):
         return {}
-    from pinfold.policy.ignore import mapping_of
+    from pinfold.policy.ignore import mapping_of, naming, united
 
-    return mapping_of(texts)
+    return united(mapping_of(texts), naming(closed))

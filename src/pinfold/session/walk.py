@@ -20,7 +20,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
 from pinfold.model.repositories import REMAINS, is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
-from pinfold.session.unchanged import Mark, mark_of, settled
+from pinfold.session.unchanged import Mark, is_closed, mark_of, settled
 
 MOST_ENTRIES = 2_000_000
 MOST_FOUND = 20_000
@@ -99,15 +99,7 @@ class Walk:
         except (FileNotFoundError, NotADirectoryError):
             return Seen(None)
         except OSError:
-            return self._unreadable(step.path)
-
-    @staticmethod
-    def _unreadable(path: str) -> Seen:
-        try:
-            owner = os.stat(path, follow_symlinks=False).st_uid
-        except OSError:
-            owner = os.geteuid()
-        return Seen(None, closed=(path,) if owner == os.geteuid() else ())
+            return Seen(None, closed=(step.path,) if is_closed(step.path) else ())
 
     def _listed(self, step: Step, mark: Mark | None) -> Seen:
         with os.scandir(step.path) as entries:
