@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.sandbox.probing import probes_of, run
 
 import pinfold
 from pinfold.kernel import mounts, namespaces
+from pinfold.model.events import Exited, Output
 
 SECRET = "the-canary"
 ENV: dict[str, Any] = {"filesystem": {"hide": [".env"]}}
@@ -602,6 +603,24 @@ def _beside_a_file_tool(does: str, undoes: str, path: str, made: tuple[str, ...]
                 written += 1
         assert "MADE" not in command.wait().stderr and not all(map(os.path.exists, made))
     assert written
+
+
+def who_follows_a_command_is_not_kept_by_what_it_left_writing() -> None:
+    """Whoever takes longer over a piece of output than it takes to write the next."""
+    writes = "import os\nwhile True: os.write(1, bytes(65536))"
+    line = f"for i in 1 2; do /usr/bin/python3 -I -c '{writes}' & done; sleep 0.3; exit 3"
+    with opened() as session:
+        end = time.monotonic() + PATIENCE
+        events = session.start(line, timeout=1).events()
+        last = None
+        while (event := next(events, None)) and time.monotonic() < end:
+            last = event
+            time.sleep(0.005)
+        assert isinstance(last, Exited) and last.exit_code == 3, last
+        own = "import fcntl, os\nfcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)\nos.write(1, bytes(1 << 20))"
+        events = session.start(python(own)).events()
+        time.sleep(1)
+        assert sum(len(event.data) for event in events if isinstance(event, Output)) == 1 << 20
 
 
 def refusals_draw_nothing_on_the_terminal() -> None:

@@ -7,12 +7,16 @@ Facts that shape it:
 - Processes that a command left behind hold its pipes open. The command is over when its first process is;
   what still comes within `GRACE` belongs to it (`>(tee log)`), the rest is given to `leave`, which keeps
   reading so that what was left behind is not ended by SIGPIPE.
+- What was left behind may write faster than whoever follows the command takes it, without end. Output comes
+  in the order in which it was written, so once as much has come since the end as the pipe holds, the
+  command's own is through.
 - A terminal whose other side is closed reads as EIO.
 - A fork of the host has a copy of all this, and of every descriptor. It may close its copies and nothing
   else: what it reads the other has lost, and whom it kills is the other's command.
 """
 
 import errno
+import fcntl
 import os
 import select
 import signal
@@ -30,6 +34,8 @@ from pinfold.sandbox.feed import Feed
 CHUNK = 1 << 16
 GRACE = 0.1
 REPORT = 1.0
+ROOM = 1 << 20
+"""Bytes that a terminal holds at most; of a pipe it is asked."""
 
 
 class Pump:
@@ -61,6 +67,8 @@ class Pump:
         self.nudge = nudge
         self.deadline = None if timeout is None else time.monotonic() + timeout
         """Of the command; once it has ended, of what still comes from it."""
+        self.owed: dict[int, int] = {}
+        """Bytes of each stream that may have been written before the end and have not come yet."""
         self.timed_out = False
         self.killed: float | None = None
         self.exited: Exited | None = None
@@ -97,6 +105,8 @@ class Pump:
                     self.nudge()
                     if self._unreported() or self._late():
                         break
+                elif self._is_through(ready):
+                    break
         except ConfinementError as error:
             self.failure = error
             raise
@@ -179,9 +189,16 @@ class Pump:
                 self._hang_up(descriptor)
                 return None
             if data:
+                if descriptor in self.owed:
+                    self.owed[descriptor] -= len(data)
                 return Output(self.streams[descriptor], data)
             self._forget(descriptor)
         return None
+
+    def _is_through(self, ready: list[tuple[int, int]]) -> bool:
+        """What comes was written after the end, and its time is up. What is not ready has nothing to give."""
+        is_owed = any(self.owed.get(descriptor, 0) > 0 for descriptor, _ in ready)
+        return self.exited is not None and not is_owed and self._is_late()
 
     def _hang_up(self, descriptor: int) -> None:
         """Nobody has the terminal open any more. To close it now would send SIGHUP to a command that closes
@@ -211,6 +228,7 @@ class Pump:
         ours = end.signal == signal.SIGKILL
         self.exited = Exited(end.exit_code, end.signal, ours and self.timed_out, ours and end.cancelled)
         self.deadline = time.monotonic() + GRACE
+        self.owed = {descriptor: _room(descriptor) for descriptor in self.streams}
 
     def _unreported(self) -> bool:
         """Everything of the command was ended, yet nobody says so: whoever should is ended or stopped too."""
@@ -283,3 +301,10 @@ class Pump:
             left = list(self.streams)
             self.streams.clear()
         self.leave(left)
+
+
+def _room(descriptor: int) -> int:
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+    except OSError:
+        return ROOM
