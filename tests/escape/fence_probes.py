@@ -238,6 +238,19 @@ def an_ignore_file_is_not_moved_to_where_nobody_looks() -> None:
         stays_hidden(session, "cat node_modules/.hid/sub/secret.txt")
 
 
+def an_ignore_file_of_another_name_is_not_the_agents_to_write() -> None:
+    put("sub/.hides", "secret.txt\n")
+    put("sub/secret.txt")
+    with opened({"filesystem": {"ignore_files": [".hides"]}}) as session:
+        stays_hidden(
+            session,
+            "rm -f sub/.hides; mv sub/.hides sub/else; echo '!secret.txt' >> sub/.hides; mkdir new",
+            "cat sub/secret.txt; echo '!secret.txt' > .hides; echo '*' > new/.HIDES",
+            "cat sub/secret.txt",
+        )
+    assert read("sub/.hides") == "secret.txt\n" and os.listdir("new") == []
+
+
 def what_an_ignore_file_hides_in_a_directory_that_is_closed_and_opened_stays_hidden() -> None:
     """It may be closed when its ignore files are looked for, and open when the pen is planned."""
     put("a/sub/.pinfoldignore", "secret.txt\n")

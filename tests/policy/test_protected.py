@@ -2,6 +2,7 @@
 
 import pytest
 
+from pinfold.model.settings import FilesystemSettings
 from pinfold.policy.protected import ProtectedName, protected_by, protected_names
 
 ROOT = "/home/me/project"
@@ -79,3 +80,8 @@ def test_the_table() -> None:
     assert len({name.name for name in names}) == len(names)
     assert all(name.why for name in names)
     assert all(found(name.name) is not None for name in names)
+
+
+def test_the_ignore_files_that_everybody_has_are_listed() -> None:
+    """Others that settings name are protected by the session's law."""
+    assert {each.name for each in protected_names()}.issuperset(FilesystemSettings().ignore_files)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import pinfold
 from pinfold.model.home import expanded, home_of
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.settings import Settings
+from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
 from pinfold.session.ignore_files import IgnoreFiles
@@ -125,7 +125,8 @@ class Law:
             policy = enrich(self._resolved(written), self.roots, mapping)
             withheld = (*self._withheld, *self._keys(written, policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))
-            protected = dict.fromkeys((*policy.protected, *self._obeyed(settings, policy)))
+            obeyed = (*_hiding_files(settings), *self._obeyed(settings, policy))
+            protected = dict.fromkeys((*policy.protected, *obeyed))
             policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
             self._last_policy = (settings, mapping), policy
         return policy
@@ -195,6 +196,13 @@ class Law:
                 from pinfold.session.identities import identity_files
 
                 yield from (path for path in identity_files(home) if path not in granted)
+
+
+def _hiding_files(settings: Settings) -> tuple[str, ...]:
+    """The names of ignore files that are not in the list of protected names: an agent must not choose what is
+    hidden from it, whatever the file is called."""
+    listed = FilesystemSettings().ignore_files
+    return tuple(name for name in settings.filesystem.ignore_files if name not in listed)
 
 
 def _code() -> tuple[str, ...]:
