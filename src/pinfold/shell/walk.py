@@ -2,8 +2,8 @@
 
 This module knows every kind of node that mvdan/sh makes of bash. A kind, or a field, that it does not know
 raises `UnknownNode`: the line then counts as not parsed, and what other statements start is found all the
-same. It does not know what programs do, nor the shell's
-own commands beyond the directory they leave behind (`builtins`).
+same. It does not know what programs do, nor what the shell's own commands do (`builtins`) but for the
+directory that they leave behind (`directories`).
 
 INVARIANT: every word of every node is given to `expansions.visit_word`, so no substitution is passed over.
 """
