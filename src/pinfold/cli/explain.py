@@ -7,10 +7,10 @@ spoke, the rule and where it is written, and what would change the answer.
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli import STDOUT
-from pinfold.cli.check import EXIT
-from pinfold.cli.common import place, print_json
+from pinfold.cli.check import answered
+from pinfold.cli.common import place
 from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
-from pinfold.cli.requests import add_request, request_of, require_part_of_machine, session_of
+from pinfold.cli.requests import add_request
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.quoting import quoted
 from pinfold.model.request import (
@@ -23,7 +23,7 @@ from pinfold.model.request import (
     WriteFile,
 )
 from pinfold.model.visible import visible
-from pinfold.session.plain import decision_as_plain
+from pinfold.session import Session
 
 COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
 MOST_REASONS = 12
@@ -36,14 +36,11 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    request, session = request_of(args), session_of(args)
-    require_part_of_machine(session, request)
-    decision = session.check(request)
-    if args.json:
-        print_json(decision_as_plain(decision, session.notices))
-    else:
-        print("\n".join([*told(request, decision, is_coloured()), *_notes(session.notices)]))
-    return EXIT[decision.verdict]
+    return answered(args, _in_full)
+
+
+def _in_full(request: Request, decision: Decision, session: Session) -> str:
+    return "\n".join([*told(request, decision, is_coloured()), *_notes(session.notices)])
 
 
 def _notes(notices: tuple[str, ...]) -> list[str]:
