@@ -6,6 +6,7 @@ The other files count as they are now, so nobody can hold off the administrator'
 of their own. Each trouble is reported once.
 """
 
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
@@ -35,7 +36,10 @@ class Live:
     ) -> None:
         """Raises `PolicyError` if the settings cannot be read at the start: there is no last good one yet."""
         self._sources = sources
-        self._watched = watched(sources)
+        self._watched: dict[str, list[str]] = {}
+        """By their directories: most of those are not there, and nothing in them is."""
+        for path in watched(sources):
+            self._watched.setdefault(os.path.dirname(path) or ".", []).append(path)
         self._shape = lru_cache(4096)(shape)
         self._check_host = check_host
         self._report = report
@@ -95,7 +99,11 @@ class Live:
         return layer
 
     def _look(self) -> _Marks:
-        marks = {path: mark(path) for path in self._watched}
+        marks: dict[str, tuple[int, ...] | None] = {}
+        for directory, paths in self._watched.items():
+            is_there = mark(directory) is not None
+            for path in paths:
+                marks[path] = mark(path) if is_there else None
         if marks.get(self._sources.managed_dir) is not None:
             marks.update((path, mark(path)) for path in self._managed())
         return tuple(marks.items())
