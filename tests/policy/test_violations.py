@@ -53,6 +53,27 @@ def test_where_it_is_written_and_what_would_allow_it(violation: Violation, origi
     assert bool(told.remedy) is bool(remedy)
 
 
+def test_what_git_would_write_outside_waits_for_its_writes() -> None:
+    """As a commit in a linked worktree: no entry of `filesystem.write` would be enough for it."""
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
+    file = refused("open", "/m/.git/worktrees/x/index.lock", why="it lies outside of what may be written")
+
+    def told(each: Violation, policy: SandboxPolicy = policy) -> Violation:
+        return explained(each, Settings(), "", policy, ("/w",), is_gits=lambda path: path == file.path)
+
+    assert told(file).is_git_writes and told(file).why == "git writes are blocked"
+    assert told(file).remedy == "set `filesystem.git_writes = true`"
+    assert sufficient((told(file),), lambda _: True) == SandboxPolicy(block_git_writes=False)
+    for other in (
+        replace(file, path="/m/x"),
+        replace(file, answered="the person at the terminal said no"),
+        replace(file, rule=".vscode"),
+        replace(file, grantable=False),
+    ):
+        assert not told(other).is_git_writes and told(other).why == file.why
+    assert not told(file, replace(policy, block_git_writes=False)).is_git_writes
+
+
 def test_nobody_is_named_who_could_grant_what_pinfold_obeys() -> None:
     file = refused("open", "/w/.venv/x", "/w/.venv", "your settings protect it")
     told = explained(file, SETTINGS, "", own=lambda: ("/w/.venv",))

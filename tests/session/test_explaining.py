@@ -1,11 +1,16 @@
 """What commands were refused, where the disk changes while that is told."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from pinfold.session.explaining import _may_write
+from pinfold.model.decision import Decision, Verdict
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.model.violation import Violation
+from pinfold.session.explaining import Explanations, _may_write
 
 
 def test_what_is_taken_away_meanwhile_is_nobodys_to_write(
@@ -21,3 +26,25 @@ def test_what_is_taken_away_meanwhile_is_nobodys_to_write(
 
     monkeypatch.setattr(os, "access", closed)
     assert not _may_write(f"{there}/new")
+
+
+def test_a_commit_in_a_linked_worktree_waits_for_gits_writes(tmp_path: Path) -> None:
+    main, linked = tmp_path.resolve() / "main", tmp_path.resolve() / "linked"
+    identity = ("-c", "user.name=x", "-c", "user.email=x@y")
+    for arguments in (
+        ("init", "-q", str(main)),
+        ("-C", str(main), "commit", "-q", "--allow-empty", "-m", "x"),
+        ("-C", str(main), "worktree", "add", "-q", str(linked)),
+    ):
+        subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
+    lock = Violation(
+        "open", f"{main}/.git/worktrees/linked/index.lock", "", "it lies outside", "git", 7, True
+    )
+    beside = Violation("open", f"{main}/x", "", "it lies outside", "touch", 8, True)
+    decision = Decision(Verdict.ALLOW, (), sandboxed=True, policy=policy)
+    every, _ = Explanations().explained(
+        (lock, beside), Settings(), (str(linked),), "git commit", decision, "/h", tuple
+    )
+    assert [each.is_git_writes for each in every] == [True, False]
+    assert every[0].remedy == "set `filesystem.git_writes = true`"

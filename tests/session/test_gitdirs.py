@@ -9,7 +9,7 @@ import pytest
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.session.git import find_repository
-from pinfold.session.gitdirs import Elsewhere, elsewhere
+from pinfold.session.gitdirs import Elsewhere, elsewhere, is_open_to_git
 from pinfold.session.survey import Surveyor
 
 RULES = name_rules(())
@@ -51,6 +51,22 @@ def test_a_submodule_opens_its_own_directory(main: Path) -> None:
     found = elsewhere(f"{main}/sub/.git", (f"{main}/sub",), RULES)
     assert found.writable == (f"{main}/.git/modules/sub",)
     assert {f"{main}/.git/modules/sub/{name}" for name in ("config", "hooks")} <= set(found.protected)
+
+
+def test_what_git_may_write_outside_once_it_may_write_is_known_before(main: Path) -> None:
+    linked, library = main.parent / "linked", main.parent / "library"
+    subprocess.run(["cp", "-a", main, library], check=True)
+    git(main, "submodule", "add", str(library), "sub")
+    git(main, "worktree", "add", "-q", str(linked))
+    of_linked = [
+        f"{main}/.git/{name}" for name in ("worktrees/linked/index.lock", "objects/f3", "refs/heads/x")
+    ]
+    of_sub = f"{main}/.git/modules/sub/index.lock"
+    assert all(is_open_to_git(path, (str(linked),)) for path in of_linked)
+    assert is_open_to_git(of_sub, (f"{main}/sub",))
+    for name in ("index.lock", "config.lock", "hooks/pre-commit", "worktrees/third/HEAD", "modules/sub/HEAD"):
+        assert not is_open_to_git(f"{main}/.git/{name}", (str(linked),))
+    assert not any(is_open_to_git(path, (str(library),)) for path in (*of_linked, of_sub))
 
 
 @pytest.mark.parametrize("linked", (False, True))

@@ -17,7 +17,7 @@ from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.paths import contains, is_covered, outermost
-from pinfold.policy.protected import NOBODY, OBEYED, is_obeyed, protected_names
+from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
@@ -53,11 +53,13 @@ def explained(
     is_there: Callable[[str], bool] = lambda _: False,
     may_write: Callable[[str], bool] = lambda _: True,
     own: Callable[[], tuple[str, ...]] = tuple,
+    is_gits: Callable[[str], bool] = lambda _: False,
 ) -> Violation:
     """The same with its command, where its rule is written, and what would allow it.
 
     `policy` and `roots` tell what hides a path that was to be read; `is_there`, whether a path exists;
-    `may_write`, whether the user could change it without a fence; `own`, what pinfold itself obeys and runs.
+    `may_write`, whether the user could change it without a fence; `own`, what pinfold itself obeys and runs;
+    `is_gits`, whether a path outside of the roots is open once git's writes are.
     """
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
@@ -66,6 +68,8 @@ def explained(
     if is_obeyed(violation.rule, own):
         return replace(violation, command=command, why=f"{OBEYED}, and {NOBODY}", grantable=False)
     is_ours = violation.path.startswith("/") and violation.operation != "connect"
+    if policy and is_ours and _waits_for_git_writes(violation, policy) and is_gits(violation.path):
+        violation = replace(violation, why=BLOCKED, is_git_writes=True)
     if (
         policy
         and policy.type is PolicyType.WORKSPACE_READONLY
@@ -77,6 +81,12 @@ def explained(
         writing = _Writing(policy.additional_readwrite_paths if policy else (), home, is_there, may_write)
         origin, remedy = _behind(violation, settings, writing)
     return replace(violation, command=command, origin=origin, remedy=violation.remedy or remedy)
+
+
+def _waits_for_git_writes(violation: Violation, policy: SandboxPolicy) -> bool:
+    """Whether their being blocked may be all that is in the way; what a person said no to is told as that."""
+    is_closed = policy.type is PolicyType.WORKSPACE_READWRITE and bool(policy.block_git_writes)
+    return is_closed and violation.grantable and not (violation.rule or violation.answered)
 
 
 def _of_hidden(

@@ -39,11 +39,17 @@ class Explanations:
     ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
         """All that was refused, and what of it is to be reported."""
         from pinfold.policy.violations import explained, heard, is_ignored
+        from pinfold.session.gitdirs import is_open_to_git
         from pinfold.session.loopback import is_heard
 
+        policy = decision.policy
         told = heard(violations, is_heard)
+
+        def is_gits(path: str) -> bool:
+            return is_open_to_git(path, roots, policy.protected)
+
         every = tuple(
-            explained(each, settings, line, decision.policy, roots, home, os.path.exists, _may_write, own)
+            explained(each, settings, line, policy, roots, home, os.path.exists, _may_write, own, is_gits)
             for each in told
         )
         with self._lock:

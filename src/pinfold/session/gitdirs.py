@@ -19,8 +19,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from pinfold.model.git_config import parse_config
-from pinfold.model.names import CONTENTS, NESTS, NameRule
+from pinfold.model.names import CONTENTS, NESTS, NameMatcher, NameRule
 from pinfold.policy.paths import is_covered
+from pinfold.policy.protected import name_rules
 from pinfold.session.disk import real_path
 from pinfold.session.git import find_repository, text_of, told_common
 
@@ -58,6 +59,16 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
     if not _is_worktree(git, directory, common):
         return Elsewhere()
     return _shared(directory, common, (*names, NameRule(f"{common}/{ALTERNATES}", ELSEWHERE)))
+
+
+def is_open_to_git(path: str, roots: Sequence[str], protected: tuple[str, ...] = ()) -> bool:
+    """Whether git's writes, once they are open, reach a path outside, to which the `.git` of a root leads."""
+    tops, rules = tuple(map(os.path.realpath, roots)), name_rules(protected)
+    for found in (elsewhere(f"{top}/.git", tops, rules) for top in tops):
+        if is_covered(path, found.writable):
+            names = NameMatcher((*rules, *found.names), (*tops, *found.writable))
+            return not any(not match.rest for match in names.matches(path))
+    return False
 
 
 def bare(
