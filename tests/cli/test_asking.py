@@ -284,6 +284,14 @@ def test_ctrl_c_ends_a_command_without_a_terminal(screen: Screen) -> None:
     assert " echo" in screen.wait_for(" icanon")
 
 
+def test_what_is_told_begins_a_line_of_its_own(screen: Screen) -> None:
+    screen.run("run", "--network", "none", "-c", "curl -sS nowhere.invalid; printf open; exit 3")
+    told = screen.wait_for("exit:3").splitlines()
+    assert any(line.startswith("pinfold: refused") for line in told) and "open" in told
+    screen.run("run", "-c", "printf open")
+    assert "openexit:0" in screen.wait_for("exit:0")
+
+
 def test_output_waits_while_a_question_stands(screen: Screen) -> None:
     """What the command left of the terminal (a title begun, invisible text, one line that scrolls) is mended
     for it."""

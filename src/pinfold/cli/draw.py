@@ -10,6 +10,9 @@ from pinfold.model.visible import visible
 WIDEST = 100
 INDENT = "  "
 
+_open_line = False
+"""Whether what a command wrote to the terminal last did not end its line."""
+
 
 def widest() -> int:
     """Columns for a line: what the terminal has, and not more than can be read."""
@@ -113,9 +116,17 @@ def say(sentence: str) -> None:
     print("\n".join(folded(sentence, STDOUT)))
 
 
+def leave_off(data: bytes) -> None:
+    """A command has written this to the terminal: what is told next begins a line of its own there."""
+    global _open_line  # there is one terminal
+    _open_line = not data.endswith(b"\n") if data else _open_line
+
+
 def tell(sentence: str) -> None:
     """Says it on standard error, in pinfold's name."""
-    print("\n".join(folded(f"pinfold: {sentence}", STDERR)), file=sys.stderr)
+    start = "\n" if _open_line and sys.stderr.isatty() else ""
+    leave_off(b"\n")
+    print(start + "\n".join(folded(f"pinfold: {sentence}", STDERR)), file=sys.stderr)
 
 
 def is_coloured(stream: object = None) -> bool:

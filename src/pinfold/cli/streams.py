@@ -10,6 +10,7 @@ from _thread import LockType
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
+from pinfold.cli.draw import leave_off
 from pinfold.model.errors import InternalError, PinfoldError
 from pinfold.model.events import Exited, Output, Stream
 from pinfold.session.execution import Execution
@@ -32,6 +33,8 @@ def carried(execution: Execution, turn: LockType) -> Exited:
                 descriptor = 1 if stream is Stream.STDOUT else 2
                 with turn if descriptor in terminals else nullcontext():
                     _write(descriptor, data)
+                if descriptor in terminals:
+                    leave_off(data)
             case Exited():
                 end = event
     return _known(end)
