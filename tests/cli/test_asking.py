@@ -284,6 +284,19 @@ def test_ctrl_c_ends_a_command_without_a_terminal(screen: Screen) -> None:
     assert " echo" in screen.wait_for(" icanon")
 
 
+def test_ctrl_c_leaves_the_loop_that_the_command_stands_in(screen: Screen) -> None:
+    """As it would without us: what died of SIGINT ends a shell's loop, what ends with 130 does not."""
+    loop = """bash -c 'set -m; for each in 1 2 3; do "$@"; done; echo left:$?' - {}; echo exit:$?"""
+    screen.run("run", "-c", "echo begun; sleep 30", shell=loop)
+    screen.wait_for("begun")
+    screen.press("C-c")
+    after = screen.wait_for("exit:130")
+    assert after.count("begun") == 1 and "left" not in after
+    # A command that says so by itself has heard nothing from the terminal.
+    screen.run("run", "-c", "echo begun; exit 130", shell=loop)
+    assert screen.wait_for("left:130").count("begun") == 3
+
+
 def test_what_is_told_begins_a_line_of_its_own(screen: Screen) -> None:
     screen.run("run", "--network", "none", "-c", "curl -sS nowhere.invalid; printf open; exit 3")
     told = screen.wait_for("exit:3").splitlines()

@@ -96,6 +96,10 @@ def entry() -> "NoReturn":
         code = FAILED
     if sys.argv[1:2] == ["hook"] and code != OK:
         code = BLOCKED
+    if code == INTERRUPTED:
+        from pinfold.cli.ending import follow_command
+
+        follow_command()
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
     os._exit(code)
 

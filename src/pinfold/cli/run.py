@@ -17,7 +17,7 @@ from pinfold.cli import SIGNALLED, interrupted
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
-from pinfold.cli.ending import hear_endings
+from pinfold.cli.ending import hear_endings, note_interrupt
 from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pinfold.web import WebApprover
 
 DENIED, TIMED_OUT = 126, 124
-SIGPIPE = 13
+SIGINT, SIGPIPE = 2, 13
 INTERRUPT = b"\x03"
 MOST_TOLD = 5
 
@@ -196,6 +196,8 @@ def as_program(
     except BrokenPipeError:
         execution.cancel()  # whoever read us has gone, as a shell's pipe would end it
         return SIGNALLED + SIGPIPE, ()
+    if on_terminal and end.signal == SIGINT:
+        note_interrupt()
     violations = execution.violations
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout
