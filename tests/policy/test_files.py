@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pinfold.model.decision import Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
@@ -106,6 +107,29 @@ def test_deleting_asks_where_the_user_wants_that() -> None:
 def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
     decision = decide(request_, settings({"mode": "ask_every_time"}), facts())
     assert (decision.verdict, decision.reasons[0].step) == (ASK, "person_wanted")
+
+
+@pytest.mark.parametrize(
+    ("path", "rule", "where", "remedy"),
+    [
+        ("sub/private/x", "private/", f"an ignore file in {ROOT}", "take it off that file"),
+        ("sub/x.secret", "x.*", f"an ignore file in {ROOT}/sub", "take it off that file"),
+        (
+            "~/.ssh/id",
+            "/home/me/.ssh",
+            "pinfold's own list of secrets",
+            "`/home/me/.ssh` in `filesystem.read`",
+        ),
+        (".env", ".env", "user", "take `.env` from `filesystem.hide`"),
+    ],
+)
+def test_who_hides_it_is_told(path: str, rule: str, where: str, remedy: str) -> None:
+    ignored = {**POLICY.ignore_mapping, f"{ROOT}/sub": ("x.*",)}
+    world = facts(policy=replace(POLICY, ignore_mapping=ignored), files=files())
+    hiding = settings({"filesystem": {"hide": [".env"]}})
+    reason = decide(ReadFile(path), hiding, world).reasons[0]
+    assert (reason.step, reason.rule) == ("hidden", rule) and f"`{rule}`" in reason.message
+    assert reason.origin and where in (str(reason.origin), reason.origin.layer) and remedy in reason.remedy
 
 
 def test_who_protects_it_is_told() -> None:

@@ -96,6 +96,23 @@ def test_nothing_comes_back_below_an_ignored_directory() -> None:
     assert Ignore({"/w": ("d/", "!d/x")}).is_ignored("/w/d/x")
 
 
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        ("/w/a.env", ("*.env", "/w")),
+        ("/w/sub/a.env", ("a.*", "/w/sub")),
+        ("/w/sub/b.env", None),
+        ("/w/sub/build/deep/b.env", ("build/", "/w")),
+        ("/w/build", None),  # whether it is a directory was not said
+        ("/w/\udcff.key", ("\udcff.*", "/w")),
+        ("/elsewhere/a.env", None),
+    ],
+)
+def test_the_pattern_that_decides_is_known(path: str, written: tuple[str, str] | None) -> None:
+    ignore = Ignore({"/w": ("*.env", "build/"), "/w/sub": ("!b.env", "a.*"), "/w/": ("\udcff.*",)})
+    assert ignore.written(path) == written and ignore.is_ignored(path) is (written is not None)
+
+
 def test_union_takes_nothing_back() -> None:
     a: IgnoreMapping = {"/w": ("*.key",)}
     b: IgnoreMapping = {"/w": ("*", "!*.key", "!ok")}

@@ -167,7 +167,7 @@ def test_a_loopback_where_nobody_listens_is_told_if_the_machine_has_a_listener()
         ("/w/x.key", "*.key", "/u/settings.toml:4", "take `*.key` from `filesystem.hide`"),
         ("/h/diary", "/h/diary", "/etc/pinfold/managed.toml:5", "ask your administrator"),
         ("/w/deep/plans", "/w/deep/plans", "`filesystem.hide`", "take `deep/plans`"),
-        ("/w/.env", "an ignore file", "an ignore file", "take it off that file"),
+        ("/w/.env", "an ignore file", "`.env` of an ignore file in /w", "take it off that file"),
         ("/h/.local/state/pinfold/journal", "/h/.local/state/pinfold", "", ""),
     ],
 )

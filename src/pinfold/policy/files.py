@@ -13,7 +13,8 @@ from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden import IGNORE_FILES, hidden_by
+from pinfold.policy.hidden import hidden_by
+from pinfold.policy.opening import hider
 from pinfold.policy.places import absolute, is_ruinous, writable_roots
 from pinfold.policy.protected import Grant, protected_by
 from pinfold.policy.protections import hides_something_below, write_objection
@@ -24,7 +25,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
     path = _real(request.path, facts)
     reason = (
         _malformed(request.path)
-        or _hidden(request.path, path, facts)
+        or _hidden(request.path, path, settings, facts)
         or _hides_below(request, path, facts)
         or needs_person(settings, "every file")
         or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
@@ -36,7 +37,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
     path = _real(request.path, facts)
     reason = (
         _malformed(request.path)
-        or _hidden(request.path, path, facts)
+        or _hidden(request.path, path, settings, facts)
         or _never(path, facts)
         or _read_only(settings, facts)
         or _ruins(request, path, facts)
@@ -64,12 +65,15 @@ def _malformed(path: str) -> Reason | None:
     return Reason("malformed_path", f"the path {what}", Verdict.DENY, remedy="send a path")
 
 
-def _hidden(written: str, path: str, facts: Facts) -> Reason | None:
+def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
     """Judged both as it is written and where it leads: a link must not take a path out of hiding."""
     for place in (path, normpath(absolute(written, facts))):
         if pattern := hidden_by(place, facts.policy, facts.roots):
-            said, remedy = f"{place} is hidden by `{pattern}`", _unhide(pattern)
-            return Reason("hidden", said, Verdict.DENY, rule=pattern, remedy=remedy)
+            found = hider(place, pattern, settings, facts.policy, facts.roots)
+            said = f"{place} is hidden by `{found.rule}`"
+            return Reason(
+                "hidden", said, Verdict.DENY, rule=found.rule, origin=found.origin, remedy=found.remedy
+            )
     return None
 
 
@@ -79,12 +83,6 @@ def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
     said = f"it reads all of {path}, where `{pattern}` is hidden"
     remedy = "search a directory without it, or by a command inside the fence, which does not see it"
     return Reason("hidden_below", said, Verdict.ASK, rule=pattern, remedy=remedy)
-
-
-def _unhide(pattern: str) -> str:
-    if pattern == IGNORE_FILES:
-        return "change that ignore file"
-    return "take it from `filesystem.hide`, or add it to `filesystem.read` in your own settings"
 
 
 def _never(path: str, facts: Facts) -> Reason | None:

@@ -41,6 +41,12 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
     return None
 
 
+def ignored_by(path: str, policy: SandboxPolicy) -> tuple[str, str] | None:
+    """The pattern of an ignore file that hides `path`, and the directory of that file; None if none does."""
+    mapping = tuple(policy.ignore_mapping.items())
+    return _ignore(mapping).written(path) if mapping else None
+
+
 class Hiding:
     """A policy's hidden things, for somebody who walks down a tree and leaves out what is hidden."""
 

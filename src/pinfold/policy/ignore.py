@@ -169,6 +169,12 @@ class Ignore:
         plain = normalised(path)
         return any(layer.is_ignored(plain, is_directory) for layer in self._layers)
 
+    def written(self, path: str) -> tuple[str, str] | None:
+        """The pattern that a path is ignored by, and the directory of its file; None if it is not."""
+        plain = normalised(path)
+        found = (layer.written(plain, path.endswith("/")) for layer in self._layers)
+        return next(filter(None, found), None)
+
     def within(self, directory: str) -> "Within | None":
         """The same for the names in one directory; None if no pattern reaches it.
 
@@ -210,9 +216,16 @@ class _Layer:
 
     def is_ignored(self, path: str, is_directory: bool) -> bool:
         whole = _bytes(path)
-        ends = [at for at, byte in enumerate(whole) if byte == ord("/") and at]
         # From the top: below an ignored directory nothing is asked any more.
-        return any(self._is_ignored_directory(whole[:end]) for end in ends) or self.says(whole, is_directory)
+        return any(map(self._is_ignored_directory, _above(whole))) or self.says(whole, is_directory)
+
+    def written(self, path: str, is_directory: bool) -> tuple[str, str] | None:
+        whole = _bytes(path)
+        for place, is_there in (*((above, True) for above in _above(whole)), (whole, is_directory)):
+            found = self._decisive(place, is_there)
+            if found and not found[1].negative:
+                return _text(found[1].text), _text(found[0]) or "/"
+        return None
 
     def candidates(self, directory: bytes) -> "re.Pattern[bytes] | None":
         """Finds each name, among several with slashes between them, that a pattern may match here."""
@@ -231,14 +244,19 @@ class _Layer:
         return self._candidates[above]
 
     def says(self, path: bytes, is_directory: bool) -> bool:
-        """What the patterns say of the path itself, the nearest file first."""
+        """What the patterns say of the path itself."""
+        found = self._decisive(path, is_directory)
+        return found is not None and not found[1].negative
+
+    def _decisive(self, path: bytes, is_directory: bool) -> "tuple[bytes, _Pattern] | None":
+        """The first pattern that speaks of the path itself, the nearest file's first, and its directory."""
         above = path.rpartition(b"/")[0]
         while True:
             for pattern in self._files.get(above, ()):
                 if pattern.matches(path[len(above) + 1 :], is_directory):
-                    return not pattern.negative
+                    return above, pattern
             if not above:
-                return False
+                return None
             above = above.rpartition(b"/")[0]
 
     def _is_ignored_directory(self, path: bytes) -> bool:
@@ -254,6 +272,7 @@ class _Pattern:
     """One pattern, taken apart as git's `parse_path_pattern` does."""
 
     def __init__(self, text: bytes) -> None:
+        self.text = text
         self.negative = text.startswith(b"!")
         text = text[self.negative :]
         self._only_directories = text.endswith(b"/")
@@ -288,6 +307,11 @@ class _Pattern:
         return self._compiled.fullmatch(name, len(self._start)) is not None
 
 
+def _above(path: bytes) -> Iterator[bytes]:
+    """The directories that it lies in, from the top."""
+    return (path[:at] for at, byte in enumerate(path) if byte == ord("/") and at)
+
+
 def _upwards(directory: bytes, known: Mapping[bytes, object]) -> Iterable[bytes]:
     """Those of the known directories that are this one or above it, the nearest first."""
     while True:
@@ -303,6 +327,10 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # half a character: no file has such a name
         return text.encode("utf-8", "surrogatepass")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _literal_length(text: bytes) -> int:

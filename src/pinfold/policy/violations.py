@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from posixpath import basename, dirname
+from posixpath import dirname
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -16,14 +16,12 @@ from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
+from pinfold.policy.opening import hider
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
-SECRETS = "pinfold's own list of secrets"
-OWN = "pinfold"
-"""How what pinfold keeps is called, which is nobody's to read."""
 EVERY_COMMAND = "*"
 OPENING = 'set `network.access = "ask"`'
 CHOOSING = 'set `network.access = "rules"`'
@@ -92,26 +90,11 @@ def _waits_for_git_writes(violation: Violation, policy: SandboxPolicy) -> bool:
 def _of_hidden(
     violation: Violation, settings: Settings, policy: SandboxPolicy, roots: tuple[str, ...]
 ) -> Violation:
-    """With what hides it. No grant uncovers what somebody has hidden; a secret is opened by its own name."""
+    """With what hides it."""
     rule = hidden_by(violation.path, policy, roots) or ""
-    key = "filesystem.hide"
-    for place, entry in enumerate(settings.filesystem.hide):
-        spelled = (entry, *(f"{root}/{entry}" for root in roots))
-        if rule and (rule in spelled or _is_home(entry, rule)):
-            origin = settings.origin(key, place)
-            remedy = remedy_for(origin, f"take `{entry}` from `{key}`")
-            return replace(violation, rule=rule, origin=str(origin), remedy=remedy)
-    if rule == IGNORE_FILES:
-        return replace(violation, rule=rule, origin=rule, remedy="take it off that file")
-    if not rule.startswith("/") or basename(rule) == OWN:
-        return replace(violation, rule=rule)
-    remedy = f"name `{rule}` in `filesystem.read`, if every command may know it"
-    return replace(violation, rule=rule, origin=SECRETS, remedy=remedy)
-
-
-def _is_home(entry: str, rule: str) -> bool:
-    """Whether an entry that starts at the home is a path, as far as can be told without knowing the home."""
-    return entry.startswith("~/") and rule.endswith(entry[1:].rstrip("/"))
+    found = hider(violation.path, rule, settings, policy, roots)
+    where = f"`{found.rule}` of {found.origin}" if rule == IGNORE_FILES else str(found.origin or "")
+    return replace(violation, rule=rule, origin=where, remedy=found.remedy)
 
 
 def _is_of_host(violation: Violation) -> bool:
