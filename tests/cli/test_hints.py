@@ -70,6 +70,28 @@ def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
         assert hint(session.check(line), 1, {}, str(tmp_path), session.roots) == said, line
 
 
+def test_what_is_hidden_in_a_directory_that_cannot_go_is_told(tmp_path: Path) -> None:
+    """To the kernel it is busy, and a program that moves or deletes all of it says no more than that."""
+    for name in ("a/b/c", "a/open", "away"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("a/b/c/k.env", "a/open/file", "away/k.env"):
+        (tmp_path / name).touch()
+    (tmp_path / ".pinfoldignore").write_text("*.env\n")
+    session = Session([str(tmp_path)])
+    told = "`a` cannot be moved or deleted, since `a/b/c/k.env` is hidden from commands: `pinfold explain"
+    for line, said in {
+        "rm -rf a": told,
+        "cd x; mv -n a z": told,
+        "rm -rf a/open": "",
+        "rm a": "",
+        "mv nothing away": "",
+        "mv a/open away": "",
+        "rm -rf a/b/c/k.env": "`a/b/c/k.env` is hidden from commands",
+    }.items():
+        hinted = hint(session.check(line), 1, {}, str(tmp_path), session.roots)
+        assert hinted.startswith(said) and bool(hinted) is bool(said), line
+
+
 def test_a_hidden_file_that_stops_a_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     (home / ".m2").mkdir(parents=True)

@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from stat import S_IWGRP, S_IWOTH
 
 from pinfold.model.decision import Decision
 from pinfold.model.visible import visible
-from pinfold.policy.hidden import hidden_by
+from pinfold.policy.hidden import Hiding, hidden_by
+from pinfold.policy.paths import is_covered
 from pinfold.session.disk import real_path
 
 AGENT = "SSH_AUTH_SOCK"
@@ -32,6 +33,7 @@ OUTSIDE = (("worktree", "remove"), ("worktree", "move"))
 SEPARATE = "--separate-git-dir"
 """What git cannot do to a project inside of the fence, whoever says yes: README.md has it. The last makes a
 repository in a directory that is not called `.git`."""
+EXPLAINED = "`pinfold explain --path` tells by what"
 RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 OF_MODE = ("chmod", "install")
 SETUID = re.compile(
@@ -66,10 +68,13 @@ def hint(decision: Decision, code: int, environ: Mapping[str, str], cwd: str, ro
             return (
                 f"`{visible(emptied)}` is empty, and held while the command lasts: run it again to delete it"
             )
+        if kept := _hidden_below(_taken_whole(name, argv[1:]), decision, cwd, roots):
+            word, path = map(visible, kept)
+            return f"`{word}` cannot be moved or deleted, since `{path}` is hidden from commands: {EXPLAINED}"
         file = STOPPED_BY.get(name, "")
         wanted = (*argv[1:], *([file] if os.path.exists(os.path.expanduser(file)) else ()))
         if word := next((each for each in wanted if _is_hidden(each, decision, cwd, roots)), ""):
-            return f"`{visible(word)}` is hidden from commands: `pinfold explain --path` tells by what"
+            return f"`{visible(word)}` is hidden from commands: {EXPLAINED}"
     return _closed_to_root(roots) if decision.sandboxed and not os.geteuid() else ""
 
 
@@ -110,6 +115,29 @@ def _emptied(words: Sequence[str], cwd: str) -> str:
     paths = {word: os.path.join(cwd, os.path.expanduser(word)) for word in words if not word.startswith("-")}
     left = (word for word, path in paths.items() if os.path.isdir(path) and not os.path.islink(path))
     return next((word for word in left if not any(files for _, _, files in os.walk(paths[word]))), "")
+
+
+def _taken_whole(name: str, words: Sequence[str]) -> list[str]:
+    """What it moves or deletes as a whole, which the kernel refuses where something in it is hidden."""
+    places = [word for word in words if not word.startswith("-") and "\0" not in word]
+    if name == "rm":
+        return places if any(RECURSIVE.fullmatch(word) for word in words) else []
+    return places[:-1] if name == "mv" else []
+
+
+def _hidden_below(
+    words: Sequence[str], decision: Decision, cwd: str, roots: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """A directory of these that is there still, and the first thing in it that is hidden."""
+    for word in words:
+        top = real_path(os.path.join(cwd, os.path.expanduser(word)))
+        hiding = Hiding(decision.policy, roots)
+        for place, directories, files in os.walk(top) if is_covered(top, roots) else ():
+            names = hiding.within(place)
+            every = chain(((each, True) for each in directories), ((each, False) for each in files))
+            if found := next((each for each, is_there in every if names.is_hidden(each, is_there)), ""):
+                return word, os.path.join(word, os.path.relpath(f"{place}/{found}", top))
+    return None
 
 
 def _is_hidden(word: str, decision: Decision, cwd: str, roots: tuple[str, ...]) -> bool:
