@@ -78,6 +78,15 @@ def test_a_rule_is_edited_and_added(screen: Screen) -> None:
     assert "run it?" not in screen.wait_for("exit:0")
 
 
+def test_what_is_wrong_with_a_rule_is_folded_between_words(screen: Screen) -> None:
+    screen.run("run", "-c", CURL, shell="stty cols 60; {}; echo exit:$?")
+    screen.wait_for("let it connect?")
+    screen.press("r")
+    screen.wait_for("add to network.allow: nowhere.invalid:80")
+    screen.press("Space", "x", "Enter")
+    assert "no port from 1\nto 65535" in screen.wait_for("65535")
+
+
 def test_escape_leaves_the_rule_and_everything_is_explained(screen: Screen) -> None:
     screen.settings("[sandbox]\nauto_allow = false\n")
     screen.run("run", "-c", "true && touch made")

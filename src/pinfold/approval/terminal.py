@@ -277,7 +277,9 @@ class _Talk:
         return tuple(worded)
 
     def _edit(self, prompt: str, text: str) -> str:
-        self._write(_text(["", "Enter adds it to your settings, after any changes; Esc goes back."]))
+        self._write(
+            _text(["", *self._folded("Enter adds it to your settings, after any changes; Esc goes back.")])
+        )
         line = Edited(text)
         while not self._is_over():
             self._write(self._line(prompt, line.text))
@@ -296,7 +298,7 @@ class _Talk:
                 self._write(self._line(prompt, line.text) + "\n")
                 if not (trouble := self._sheet.rule_trouble(self._question, line.text)):
                     return line.text.strip()
-                self._write(f"{visible(trouble)}\n")
+                self._write(_text(self._folded(visible(trouble))))
                 line = Edited(line.text)
         return ""
 
@@ -304,6 +306,11 @@ class _Talk:
         room = max(8, self._size()[0] - len(prompt) - 2)
         shown = visible(text)[-room:]
         return f"\r{prompt}{shown}" + (" " * 8 + "\b" * 8 if self._is_dumb else "\x1b[K")
+
+    def _folded(self, sentence: str) -> list[str]:
+        from textwrap import wrap
+
+        return wrap(sentence, self._size()[0] - 1, break_on_hyphens=False)
 
     def _quiet(self) -> None:
         """Until nothing comes for a moment: what comes now was not typed at what is read now."""
