@@ -163,6 +163,16 @@ NOT_ALLOWED: list[Row] = [
     ("git diff ../other .", "a path outside of the repository means --no-index"),
     ("git log --binary", "another spelling of -p, with its textconv"),
     ("git log --full-index --binary", "another spelling of -p, with its textconv"),
+    # A wrapper needs no cover of its own, and a file of its name is no wrapper.
+    ("./env ls", "a file of the project"),
+    ("sub/nice ls", "a file of the project"),
+    ("./bash -c ls", "a file of the project"),
+    ("/tmp/timeout 5 ls", "a file of anybody's"),
+    ("~/nohup ls", "a file of the home"),
+    ('"$x"/env ls', "a file of some directory"),
+    ("time2 ls", "a program of another name"),
+    ("env-1.0 ls", "a program of another name"),
+    ("cat a | ./xargs ls", "a file of the project"),
 ]
 
 
@@ -882,6 +892,9 @@ def test_delete_protection_asks(line: str, workspace: Path) -> None:
 EXCLUDED: list[Row] = [
     ("for PATH in .; do npm test; done", "another npm, outside of the fence"),
     ("env -S 'docker #' run -v /:/host x", "env's comment is not the shell's"),
+    ("./cd sub; npm test", "a file of the project"),
+    ("./env npm test", "a file of the project"),
+    ("nice2 npm test", "a program of another name"),
 ]
 
 

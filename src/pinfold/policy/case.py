@@ -13,7 +13,7 @@ from pinfold.model.request import RunCommand
 from pinfold.model.script import Command, Script, Trait
 from pinfold.model.settings import IfUnavailable, Rule, Settings
 from pinfold.policy.places import bases
-from pinfold.policy.rules import covering_rule, names, writes_somewhere
+from pinfold.policy.rules import covering_rule, goes_by_its_name, names, writes_somewhere
 
 # Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
 NEUTRAL = frozenset({"cd", "true", ":"})
@@ -94,7 +94,7 @@ class Case:
         """An exclusion says where a program runs. What redirects it or writes besides is not part of it."""
         if writes_somewhere(part) or any(not hazard.option for hazard in part.hazards):
             return _Exclusion.NO
-        if part.program in NEUTRAL or Trait.TRANSPARENT in part.traits:
+        if goes_by_its_name(part) and (part.program in NEUTRAL or Trait.TRANSPARENT in part.traits):
             return _Exclusion.NEUTRAL
         named = any(names(rule.shape, part) for rule in self.settings.sandbox.excluded_commands)
         return _Exclusion.YES if named else _Exclusion.NO
@@ -159,4 +159,5 @@ def _is_bypass(wish: Widening) -> bool:
 
 def _needs_no_cover(part: Command) -> bool:
     does_nothing = not part.hazards and not writes_somewhere(part)
-    return does_nothing and (not part.words or Trait.TRANSPARENT in part.traits)
+    is_wrapper = Trait.TRANSPARENT in part.traits and goes_by_its_name(part)
+    return does_nothing and (not part.words or is_wrapper)

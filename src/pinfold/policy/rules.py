@@ -197,6 +197,15 @@ def _is_program(given: str, wanted: str) -> bool:
     return bool(slash) and name == wanted and directory in SYSTEM_DIRECTORIES
 
 
+def goes_by_its_name(command: Command) -> bool:
+    """Whether it is the program whose chart it has: found by that name, or in a system directory.
+
+    A file of the project's may be called as a wrapper is, and `env2` may be anything.
+    """
+    given = command.words[0].literal if command.words else None
+    return given is not None and _is_program(given, command.program)
+
+
 def covering_rule(command: Command, rules: tuple[Rule, ...]) -> Rule | None:
     """The permissive rule that covers this very command with all it does, if there is one."""
     if Trait.REDEFINED in command.traits or writes_somewhere(command):
