@@ -1101,6 +1101,12 @@ ODD: list[Row] = [
     ("source; . --", "no file: IndexError"),
     ("f(){ " + 'ls "$@"; ' * 400 + "}; f " + "a " * 1800, "many words passed on: seconds"),
     ("f(){ f " + '"$@" ' * 100 + "; }; f a b c", "ever more words passed on: memory"),
+    ("cp " + "a " * 4900 + "b; bash b", "a copy of many files: seconds"),
+    ("cat " + " ".join(f"a{each}" for each in range(1400)) + " > b; bash b", "a copy of many files"),
+    ("parallel '" + "{=" * 4500 + "'", "many expressions begun: seconds"),
+    ("parallel '" + "{=" * 2000 + "=}" * 2000 + "'", "many expressions begun"),
+    ("cat empty/" + "**/" * 3000, "a pattern of many parts: seconds"),
+    ("cat " + "{a," * 3000, "many braces begun"),
 ]
 
 

@@ -10,6 +10,8 @@ from pinfold.model.links import PATH_MAX, way_of
 from pinfold.settings.files import read_text
 
 MOST_MATCHES = 1_000
+MOST_PARTS = 128
+"""Of a pattern: each of them is looked for from the first one on."""
 LONGEST_PATH = 2 * PATH_MAX
 """Bytes: of one that a call takes, and of the directory that it starts in."""
 REMOVED = " (deleted)"
@@ -37,6 +39,8 @@ class Disk:
         from pinfold.session.globs import literals, ways, widened
 
         self.was_searched = True
+        if pattern.count("/") > MOST_PARTS:
+            return None
         found = [self.real(path) for path in literals(pattern) if os.path.lexists(path)]
         wide = widened(pattern)
         if wide is None or any(map(self.is_process_own, literals(pattern))):

@@ -8,7 +8,7 @@ without a valid range stays as it is written, and what is inside of it is still 
 only if all of it is plain text. An unmatched `{` is a character like any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 MAX_WORDS = 256
@@ -30,17 +30,11 @@ class TooMany(Exception):  # noqa: N818
 
 def expand(atoms: Sequence[Atom]) -> list[list[Atom]]:
     """Every word that `atoms` stand for, in bash's order."""
-    at = 0
-    while at < len(atoms):
-        if _is(atoms[at], "{"):
-            end, commas = _matching(atoms, at)
-            if end is not None:
-                inner = atoms[at + 1 : end]
-                choices = _choices(inner, [comma - at - 1 for comma in commas])
-                if choices is not None:
-                    return _product(atoms[:at], choices, atoms[end + 1 :])
-                # Not an expansion: the brace is a character, what follows may still hold one.
-        at += 1
+    for at, end, commas in sorted(_pairs(atoms)):
+        choices = _choices(atoms[at + 1 : end], [comma - at - 1 for comma in commas])
+        if choices is not None:
+            return _product(atoms[:at], choices, atoms[end + 1 :])
+        # Not an expansion: the brace is a character, what follows may still hold one.
     return [list(atoms)]
 
 
@@ -55,20 +49,17 @@ def _is(atom: Atom, character: str) -> bool:
     return type(atom) is str and atom == character
 
 
-def _matching(atoms: Sequence[Atom], at: int) -> tuple[int | None, list[int]]:
-    """Where the brace opened at `at` closes, and the commas of its own level."""
-    depth = 0
-    commas: list[int] = []
-    for index in range(at, len(atoms)):
-        if _is(atoms[index], "{"):
-            depth += 1
-        elif _is(atoms[index], "}"):
-            depth -= 1
-            if depth == 0:
-                return index, commas
-        elif depth == 1 and _is(atoms[index], ","):
-            commas.append(index)
-    return None, []
+def _pairs(atoms: Sequence[Atom]) -> Iterator[tuple[int, int, list[int]]]:
+    """Where each brace opens that is closed, where it closes, and the commas of its own level."""
+    opened: list[tuple[int, list[int]]] = []
+    for index, atom in enumerate(atoms):
+        if _is(atom, "{"):
+            opened.append((index, []))
+        elif opened and _is(atom, "}"):
+            at, commas = opened.pop()
+            yield at, index, commas
+        elif opened and _is(atom, ","):
+            opened[-1][1].append(index)
 
 
 def _choices(inner: Sequence[Atom], commas: list[int]) -> list[list[Atom]] | None:

@@ -40,16 +40,22 @@ NOTHING = Held()
 
 def held_by(file: Word, written: tuple[Written, ...]) -> Held:
     """What a file may hold of all that the line writes."""
+    files: dict[str, list[Written]] = {}
+    for each in written:
+        files.setdefault(each.name, []).append(each)
     names = [name_of(file)]
+    seen = set(names)
     sources: list[Word] = []
     texts: list[Word] = []
     for name in names if names[0] else ():
-        found = [each for each in written if each.name == name]
+        found = files.get(name, [])
         copied = [each.source for each in found if each.source is not None]
         sources += copied
-        names += [other for other in map(name_of, copied) if other and other not in names]
-        texts += _texts([each for each in written if each.name in (name, "")])
-    return Held(tuple(dict.fromkeys(texts)), tuple(sources))
+        others = dict.fromkeys(other for other in map(name_of, copied) if other and other not in seen)
+        names += others
+        seen.update(others)
+        texts += _texts([each for each in written if each.name in (name, "")] if found else files.get("", []))
+    return Held(tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(sources)))
 
 
 def _texts(written: list[Written]) -> list[Word]:
