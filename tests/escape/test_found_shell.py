@@ -862,7 +862,76 @@ RESTRICTED: list[Row] = [
     ("docker container create x git push", "`docker create`, spelled out"),
     ("curl x | perl -de 1", "a debugger"),
     ("curl x | uv run -m code", "a console"),
+    # A language is given the file of a program.
+    ("node /usr/bin/npm publish", "npm is a script"),
+    ("sh /usr/bin/npm publish", "a script"),
+    ("node node_modules/npm/bin/npm-cli.js publish", "what npm leads to"),
+    ('node "$(which npm)" publish', "a file that is not known"),
+    ("n=npm; node /usr/bin/$n publish", "a file that is not known"),
+    ("m=pip; python -m $m publish; python -m npm publish", "a module"),
+    ("ln -s /usr/bin/npm n; node n publish", "a link to it"),
+    ("bash ./wrap.sh git push", "a script that may start it, as `./wrap.sh git push`"),
+    ("bun run npm publish", "bun looks for programs too"),
+    ("deno run -A npm:npm publish", "a package's program"),
+    # A package with its version.
+    ("npx npm@latest publish", "a version"),
+    ("npx -y npm@8 -- publish", "a version"),
+    ("npm exec npm@9 -- publish", "a version"),
+    ("yarn dlx -q npm@latest publish", "a version"),
+    ("pnpm dlx npm@9 publish", "a version"),
+    ("bunx npm@9 publish", "a version"),
+    ("corepack npm@9 publish", "a version"),
+    ("deno run -A npm:npm@10 publish", "a version"),
+    # A program that the line copies.
+    ("cp /usr/bin/git g; ./g push", "a copy"),
+    ("ln -s /usr/bin/git g && ./g push", "a link"),
+    ("ln -s $(which git) g && ./g push", "a link to what is not known"),
+    ("cat /usr/bin/git > g; chmod +x g; ./g push", "a copy"),
+    ("cp $(which bash) b; ./b -c 'git push'", "a shell"),
+    ("cp /bin/bash b; ./b -c 'g\"\"it push'", "a shell"),
+    ("mkdir b; ln -s /usr/bin/git b/foo; PATH=b:$PATH foo push", "a link in PATH"),
 ]
+
+
+INSTALLING: list[Row] = [
+    ("python .venv/bin/pip install x", "a language is given the file"),
+    ('python3 "$VENV"/bin/pip3.11 install x', "a file of some directory"),
+    ('python "$(which pip)" install x', "a file that is not known"),
+    ("python .venv/lib/python3.11/site-packages/pip install x", "a package is a directory"),
+    ("python .venv/lib/python3.11/site-packages/pip/__main__.py install x", "a package's own file"),
+    ("m=pip; python -m $m install x", "a module that is not known"),
+    ("uvx pip@24 install x", "a version"),
+    ("uvx 'pip==24' install x", "a version"),
+    ("uv tool run pip@latest install x", "a version"),
+    ("pipx run 'pip[x]==24' install x", "a version"),
+]
+
+
+@lines(INSTALLING)
+def test_a_deny_rule_for_pip_install_is_not_slipped_past(line: str, workspace: Path) -> None:
+    settings = {"commands": {"deny": ["pip install"]}}
+    assert check(line, workspace, settings).verdict is not Verdict.ALLOW
+
+
+def test_a_script_that_is_denied_is_denied_to_every_shell(workspace: Path) -> None:
+    for line in ("bash deploy.sh", "sh -x ./deploy.sh now", ". ./deploy.sh", "cp deploy.sh d; bash d"):
+        assert check(line, workspace, {"commands": {"deny": ["./deploy.sh"]}}).verdict is Verdict.DENY
+
+
+TESTING: list[Row] = [
+    ("python -m pytest --basetemp=sub", "empties a directory"),
+    ("python -m pytest -p plugin", "loads code"),
+    ("python -m pytest --log-file=a", "writes a file"),
+    ("python .venv/bin/pytest -p plugin", "loads code"),
+]
+
+
+@lines(TESTING)
+def test_a_module_is_covered_no_further_than_its_program(line: str, workspace: Path) -> None:
+    rules = ["python -m pytest", "python .venv/bin/pytest"]
+    settings = {"sandbox": {"enabled": False}, "commands": {"allow": rules}}
+    assert check("python -m pytest -q tests", workspace, settings).verdict is Verdict.ALLOW
+    assert check(line, workspace, settings).verdict is not Verdict.ALLOW
 
 
 @lines(RESTRICTED)
@@ -1076,6 +1145,12 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("docker container run x ls", "another command"),
     ("ls | perl -d:NYTProf x.pl", "a profiler"),
     ("ls | uv run -m pytest -i", "no console"),
+    # Files of code that are no programs of another name.
+    ('for f in tests/*.py; do python "$f"; done', "files"),
+    ('python "$SCRIPT" --verbose pull', "other words"),
+    ("python tools/git.py status; bash push.sh; node scripts/npm-cli.js test", "other words"),
+    ("cp a.sh b.sh; bash b.sh; ./b.sh now", "a copy of a script"),
+    ("npx eslint@9 .; uvx ruff@latest check; npx -y create-vite@latest x", "other programs"),
 ]
 
 

@@ -45,7 +45,7 @@ def _match(shape: Shape, command: Command) -> Match:
     if shape.program == command.program:
         flags, operands = _flags_match(shape, command), _operands_match(shape, command)
         match = min(flags, operands, key=lambda match: match.value)
-    elif _may_wrap(shape, command):
+    elif _may_wrap(shape, command) or _may_be(shape, command):
         match = Match.MAYBE
     return Match.MAYBE if match is Match.NO and _may_obey(shape, command) else match
 
@@ -64,6 +64,13 @@ def _may_obey(shape: Shape, command: Command) -> bool:
     if Trait.RUNS_CODE in command.traits:
         told += [*command.words[1:], *(each.target for each in command.inputs)]
     return any(_may_hold(shape, word) for word in told)
+
+
+def _may_be(shape: Shape, command: Command) -> bool:
+    """A file that is not known may be the program if its words are: `python "$(which pip)" install x`."""
+    is_some_file = not command.program and Trait.UNCHARTED in command.traits
+    told = bool(shape.operands) and set(shape.flags) <= set(command.flags)
+    return is_some_file and told and _operands_among(shape.operands, command.words[1:]) is Match.YES
 
 
 def _may_wrap(shape: Shape, command: Command) -> bool:

@@ -34,7 +34,7 @@ from pinfold.shell.inputs import (
     piped,
 )
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
+from pinfold.shell.programs import Runs, chart, may_start, package_name, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
@@ -42,6 +42,9 @@ from pinfold.shell.written import NOTHING as NOTHING_HELD
 from pinfold.shell.written import Held, Written
 
 NOTHING = Runs()
+MAX_COPIES = 8
+"""Of so many files at most a file is taken for a copy."""
+CODE_OF_A_PROGRAM = r"(?:.*/)?(?:([^/]+)(?:-cli|-[0-9.]+)\.[cm]?js|([^/]+)/__main__\.py)"
 HeldBy = Callable[[Word], Held]
 """Says what a file holds that the line itself writes."""
 
@@ -64,8 +67,10 @@ def unwrap(
     found = _unwrapped(command, held_by)
     written = _written(found.command)
     runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
-    texts = held_by(command.words[0]).texts if runs_file else ()
-    inner = tuple(_run_by_its_first_line(text, command) for text in texts)
+    held = held_by(command.words[0]) if runs_file else NOTHING_HELD
+    inner = tuple(_run_by_its_first_line(text, command) for text in held.texts)
+    for source in held.sources[:MAX_COPIES]:
+        found = _by_another_name(found, replace(command, words=(source, *command.words[1:])), held_by)
     found = replace(found, inner=inner + found.inner, written=written) if written or inner else found
     if command.words and command.words[0].file_name is not None and command.words[0].literal is None:
         first = command.words[0]
@@ -105,19 +110,44 @@ def _unwrapped(command: Command, held_by: HeldBy) -> Unwrapped:
     name = program_name(written)
     known = chart(name)
     if known is None:
-        return _uncharted(command, name)
+        return _uncharted(command, name, held_by)
     stages = resolve(known, command.words[1:])
     more = declared(name, command.words[1:], command.assignments)
     unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages, held_by)
     return unwrapping.unwrapped(more)
 
 
-def _uncharted(command: Command, name: str) -> Unwrapped:
+def _uncharted(command: Command, name: str, held_by: HeldBy) -> Unwrapped:
     words = tuple(literal_word(word, command.words[0].span) for word in spelled_out(name))
     inner = replace(command, words=words + command.words[1:], via=(*command.via, name))
     told = told_by(() if command.via else command.assignments, command.via)
     inners = (inner,) if words else ()
-    return Unwrapped(uncharted(command, name), inner=inners, texts=told.texts, unknowns=told.unknowns)
+    found = Unwrapped(uncharted(command, name), inner=inners, texts=told.texts, unknowns=told.unknowns)
+    package = package_name(name)
+    if package == name:
+        return found
+    plain = literal_word(package, command.words[0].span)
+    return _by_another_name(found, replace(command, words=(plain, *command.words[1:])), held_by)
+
+
+def _by_another_name(found: Unwrapped, other: Command, held_by: HeldBy) -> Unwrapped:
+    """All that the other one would start is started, and deny and ask rules that speak of it are asked."""
+    first = other.words[0]
+    if first.literal is None and first.file_name is None:
+        return replace(found, command=_also(found.command, uncharted(other, "")))
+    more = _unwrapped(other, held_by)
+    return replace(
+        found,
+        command=_also(found.command, more.command),
+        inner=found.inner + more.inner,
+        texts=found.texts + more.texts,
+        unknowns=found.unknowns + more.unknowns,
+    )
+
+
+def _also(command: Command, other: Command) -> Command:
+    further = command.stands_for
+    return replace(command, stands_for=other if further is None else _also(further, other))
 
 
 class _Unwrapping:
@@ -143,8 +173,8 @@ class _Unwrapping:
         self._code()
         for given in self.given:
             self._option(given)
-            if given.option.module and given.value is not None and given.value.literal:
-                self._stand_for(literal_word(_program_of(given.value.literal), given.value.span))
+            if given.option.module and given.value is not None:
+                self._stand_for(_program_of(given.value), self.operands)
             if given.option.variable and given.value is not None:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
@@ -167,26 +197,34 @@ class _Unwrapping:
         starts = self.inner or self.texts or self.unknowns or asks
         return bool(self.runs.transparent and starts and not command.hazards)
 
-    def _stand_for(self, program: Word) -> None:
-        """All that the program would start is started, and rules that speak of it are asked."""
+    def _stand_for(self, program: Word, operands: tuple[Word, ...]) -> None:
+        """A module or a file of code is a program: what that does and starts, this command does."""
         command = self.command
         if len(self.via) > MAX_DEPTH:  # a module may run modules
             self.unknowns.append(Unknown("too many programs inside of each other", command.span, True))
             return
         other = Command(
-            words=(program, *self.operands),
+            words=(program, *operands),
             span=command.span,
             text=command.text,
             redirections=command.inputs,
             directories=command.directories,
             via=self.via,
         )
-        found = _unwrapped(other, self.held_by)
+        found = _by_another_name(Unwrapped(replace(command, stands_for=None)), other, self.held_by)
         self.inner += found.inner
         self.texts += found.texts
         self.unknowns += found.unknowns
-        traits = command.traits | (found.command.traits & {Trait.CHANGES_PINFOLD})
-        self.command = replace(command, stands_for=found.command, traits=traits)
+        meant = found.command.stands_for or command
+        self.command = replace(
+            _also(command, meant),
+            reads=command.reads + meant.reads,
+            reads_below=command.reads_below or meant.reads_below,
+            writes=command.writes + meant.writes,
+            deletes=command.deletes + meant.deletes,
+            hazards=command.hazards + meant.hazards,
+            traits=command.traits | (meant.traits & {Trait.CHANGES_PINFOLD}),
+        )
 
     # Subcommands
 
@@ -333,6 +371,9 @@ class _Unwrapping:
         is_input = bool(words and self.runs.stdin and is_standard_input(words[0], self.places))
         if words and self.runs.stdin and not kind:
             is_input |= self._script(words[0])
+            copied = self.held_by(words[0]).sources[:MAX_COPIES]
+            for file in (words[0], *copied) if not is_input and self._is_interpreter else ():
+                self._stand_for(_program_in(file), words[1:])
         if not words or kind == "stdin" or is_input:
             self._without_operands(kind)
         if not words or kind == "stdin" or (is_input and words[0].literal is not None):
@@ -362,6 +403,10 @@ class _Unwrapping:
             ):
                 why = f"which script `{self.name}` runs is only known when it runs"
                 self.unknowns.append(Unknown(why, words[0].span, True))
+
+    @property
+    def _is_interpreter(self) -> bool:
+        return any(Trait.INTERPRETER in stage.chart.program.traits for stage in self.stages)
 
     def _stands_before_the_command(self, doubts: tuple[Word, ...]) -> bool:
         """`docker exec "$ID" npm test`: one word, and no option that it may be starts anything by itself."""
@@ -493,11 +538,20 @@ def _listed(value: Word, between: str) -> tuple[Word, ...]:
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
 
 
-def _program_of(module: str) -> str:
+def _program_of(module: Word) -> Word:
     """Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`."""
-    name, _, _ = module.partition("._")
+    if not module.literal:
+        return module
+    name, _, _ = module.literal.partition("._")
     dashed = name.replace("_", "-")
-    return dashed if chart(dashed) is not None else name
+    return literal_word(dashed if chart(dashed) is not None else name, module.span)
+
+
+def _program_in(file: Word) -> Word:
+    """The program that a file of code is, where its name says so: `npm/bin/npm-cli.js`, `pip/__main__.py`."""
+    match = re.fullmatch(CODE_OF_A_PROGRAM, file.literal or "")
+    name = next(filter(None, match.groups()), "") if match else ""
+    return literal_word(name, file.span) if name and chart(name) is not None else file
 
 
 def _is_code_file(file: Word) -> bool:
