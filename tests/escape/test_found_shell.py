@@ -890,6 +890,9 @@ RESTRICTED: list[Row] = [
     ("cp $(which bash) b; ./b -c 'git push'", "a shell"),
     ("cp /bin/bash b; ./b -c 'g\"\"it push'", "a shell"),
     ("mkdir b; ln -s /usr/bin/git b/foo; PATH=b:$PATH foo push", "a link in PATH"),
+    # A function in the environment.
+    ("env 'BASH_FUNC_ls%%=() { g\"\"it push; }' bash -c ls", "bash takes it for a function"),
+    ('env "BASH_FUNC_ls%%=() { $X; }" bash -c ls', "bash takes it for a function"),
 ]
 
 

@@ -11,6 +11,9 @@ from pinfold.shell.findings import ShellText
 from pinfold.shell.programs import is_shell_text
 from pinfold.shell.variables import default, keeps
 
+# Facts about bash: a function in the environment is `BASH_FUNC_name%%=() { ...; }`.
+FUNCTION = "BASH_FUNC_"
+
 
 class Told(Struct, frozen=True):
     texts: tuple[ShellText, ...]
@@ -21,11 +24,14 @@ def told_by(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> Told:
     texts: list[ShellText] = []
     unknowns: list[Unknown] = []
     for assigned in assignments:
-        if assigned.value is None or not assigned.value.parts or not is_shell_text(assigned.name):
+        is_text = is_shell_text(assigned.name) or assigned.name.startswith(FUNCTION)
+        if assigned.value is None or not assigned.value.parts or not is_text:
             continue
         if keeps(assigned.name, assigned.value):
             continue
         text = default(assigned.name, assigned.value) or _as_written(assigned.value)
+        if text is not None and assigned.name.startswith(FUNCTION):
+            text = f"f {text}"
         if text is not None:
             texts.append(ShellText(text, assigned.span, (*via, assigned.name)))
         elif assigned.exported:
