@@ -28,6 +28,18 @@ def test_edits_take_effect(tmp_path: Path) -> None:
     assert len(live.current().commands.deny) == 2
 
 
+def test_directories_that_come_and_go_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    live = Live(Sources(user="user.toml", projects=(f"{tmp_path}/work",)), shape)
+    assert live.files[0] == "user.toml" and f"{tmp_path}/work/.pinfold/settings.toml" in live.files
+    write(tmp_path, "work/.pinfold/settings.toml", "[commands]\ndeny = ['rm']")
+    assert len(live.current().commands.deny) == 1
+    write(tmp_path, "user.toml", "[commands]\ndeny = ['dd']")
+    assert len(live.current().commands.deny) == 2
+    os.rename(tmp_path / "work", tmp_path / "away")
+    assert len(live.current().commands.deny) == 1
+
+
 def test_a_change_of_equal_size_and_time_is_seen(tmp_path: Path) -> None:
     path = write(tmp_path, "user.toml", "[commands]\ndeny = ['aa']")
     live = Live(Sources(user=path), shape)
