@@ -649,6 +649,17 @@ def refusals_draw_nothing_on_the_terminal() -> None:
     assert b"not known to be harmless" in told and b"\x1b" not in told, told
 
 
+def what_is_granted_in_the_place_of_a_pens_own_directory_is_held_as_a_root_is() -> None:
+    """Where a pen has its own, commands make names by themselves: whatever was granted there was open too."""
+    for place in ("/tmp", "/var/tmp", "/dev/shm"):
+        made = f"{place}/pinfold-{os.getpid()}"
+        with opened({"filesystem": {"write": [place]}}) as session:
+            result = session.run(f"mkdir {made} && touch {made}/plain && mkdir {made}/.vscode")
+        held = os.path.exists(f"{made}/plain") and not os.path.exists(f"{made}/.vscode")
+        shutil.rmtree(made)
+        assert held and [each.path for each in result.violations] == [f"{made}/.vscode"], result
+
+
 def nothing_that_runs_as_its_owner_is_left() -> None:
     program = (
         "import os\nopen('a', 'w').close()\n"

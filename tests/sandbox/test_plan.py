@@ -183,3 +183,18 @@ def test_five_thousand_protected_paths_plan_quickly() -> None:
     assert sum(isinstance(operation, Protect) for operation in plan.operations) == 5000
     assert time.process_time() - began < 2
     assert isinstance(plan, Plan)
+
+
+@pytest.mark.parametrize("granted", ["/tmp", "/var", "/var/tmp", "/dev/shm"])
+def test_in_what_is_granted_nobody_but_the_warden_makes_names(granted: str) -> None:
+    """Though a pen has a directory of its own there otherwise, or in it, where commands make them."""
+    plan = plan_pen(WORKSPACE, Places((WORK,), writable=(Place(granted),)))
+    (landlock,) = (operation for operation in plan.operations if isinstance(operation, Landlock))
+    open_ = [rule.path for rule in landlock.rules if "make" in rule.access]
+    assert not [path for path in open_ if f"{path}/".startswith(f"{granted}/")]
+
+
+def test_what_disables_tmp_disables_one_that_is_granted() -> None:
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, disable_tmp_write=True)
+    plan = plan_pen(policy, Places((WORK,), writable=(Place("/tmp"),)))
+    assert Bind("/tmp", True) not in plan.operations and plan.temporary is None

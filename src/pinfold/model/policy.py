@@ -14,6 +14,10 @@ IgnoreMapping: TypeAlias = dict[str, tuple[str, ...]]
 """Directory -> the ignore patterns that hold below it, in the order git would read them."""
 
 
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
+"""Where a pen has directories of its own, unless the machine's are granted."""
+
+
 class PolicyType(IntEnum):
     """How far the fence reaches. The numbers are the wire's."""
 

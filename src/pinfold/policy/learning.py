@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.hosts import canonical, special_kind
+from pinfold.model.policy import TEMPORARY
 from pinfold.model.request import Connect
 from pinfold.model.violation import READ
 from pinfold.policy.connect import reason_of
@@ -42,7 +43,6 @@ OF_THE_PEN = ("", "warden", "resolve")
 SYSTEM = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
 WINDOWS = ("/proc", "/sys", "/dev")
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
-TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 UNPROPOSED_KINDS = ("metadata", "link-local", "multicast", "unspecified", "reserved")
 COMMANDING = {
     "docker.sock": "who speaks to Docker can do anything on this machine",

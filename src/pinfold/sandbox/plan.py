@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.sandbox.operations import (
     Bind,
     Cover,
@@ -40,7 +40,6 @@ from pinfold.sandbox.operations import (
 )
 from pinfold.sandbox.seccomp import PAIRS
 
-TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 COVERED = ("/run",)
 """Where the machine's services keep their sockets and secrets."""
@@ -99,9 +98,10 @@ def plan_pen(
     """The operations that build a pen for this policy, in their order."""
     require_fence(policy)
     places = _unhidden(places)
-    writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
-    require_possible(place.path for place in writable)
     tmp = not policy.disable_tmp_write
+    writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
+    writable = tuple(place for place in writable if tmp or place.path not in TEMPORARY)
+    require_possible(place.path for place in writable)
     return Plan(
         (
             *_machine(places, tmp),
@@ -253,7 +253,9 @@ def _group(policy: SandboxPolicy) -> Iterator[Group]:
 
 def _rules(places: Places, tmp: bool, writable: tuple[Place, ...]) -> tuple[Rule, ...]:
     roots = [place.path for place in _sorted(writable)]
-    own = (SHARED_MEMORY, *(path for path in TEMPORARY if tmp and path in places.machine))
+    shown = (SHARED_MEMORY, *(path for path in TEMPORARY if tmp and path in places.machine))
+    # Where a root lies over one of these, or it lies in a root, it is the machine's own.
+    own = tuple(path for path in shown if path not in roots and not _within(path, roots))
     return (
         Rule("/", READ),
         Rule("/proc", WRITE),

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterable, Iterator
 
 from pinfold.model.names import GIT, NameMatcher, NameRule
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.policy.hidden import Hiding
 from pinfold.policy.paths import is_covered, outermost
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found
-from pinfold.sandbox.plan import COVERED, OURS, TEMPORARY
+from pinfold.sandbox.plan import COVERED, OURS
 from pinfold.session.doubles import Mount, doubles, load_mounts
 from pinfold.session.gitdirs import bare, elsewhere
 from pinfold.session.walk import Walk

@@ -5,9 +5,9 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.policy import SandboxPolicy
+from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.sandbox.operations import Kind, Place
-from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, TEMPORARY, Places
+from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, Places
 
 
 def look(
