@@ -137,6 +137,8 @@ def test_without_a_fence_there_is_nothing_to_say(policy: SandboxPolicy, settings
         ({"block_git_writes": False}, "git may write to `.git`, but for its hooks", "git can look"),
         ({"type": READ, "block_git_writes": False}, "git can look", "git may write"),
         ({"disable_tmp_write": True}, "TMPDIR is not set", "use `$TMPDIR`"),
+        ({"additional_readwrite_paths": ("/tmp",)}, "the machine's own /tmp, where", "private"),
+        ({"additional_readwrite_paths": ("/tmp",), "type": READ}, "a private /tmp", "own /tmp, where"),
         ({"unix_sockets": ("/run/x.sock",)}, "you may connect to: `/run/x.sock`", "cannot be connected"),
         ({"published_ports": (8080,)}, "reaches these ports of yours on their own loopback: `8080`", "x" * 9),
         ({"environment": EnvironmentRules(keep=("GH_*",))}, "taken away, except `'GH_*'`", "x" * 9),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from tests.settings.stand_in import layered, shape
 
@@ -79,6 +80,15 @@ def test_secrets_are_well_formed() -> None:
     paths = [path for path, _ in SECRETS]
     assert len(set(paths)) == len(paths) > 80
     assert all(path.startswith("~/") and not path.endswith("/") and why for path, why in SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("word", "write", "disabled"),
+    [("none", (), True), ("private", (), False), ("shared", ("/tmp", "/var/tmp"), False)],
+)
+def test_tmp(tmp_path: Path, word: str, write: tuple[str, ...], disabled: bool) -> None:
+    policy = policy_of(layered(tmp_path, user=f"[filesystem]\ntmp = '{word}'"), ROOTS, HOME)
+    assert policy.additional_readwrite_paths == write and policy.disable_tmp_write is disabled
 
 
 def test_cap_spells_out_paths(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ without the fence, it is told to ask: a question is put while the call waits, or
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.model.quoting import quoted
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.visible import visible
@@ -108,6 +108,11 @@ def _asks(settings: Settings) -> bool:
 def _temporary(policy: SandboxPolicy, face: Face) -> Iterator[str]:
     if policy.disable_tmp_write:
         yield "There is no temporary directory: TMPDIR is not set, and /tmp cannot be written."
+    elif _is_shared(policy):
+        yield (
+            "For temporary files use `$TMPDIR`, which is set for you, as most programs do by themselves. It"
+            " is the machine's own /tmp, where other programs' files are too."
+        )
     elif face is Face.HOOK:
         yield (
             "For temporary files use `$TMPDIR`, which is set for you, as most programs do by themselves. It"
@@ -120,6 +125,12 @@ def _temporary(policy: SandboxPolicy, face: Face) -> Iterator[str]:
             " is a private /tmp, shared by the commands of this session and gone with it; the machine's own"
             " /tmp is not there."
         )
+
+
+def _is_shared(policy: SandboxPolicy) -> bool:
+    """Whether the machine's own /tmp is open to commands."""
+    is_granted = TEMPORARY[0] in policy.additional_readwrite_paths
+    return is_granted and policy.type is not PolicyType.WORKSPACE_READONLY
 
 
 def _environment(policy: SandboxPolicy) -> Iterator[str]:

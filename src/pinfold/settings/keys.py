@@ -157,7 +157,7 @@ TABLE: tuple[Key, ...] = (
     _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands may not write."),
     _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`, and to repositories of other names."),
     _switch("filesystem.ask", _AND, True, "A write that the fence denies is asked about while it waits; without anybody to ask it is refused."),
-    _word("filesystem.tmp", "none private shared", "private", "Which /tmp commands see."),
+    _word("filesystem.tmp", "none private shared", "private", "Which /tmp (and /var/tmp) commands see: an empty one that is read-only; the session's own; or the machine's, in which names are protected as in a project."),
     Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore; commands may not write them."),
 
     _word("network.access", "none rules ask all", "ask", "Which hosts commands reach: none; those of `allow`; those and whatever a person grants; all but `deny`."),

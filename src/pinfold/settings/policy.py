@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from pinfold.model.policy import Cap, NetworkRules, SandboxPolicy
+from pinfold.model.policy import TEMPORARY, Cap, NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.settings.shipped import SECRETS
 
@@ -22,7 +22,8 @@ def policy_of(
     settings: Settings, roots: Sequence[str], home: str, environ: Mapping[str, str] = NO_VARIABLES
 ) -> SandboxPolicy:
     files, network = settings.filesystem, settings.network
-    write = _granted(files.write, roots, home)
+    shared = TEMPORARY if files.tmp is TmpAccess.SHARED else ()
+    write = _granted((*files.write, *shared), roots, home)
     read = _granted(files.read, roots, home)
     hidden = (*_named(files.hide, roots, home), *secrets({*write, *read}, home))
     return SandboxPolicy(
