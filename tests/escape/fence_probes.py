@@ -2,6 +2,7 @@
 root and as an ordinary user, in a workspace of its own. Its name says what must hold."""
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -249,6 +250,23 @@ def an_ignore_file_of_another_name_is_not_the_agents_to_write() -> None:
             "cat sub/secret.txt",
         )
     assert read("sub/.hides") == "secret.txt\n" and os.listdir("new") == []
+
+
+def long_paths_do_not_take_the_hosts_memory() -> None:
+    """One character of four bytes makes Python keep all of a path's so."""
+    make = (
+        "import os\nfor name in ('\U0001f600', *['d' * 200] * 17):\n    os.mkdir(name)\n    os.chdir(name)\n"
+        "for number in range(10000):\n    os.close(os.open(f'{number}', os.O_CREAT | os.O_WRONLY))\n"
+    )
+    with opened() as session:
+        wait_for_a_walk(session)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        session.run(python(make)).check()
+        put("another/.pinfoldignore", "file\n")
+        put("another/file")
+        wait_until(lambda: SECRET not in session.run("cat another/file").stdout)
+        taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert taken < 50_000, f"{taken} kB"
 
 
 def what_an_ignore_file_hides_in_a_directory_that_is_closed_and_opened_stays_hidden() -> None:

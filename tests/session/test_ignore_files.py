@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,9 +36,9 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     scandir = os.scandir
 
-    def noting(path: str) -> Iterator[os.DirEntry[str]]:
-        found.append(path)
-        return scandir(path)
+    def noting(directory: int) -> Iterator[os.DirEntry[str]]:
+        found.append(os.readlink(f"/proc/self/fd/{directory}"))
+        return scandir(directory)
 
     monkeypatch.setattr(os, "scandir", noting)
     return found
@@ -171,6 +171,47 @@ def test_one_that_cannot_be_read_is_told_to_who_asks(work: Path) -> None:
             patterns(files)
     link.unlink()
     assert patterns(files) == []
+
+
+@pytest.mark.parametrize("put_there", ["another directory", "a link to one"])
+def test_what_is_listed_is_not_remembered_of_another(
+    work: Path, monkeypatch: pytest.MonkeyPatch, put_there: str
+) -> None:
+    """A command may have put it there between two looks, and taken it away again."""
+    (work / "d7/sub/.pinfoldignore").write_text("a\n")
+    time.sleep(TICK)
+    moments: list[str] = []
+
+    def swapped(look: Callable[..., object]) -> Callable[..., object]:
+        def meanwhile(path: object, *how: int) -> object:
+            if path != str(work / "d7/sub") or moments:
+                return look(path, *how)
+            moments.append("now")
+            (work / "d7").rename(work / "aside")
+            (work / "d7").symlink_to("d8") if "link" in put_there else (work / "d8").rename(work / "d7")
+            found = look(path, *how)
+            (work / "d7").unlink() if "link" in put_there else (work / "d7").rename(work / "d8")
+            (work / "aside").rename(work / "d7")
+            return found
+
+        return meanwhile
+
+    for look in ("open", "scandir"):
+        monkeypatch.setattr(os, look, swapped(getattr(os, look)))
+    files = IgnoreFiles((str(work),))
+    files.mapping(NAMES)
+    assert moments
+    files.look_around()
+    assert patterns(files) == [("a",)]
+
+
+def test_long_paths_do_not_take_all_memory(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = IgnoreFiles((str(work),))
+    assert patterns(files) == []
+    monkeypatch.setattr(ignore_files, "MOST_TEXT", 40 * len(str(work)))
+    files.look_around()
+    with pytest.raises(PolicyError, match="too many long paths"):
+        patterns(files)
 
 
 def a_fenced_session_looks_around_beside_its_commands() -> None:

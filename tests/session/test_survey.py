@@ -144,7 +144,7 @@ def test_what_changes_is_seen_and_what_does_not_is_not_listed_again(
     scandir = os.scandir
 
     def noting(path: str) -> Iterator[os.DirEntry[str]]:
-        listed.append(path)
+        listed.append(os.readlink(f"/proc/self/fd/{path}"))
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", noting)
@@ -172,6 +172,10 @@ def test_beyond_its_bounds_it_refuses(work: Path, monkeypatch: pytest.MonkeyPatc
             patch.setattr(walk, bound, 19)
             with pytest.raises(ConfinementError, match="more than 19"):
                 survey(work)
+    with monkeypatch.context() as patch:
+        patch.setattr(walk, "MOST_TEXT", 19 * len(str(work)))
+        with pytest.raises(ConfinementError, match="too many long paths"):
+            survey(work)
     assert len(survey(work).protected) == 20
 
 

@@ -11,6 +11,7 @@ found then.
 """
 
 import os
+import sys
 from _thread import allocate_lock
 from itertools import islice
 from time import monotonic
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
 from pinfold.model.visible import visible
-from pinfold.session.unchanged import Mark, is_closed, mark_of, settled
+from pinfold.session.unchanged import MOST_TEXT, Mark, is_closed, listing, mark_of
 from pinfold.settings.files import mark, read_text
 
 SECONDS = 2.0
@@ -32,14 +33,15 @@ LATE = 2
 to do on each round, and whoever asks just before it comes would do the same again."""
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 """Directories that hold thousands of others and nobody's own ignore files."""
-NOBODYS = frozenset({"/proc", "/sys"})
-"""The kernel's own, where nobody can put an ignore file, and which are without end."""
+NOBODYS = frozenset({"proc", "sys"})
+"""The kernel's own, of the whole machine, where nobody can put an ignore file, and which are without end."""
 MOST_DIRECTORIES = 2_000_000
 """Not less than what a survey walks (`walk.MOST_ENTRIES`): commands can make directories, so that an ignore
 file lies beyond any smaller number."""
 MOST_CLOSED = 1_000
 """Directories that are hidden since they cannot be looked through: each name of the workspace is held against
 them. Nobody has as many but by a command's doing."""
+TOO_LONG = "have them taken away: to know what the ignore files in them hide, each has to be held in memory"
 
 
 class _Directory(Struct, frozen=True):
@@ -50,6 +52,7 @@ class _Directory(Struct, frozen=True):
     has_any: bool
     """Whether there are ignore files in it."""
     below: tuple[str, ...] = ()
+    """Names of directories in it."""
     is_closed: bool = False
     """Whether it is ours and could not be listed."""
 
@@ -159,35 +162,39 @@ def _is_walked(
     root: str, names: frozenset[str], known: dict[str, _Directory], walked: dict[str, _Directory]
 ) -> bool:
     """Adds the directories of a tree, level by level; False if there are too many."""
-    waiting = [root]
-    for path in islice(waiting, MOST_DIRECTORIES):  # it grows as it is walked
+    waiting = [(root, "")]
+    text = 0
+    for above, name in islice(waiting, MOST_DIRECTORIES):  # it grows as it is walked
+        path = os.path.join(above, name) if name else above
         if path not in walked and (directory := _seen(path, names, known.get(path))):
             walked[path] = directory
-            waiting += directory.below
+            waiting += [(path, each) for each in directory.below]
+            text += sys.getsizeof(path)
+            if text > MOST_TEXT:
+                raise PolicyError("too many long paths", where=visible(root), help=TOO_LONG)
     return len(waiting) <= MOST_DIRECTORIES
 
 
 def _seen(path: str, names: frozenset[str], known: _Directory | None) -> _Directory | None:
     """None if there is nothing that commands could list either."""
     try:
-        now = mark_of(path)
-        return known if known and known.mark == now else _listed(path, names, settled(now))
+        return known if known and known.mark == mark_of(path) else _listed(path, names)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
         return _Directory(None, has_any=False, is_closed=True) if is_closed(path) else None
 
 
-def _listed(path: str, names: frozenset[str], lasting: Mark | None) -> _Directory:
+def _listed(path: str, names: frozenset[str]) -> _Directory:
     has_any, below = False, []
-    with os.scandir(path) as entries:
+    with listing(path) as (lasting, entries):
         for entry in entries:
             if entry.name in names:
                 has_any = True
-            elif entry.name in PASSED_OVER or entry.path in NOBODYS:
+            elif entry.name in PASSED_OVER or (path == "/" and entry.name in NOBODYS):
                 continue
             elif entry.is_dir(follow_symlinks=False):
-                below.append(entry.path)
+                below.append(entry.name)
     return _Directory(lasting, has_any, tuple(below))
 
 

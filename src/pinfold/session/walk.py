@@ -8,10 +8,12 @@ Facts that shape it:
 
 Links are never followed: what a link leads to is the caller's question. Beyond `MOST_ENTRIES` names, or
 `MOST_FOUND` finds, the walk refuses: whatever was not looked at could be a secret, and hiding all the rest
-would break a workspace without a word.
+would break a workspace without a word. So it does where the paths of all directories would take more than
+`MOST_TEXT`.
 """
 
 import os
+import sys
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +22,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
 from pinfold.model.repositories import REMAINS, is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
-from pinfold.session.unchanged import Mark, is_closed, mark_of, settled
+from pinfold.session.unchanged import MOST_TEXT, Mark, is_closed, listing, mark_of
 
 MOST_ENTRIES = 2_000_000
 MOST_FOUND = 20_000
@@ -31,12 +33,18 @@ CONTENT_OF_GIT = frozenset(("objects", "refs", "logs"))
 class Step(Struct, frozen=True):
     """A directory that is yet to be looked at."""
 
-    path: str
+    place: str
+    """The directory that it lies in: many share one text. Or all of its path."""
+    name: str
     names: Children
     """What the names in it would meet."""
     inside_git: bool = False
     only_named: bool = False
     """Whether only what these names meet counts."""
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.place, self.name) if self.name else self.place
 
 
 class Seen(Struct, frozen=True):
@@ -67,17 +75,18 @@ class Walk:
     def look(self, tops: tuple[str, ...]) -> dict[str, Seen]:
         """What is there now, by directory."""
         found: dict[str, Seen] = {}
-        waiting = [self._step(top, False) for top in tops if not self._is_inside(top, tops)]
-        entries = finds = 0
+        waiting = [self._step(top, "", False) for top in tops if not self._is_inside(top, tops)]
+        entries = finds = text = 0
         while waiting:
             step = waiting.pop()
-            seen = self._seen(step)
-            found[step.path] = seen
+            path = step.path
+            seen = found[path] = self._seen(step, path)
             waiting += seen.below
             entries += seen.entries
+            text += sys.getsizeof(path)
             finds += len(seen.protected) + len(seen.hidden) + len(seen.closed)
-            if entries > MOST_ENTRIES or finds > MOST_FOUND:
-                raise ConfinementError(_too_much(entries > MOST_ENTRIES))
+            if entries > MOST_ENTRIES or text > MOST_TEXT or finds > MOST_FOUND:
+                raise ConfinementError(_too_much(finds <= MOST_FOUND))
         self.seen = found
         return found
 
@@ -85,28 +94,27 @@ class Walk:
     def _is_inside(top: str, tops: tuple[str, ...]) -> bool:
         return any(top != other and top.startswith(f"{other.rstrip('/')}/") for other in tops)
 
-    def _step(self, path: str, inside_git: bool) -> Step:
-        names = self.matcher.children(path)
-        return Step(path, {} if isinstance(names, Match) else names, inside_git)
+    def _step(self, place: str, name: str, inside_git: bool) -> Step:
+        step = Step(place, name, {}, inside_git)
+        names = self.matcher.children(step.path)
+        return step if isinstance(names, Match) else replace(step, names=names)
 
-    def _seen(self, step: Step) -> Seen:
-        known = self.seen.get(step.path)
+    def _seen(self, step: Step, path: str) -> Seen:
+        known = self.seen.get(path)
         try:
-            mark = mark_of(step.path)
-            if known and known.mark == mark:
+            if known and known.mark == mark_of(path):
                 return known
-            return self._listed(step, settled(mark))
+            with listing(path) as (mark, entries):
+                return self._listed(step, path, mark, list(entries))
         except (FileNotFoundError, NotADirectoryError):
             return Seen(None)
         except OSError:
-            return Seen(None, closed=(step.path,) if is_closed(step.path) else ())
+            return Seen(None, closed=(path,) if is_closed(path) else ())
 
-    def _listed(self, step: Step, mark: Mark | None) -> Seen:
-        with os.scandir(step.path) as entries:
-            listed = list(entries)
+    def _listed(self, step: Step, path: str, mark: Mark | None, listed: "list[os.DirEntry[str]]") -> Seen:
         names = [entry.name for entry in listed]
-        if not step.inside_git and step.names and self._is_bare(step.path, names):
-            return replace(self._noted(step, mark, listed, self.hiding.within(step.path)), is_bare=True)
+        if not step.inside_git and step.names and self._is_bare(path, names):
+            return replace(self._noted(step, path, mark, listed, self.hiding.within(path)), is_bare=True)
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
         noted = (
@@ -114,13 +122,13 @@ class Walk:
             or not step.names.keys().isdisjoint(lowered.split("/"))
             or (step.inside_git and bool(step.names))
         )
-        hides = None if step.only_named else self.hiding.within(step.path)
+        hides = None if step.only_named else self.hiding.within(path)
         if noted or (hides and hides.may_hide(names)):
-            return self._noted(step, mark, listed, hides)
+            return self._noted(step, path, mark, listed, hides)
         if step.only_named:
             return Seen(mark, entries=len(names))
-        directories = [entry for entry in listed if entry.is_dir(follow_symlinks=False)]
-        return Seen(mark, tuple(self._further(step, entry) for entry in directories), entries=len(names))
+        directories = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False)]
+        return Seen(mark, tuple(self._further(step, path, name) for name in directories), entries=len(names))
 
     def _is_bare(self, path: str, names: list[str]) -> bool:
         """Nor is one any less closed from which a command has taken away what makes it one, as long as
@@ -131,16 +139,21 @@ class Walk:
         known = self.seen.get(path)
         return known is not None and known.is_bare and not REMAINS.isdisjoint(names)
 
-    def _further(self, step: Step, entry: "os.DirEntry[str]") -> Step:
+    def _further(self, step: Step, path: str, name: str) -> Step:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""
         if not step.names:
-            return Step(entry.path, step.names, step.inside_git)
-        if step.inside_git or entry.path in self.matcher.roots:
-            return self._step(entry.path, step.inside_git)
-        return Step(entry.path, self.matcher.anywhere)
+            return Step(path, name, step.names, step.inside_git)
+        if step.inside_git or os.path.join(path, name) in self.matcher.roots:
+            return self._step(path, name, step.inside_git)
+        return Step(path, name, self.matcher.anywhere)
 
     def _noted(
-        self, step: Step, mark: Mark | None, listed: "list[os.DirEntry[str]]", hides: Names | None
+        self,
+        step: Step,
+        path: str,
+        mark: Mark | None,
+        listed: "list[os.DirEntry[str]]",
+        hides: Names | None,
     ) -> Seen:
         below: list[Step] = []
         protected: list[str] = []
@@ -151,21 +164,24 @@ class Walk:
             met = step.names.get(plain)
             if step.only_named and not met:
                 continue
+            if len(hidden) + len(protected) > MOST_FOUND:  # before all of one directory have their paths
+                raise ConfinementError(_too_much(False))
             is_directory = entry.is_dir(follow_symlinks=False)
             if hides and hides.is_hidden(entry.name, is_directory):
-                hidden.append(entry.path)
+                hidden.append(os.path.join(path, entry.name))
             elif plain == GIT and not is_directory:
-                gits.append(entry.path)
-                protected.append(entry.path)
+                gits.append(os.path.join(path, entry.name))
+                protected.append(gits[-1])
             elif met:
-                self._met(entry, is_directory, met, step, below, protected)
+                self._met(entry, path, is_directory, met, step, below, protected)
             elif is_directory and not (step.inside_git and plain in CONTENT_OF_GIT):
-                below.append(self._further(step, entry))
+                below.append(self._further(step, path, entry.name))
         return Seen(mark, tuple(below), tuple(protected), tuple(hidden), tuple(gits), len(listed))
 
     def _met(
         self,
         entry: "os.DirEntry[str]",
+        path: str,
         is_directory: bool,
         met: tuple[Match, ...],
         step: Step,
@@ -173,17 +189,18 @@ class Walk:
         protected: list[str],
     ) -> None:
         """A name that is protected, or on the way to one that is."""
+        place = os.path.join(path, entry.name)
         inside_git = step.inside_git or folded(entry.name) == GIT
         if not met[0].rest:
-            protected.append(entry.path)
+            protected.append(place)
             if is_directory and not step.only_named:
-                below.append(Step(entry.path, {}, inside_git))
+                below.append(Step(path, entry.name, {}, inside_git))
         elif is_directory:
             only = step.only_named or (step.inside_git and folded(entry.name) in CONTENT_OF_GIT)
-            below.append(replace(self._step(entry.path, inside_git), only_named=only))
+            below.append(replace(self._step(path, entry.name, inside_git), only_named=only))
         elif entry.is_symlink():
             # What the host finds by that link, now or once somebody has made it.
-            protected += ["/".join((entry.path, *match.rest)) for match in met]
+            protected += ["/".join((place, *match.rest)) for match in met]
 
 
 def _is_odd(names: str) -> bool:
@@ -201,8 +218,9 @@ def _is_odd(names: str) -> bool:
 def _too_much(entries: bool) -> str:
     if entries:
         return (
-            f"the workspace has more than {MOST_ENTRIES:,} files, so that what is hidden in it cannot be "
-            "found in time; open a smaller directory, or hide large ones by their paths"
+            f"the workspace has more than {MOST_ENTRIES:,} files, or too many long paths, so that what is "
+            "hidden in it cannot be found in time; open a smaller directory, or hide large ones by their "
+            "paths"
         )
     return (
         f"more than {MOST_FOUND:,} files of the workspace are hidden or protected one by one; hide the "
