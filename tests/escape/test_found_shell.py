@@ -890,6 +890,37 @@ RESTRICTED: list[Row] = [
     ("cp $(which bash) b; ./b -c 'git push'", "a shell"),
     ("cp /bin/bash b; ./b -c 'g\"\"it push'", "a shell"),
     ("mkdir b; ln -s /usr/bin/git b/foo; PATH=b:$PATH foo push", "a link in PATH"),
+    # Words that something gets of which nothing is known: a plug-in, a script, a program that is built.
+    ("cargo foo 'git push'", "a plug-in"),
+    ("kubectl foo git push", "a plug-in"),
+    ("gh foo git push", "an extension"),
+    ("gh extension exec foo git push", "an extension"),
+    ("docker foo git push", "a plug-in"),
+    ("brew sh -c 'git push'", "a shell"),
+    ("rr git push", "recorded"),
+    ("yarn cross-env A=b npm publish", "a program of a package"),
+    ("pnpm cross-env A=b npm publish", "a program of a package"),
+    ("yarn npm publish", "what npm does"),
+    ("bun npm publish", "a program of a package"),
+    ("npm run with-env -- git push", "a script of the project"),
+    ("go run ./with-env git push", "a program of the project"),
+    ("cargo run -- git push", "a program of the project"),
+    ("vagrant ssh -- git push", "given to ssh"),
+    ("gh repo clone x -- --upload-pack='git push'", "given to git"),
+    ("docker service create x git push", "a container's"),
+    ("hyperfine --shell='git push' ls", "a shell with options"),
+    ("mosh --ssh='git push' x", "the value of an option that is not known"),
+    ("npm pkg set scripts.x='git push' && npm run x", "a script"),
+    ("npm config set editor 'git push'", "kept for later"),
+    ("go env -w CC='git push'; go build", "kept for later"),
+    # Programs and options that start others.
+    ("npm edit x --editor 'git push'", "an editor"),
+    ("npm docs x --browser='git push'", "a browser"),
+    ('bun -e \'Bun.spawn(["git", "push"])\'', "code"),
+    ("cargo watch -- git push", "a command"),
+    ("cargo watch -x 'run' -s 'git push'", "a command"),
+    ("docker debug -c 'git push' x", "a command"),
+    ("deno x npm:npm publish", "a package's program"),
     # A function in the environment.
     ("env 'BASH_FUNC_ls%%=() { g\"\"it push; }' bash -c ls", "bash takes it for a function"),
     ('env "BASH_FUNC_ls%%=() { $X; }" bash -c ls', "bash takes it for a function"),
@@ -907,6 +938,7 @@ INSTALLING: list[Row] = [
     ("uvx 'pip==24' install x", "a version"),
     ("uv tool run pip@latest install x", "a version"),
     ("pipx run 'pip[x]==24' install x", "a version"),
+    ("uv pip install x", "what pip does"),
 ]
 
 
@@ -914,6 +946,18 @@ INSTALLING: list[Row] = [
 def test_a_deny_rule_for_pip_install_is_not_slipped_past(line: str, workspace: Path) -> None:
     settings = {"commands": {"deny": ["pip install"]}}
     assert check(line, workspace, settings).verdict is not Verdict.ALLOW
+
+
+def test_a_rule_for_rm_leaves_subcommands_of_that_name_alone(workspace: Path) -> None:
+    for line in (
+        "docker rm x",
+        "helm rm x",
+        "brew rm x",
+        "aws s3 rm s3://x",
+        "npm rm x",
+        "docker service rm x",
+    ):
+        assert check(line, workspace, {"commands": {"deny": ["rm"]}}).verdict is Verdict.ALLOW
 
 
 def test_a_script_that_is_denied_is_denied_to_every_shell(workspace: Path) -> None:
@@ -1154,6 +1198,10 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("python tools/git.py status; bash push.sh; node scripts/npm-cli.js test", "other words"),
     ("cp a.sh b.sh; bash b.sh; ./b.sh now", "a copy of a script"),
     ("npx eslint@9 .; uvx ruff@latest check; npx -y create-vite@latest x", "other programs"),
+    ("npm run build -- --watch; yarn lint --fix; pnpm run test:unit; bun run dev", "scripts"),
+    ("cargo watch -x 'test -- --nocapture' -x run; cargo run -- push; go run ./cmd push", "other words"),
+    ("npm pkg set version=2; npm config set registry http://x; go env -w GOPROXY=direct", "settings"),
+    ("gh repo view x; gh repo clone x; vagrant ssh -c ls", "other commands"),
 ]
 
 

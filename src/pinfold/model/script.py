@@ -242,6 +242,8 @@ class Trait(StrEnum):
     """Its operands are text, never files."""
     RUNS_CODE = "runs_code"
     """It runs code in a language that is not read here, from its words or from standard input."""
+    PASSES_ON = "passes_on"
+    """Some of its words go to something nothing is known of: a plug-in, a script of the project."""
     UNCHARTED = "uncharted"
     """Nothing is known of this program: what its operands mean, and whether its options are harmless."""
 

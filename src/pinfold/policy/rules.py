@@ -75,11 +75,17 @@ def _may_be(shape: Shape, command: Command) -> bool:
 
 def _may_wrap(shape: Shape, command: Command) -> bool:
     """A program nothing is known of may start what it is given: `x git push`, and `x 'git push'`."""
-    if Trait.UNCHARTED not in command.traits:
+    if not command.traits & {Trait.UNCHARTED, Trait.PASSES_ON}:
         return False
     given = _literals(command)
     has_flags = set(shape.flags) <= _spelled_flags(given)  # asked once, where the words are many
-    if has_flags and any(_may_start(shape, command.words, given, at) for at in range(1, len(given))):
+    is_own = Trait.UNCHARTED not in command.traits and not shape.operands
+    own = command.operands[:1] if is_own else ()  # `helm rm x` is no `rm x`
+    if has_flags and any(
+        _may_start(shape, command.words, given, at)
+        for at in range(1, len(given))
+        if command.words[at] not in own
+    ):
         return True
     # The program may be such a text itself: wrappers differ in what they make of a single word.
     inputs = (each.target for each in command.inputs)

@@ -291,6 +291,13 @@ def _traits(stages: tuple[Stage, ...]) -> frozenset[Trait]:
     if any(not given.listed and given.value is None for stage in stages for given in stage.arguments.given):
         # The word after an option that no chart lists may be its value, so the operands are not certain.
         traits.add(Trait.UNCHARTED)
+    has_stranger = any(
+        stage.chart.has_subcommands and stage.chart.child(stage.arguments.operands[0].literal or "") is None
+        for stage in stages[:-1]
+    )
+    if has_stranger or any(not given.listed for stage in stages for given in stage.arguments.given):
+        # A plug-in, an alias or a script; an option that no chart lists may say what is run.
+        traits.add(Trait.PASSES_ON)
     if any(stage.chart.program.runs and stage.chart.program.runs.stdin == "script" for stage in stages):
         traits.add(Trait.RUNS_CODE)
     return frozenset(traits)

@@ -238,12 +238,11 @@ class _Unwrapping:
             if name is None or stage.arguments.doubts:
                 why = f"which `{stage.chart.name}` command this is, is only known when it runs"
                 self.unknowns.append(Unknown(why, word.span, True))
-            elif (
-                stage.chart.child(name) is None
-                and not self._alias(stage, name)
-                and program.unknown_subcommand
-            ):
-                self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
+            elif stage.chart.child(name) is None and not self._alias(stage, name):
+                if program.unknown_subcommand:
+                    self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
+                if self._is_interpreter:
+                    self._stand_for(_program_in(word), stage.arguments.operands[1:])
 
     def _alias(self, stage: Stage, name: str) -> bool:
         """`git -c alias.p=push p` is `git push`."""
