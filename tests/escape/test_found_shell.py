@@ -898,6 +898,7 @@ RESTRICTED: list[Row] = [
     ("docker foo git push", "a plug-in"),
     ("brew sh -c 'git push'", "a shell"),
     ("rr git push", "recorded"),
+    ("perf sched record git push", "measured"),
     ("yarn cross-env A=b npm publish", "a program of a package"),
     ("pnpm cross-env A=b npm publish", "a program of a package"),
     ("yarn npm publish", "what npm does"),
@@ -913,7 +914,15 @@ RESTRICTED: list[Row] = [
     ("npm pkg set scripts.x='git push' && npm run x", "a script"),
     ("npm config set editor 'git push'", "kept for later"),
     ("go env -w CC='git push'; go build", "kept for later"),
+    # Options that take a value here and none there.
+    ("ltrace -S git push", "-S is strace's"),
+    ("perf stat -a git push", "-a takes none"),
+    ("fakechroot -s git push", "-s is fakeroot's"),
+    ("autossh -M 0 host git push", "-M takes a port"),
+    ("parallel --shuf git push ::: a", "--shuf takes none"),
+    ("parallel --tag git push ::: a", "--tag is no --tagstring"),
     # Programs and options that start others.
+    ("parallel --ssh 'git push' -S x echo ::: a", "a remote shell"),
     ("npm edit x --editor 'git push'", "an editor"),
     ("npm docs x --browser='git push'", "a browser"),
     ('bun -e \'Bun.spawn(["git", "push"])\'', "code"),
@@ -921,6 +930,7 @@ RESTRICTED: list[Row] = [
     ("cargo watch -x 'run' -s 'git push'", "a command"),
     ("docker debug -c 'git push' x", "a command"),
     ("deno x npm:npm publish", "a package's program"),
+    ("git -c protocol.ext.allow=always -c 'remote.x.url=ext::git push' fetch x", "a url that is a command"),
     # A function in the environment.
     ("env 'BASH_FUNC_ls%%=() { g\"\"it push; }' bash -c ls", "bash takes it for a function"),
     ('env "BASH_FUNC_ls%%=() { $X; }" bash -c ls', "bash takes it for a function"),
@@ -938,6 +948,10 @@ INSTALLING: list[Row] = [
     ("uvx 'pip==24' install x", "a version"),
     ("uv tool run pip@latest install x", "a version"),
     ("pipx run 'pip[x]==24' install x", "a version"),
+    ("pipx runpip black install x", "pip of an environment"),
+    ("hatch run test:pip install x", "in an environment"),
+    ("hatch env run pip install x", "in an environment"),
+    ("pixi exec pip install x", "a package's program"),
     ("uv pip install x", "what pip does"),
 ]
 
@@ -1200,8 +1214,9 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("npx eslint@9 .; uvx ruff@latest check; npx -y create-vite@latest x", "other programs"),
     ("npm run build -- --watch; yarn lint --fix; pnpm run test:unit; bun run dev", "scripts"),
     ("cargo watch -x 'test -- --nocapture' -x run; cargo run -- push; go run ./cmd push", "other words"),
+    ("perf record -g ./a; perf stat -d -r 5 make; hatch run lint:style; pixi run test", "other programs"),
     ("npm pkg set version=2; npm config set registry http://x; go env -w GOPROXY=direct", "settings"),
-    ("gh repo view x; gh repo clone x; vagrant ssh -c ls", "other commands"),
+    ("gh repo view x; gh repo clone x; autossh -M 0 -N host; vagrant ssh -c ls", "other commands"),
 ]
 
 

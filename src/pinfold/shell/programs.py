@@ -40,7 +40,7 @@ GNU = frozenset({
 # fmt: on
 VERSION = r"(?<=[A-Za-z+])-?[0-9][0-9.]*$"
 CAPITAL = r"[A-Z]"
-PACKAGE = r"(?s)(?:npm:|jsr:)?(.+?)(?:@.*|\[.*|[=~<>!]=.*)?"
+PACKAGE = r"(?s)(?:[\w.+=,-]+:)?(.+?)(?:@.*|\[.*|[=~<>!]=.*)?"
 PUNCTUATION = "._+-"
 """Of the names of charts; none begins with it."""
 
@@ -314,7 +314,7 @@ def program_name(word: str) -> str:
 
 
 def package_name(name: str) -> str:
-    """The program that a package is called by: of `npm@9`, `pip==24` and `npm:npm` it is `npm` and `pip`."""
+    """The program that a package is called by: of `npm@9` and `npm:npm` it is npm, of `test:pip==24` pip."""
     match = re.fullmatch(PACKAGE, name)
     return match[1] if match else name
 
