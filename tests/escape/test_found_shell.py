@@ -995,6 +995,20 @@ def test_a_module_is_covered_no_further_than_its_program(line: str, workspace: P
     assert check(line, workspace, settings).verdict is not Verdict.ALLOW
 
 
+UNPACKING: list[Row] = [
+    ("tar xf a.tar --one-top-level=/opt/x", "unpacks elsewhere"),
+    ("tar xf a.tar --one-top-level=$HOME/.config", "unpacks elsewhere"),
+    ("tar xf a.tar --one-top=../x", "the same, abbreviated"),
+]
+
+
+@lines(UNPACKING)
+def test_an_allow_rule_for_tar_unpacks_nowhere_else(line: str, workspace: Path) -> None:
+    settings = {"sandbox": {"enabled": False}, "commands": {"allow": ["tar"]}}
+    assert check("tar xf a.tar --one-top-level", workspace, settings).verdict is Verdict.ALLOW
+    assert check(line, workspace, settings).verdict is Verdict.ASK
+
+
 @lines(RESTRICTED)
 def test_a_deny_rule_is_not_slipped_past(line: str, workspace: Path) -> None:
     assert check(line, workspace, DENYING).verdict is not Verdict.ALLOW
