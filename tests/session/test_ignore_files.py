@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.settings.files import mark
 from tests.patience import PATIENCE
 from tests.sandbox.people import USERS, run_at_home
+from tests.session.listing import note_listings
 from tests.session.test_survey import TICK
 
 NAMES = (".pinfoldignore",)
@@ -33,15 +34,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The directories that have been listed."""
-    found: list[str] = []
-    scandir = os.scandir
-
-    def noting(directory: int) -> Iterator[os.DirEntry[str]]:
-        found.append(os.readlink(f"/proc/self/fd/{directory}"))
-        return scandir(directory)
-
-    monkeypatch.setattr(os, "scandir", noting)
-    return found
+    return note_listings(monkeypatch)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from pinfold.sandbox.backend import Found
 from pinfold.session import unchanged, walk
 from pinfold.session.survey import Surveyor
 from tests.sandbox.people import USERS, run_at_home
+from tests.session.listing import note_listings
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
@@ -140,14 +140,7 @@ def test_what_changes_is_seen_and_what_does_not_is_not_listed_again(
     time.sleep(TICK)
     surveyor = Surveyor([str(work)], "/nowhere")
     assert surveyor(WORKSPACE).protected == ()
-    listed: list[str] = []
-    scandir = os.scandir
-
-    def noting(path: str) -> Iterator[os.DirEntry[str]]:
-        listed.append(os.readlink(f"/proc/self/fd/{path}"))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", noting)
+    listed = note_listings(monkeypatch)
     fill(work, "d7/.envrc")
     assert below(work, surveyor(WORKSPACE).protected) == ["d7/.envrc"]
     assert listed == [f"{work}/d7"]

@@ -40,7 +40,6 @@ GNU = frozenset({
 # fmt: on
 VERSION = r"(?<=[A-Za-z+])-?[0-9][0-9.]*$"
 CAPITAL = r"[A-Z]"
-PACKAGE = r"(?s)(?:[\w.+=,-]+:)?(.+?)(?:@.*|\[.*|[=~<>!]=.*)?"
 PUNCTUATION = "._+-"
 """Of the names of charts; none begins with it."""
 
@@ -311,12 +310,6 @@ def program_name(word: str) -> str:
         return name[1:]
     shorter = re.sub(VERSION, "", name)
     return shorter if shorter != name and _file(shorter) else name
-
-
-def package_name(name: str) -> str:
-    """The program that a package is called by: of `npm@9` and `npm:npm` it is npm, of `test:pip==24` pip."""
-    match = re.fullmatch(PACKAGE, name)
-    return match[1] if match else name
 
 
 def spelled_out(name: str) -> tuple[str, ...]:

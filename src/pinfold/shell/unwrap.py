@@ -34,8 +34,9 @@ from pinfold.shell.inputs import (
     piped,
 )
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
-from pinfold.shell.programs import Runs, chart, may_start, package_name, program_name, spelled_out
+from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
+from pinfold.shell.stand_ins import file_as_program, module_as_program, package_name
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
 from pinfold.shell.written import NOTHING as NOTHING_HELD
@@ -44,7 +45,6 @@ from pinfold.shell.written import Held, Written
 NOTHING = Runs()
 MAX_COPIES = 8
 """Of so many files at most a file is taken for a copy."""
-CODE_OF_A_PROGRAM = r"(?:.*/)?(?:([^/]+)(?:-cli|-[0-9.]+)\.[cm]?js|([^/]+)/__main__\.py)"
 HeldBy = Callable[[Word], Held]
 """Says what a file holds that the line itself writes."""
 
@@ -174,7 +174,7 @@ class _Unwrapping:
         for given in self.given:
             self._option(given)
             if given.option.module and given.value is not None:
-                self._stand_for(_program_of(given.value), self.operands)
+                self._stand_for(module_as_program(given.value), self.operands)
             if given.option.variable and given.value is not None:
                 self.hazards += assignment_hazards((_assignment(given.value),))
         if not any(given.option.runs == "none" for given in self.given):
@@ -242,7 +242,7 @@ class _Unwrapping:
                 if program.unknown_subcommand:
                     self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
                 if self._is_interpreter:
-                    self._stand_for(_program_in(word), stage.arguments.operands[1:])
+                    self._stand_for(file_as_program(word), stage.arguments.operands[1:])
 
     def _alias(self, stage: Stage, name: str) -> bool:
         """`git -c alias.p=push p` is `git push`."""
@@ -372,7 +372,7 @@ class _Unwrapping:
             is_input |= self._script(words[0])
             copied = self.held_by(words[0]).sources[:MAX_COPIES]
             for file in (words[0], *copied) if not is_input and self._is_interpreter else ():
-                self._stand_for(_program_in(file), words[1:])
+                self._stand_for(file_as_program(file), words[1:])
         if not words or kind == "stdin" or is_input:
             self._without_operands(kind)
         if not words or kind == "stdin" or (is_input and words[0].literal is not None):
@@ -535,22 +535,6 @@ class _Unwrapping:
 def _listed(value: Word, between: str) -> tuple[Word, ...]:
     """The words of a list."""
     return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
-
-
-def _program_of(module: Word) -> Word:
-    """Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`."""
-    if not module.literal:
-        return module
-    name, _, _ = module.literal.partition("._")
-    dashed = name.replace("_", "-")
-    return literal_word(dashed if chart(dashed) is not None else name, module.span)
-
-
-def _program_in(file: Word) -> Word:
-    """The program that a file of code is, where its name says so: `npm/bin/npm-cli.js`, `pip/__main__.py`."""
-    match = re.fullmatch(CODE_OF_A_PROGRAM, file.literal or "")
-    name = next(filter(None, match.groups()), "") if match else ""
-    return literal_word(name, file.span) if name and chart(name) is not None else file
 
 
 def _is_code_file(file: Word) -> bool:
