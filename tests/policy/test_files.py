@@ -9,6 +9,8 @@ from pinfold.model.decision import Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.policy.decide import decide
+from pinfold.policy.ignore import naming
+from pinfold.policy.opening import CLOSED
 from tests.policy.world import ROOT, Paper, facts, settings
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
@@ -121,10 +123,11 @@ def test_ask_every_time_means_files_too(request_: ReadFile | WriteFile) -> None:
             "`/home/me/.ssh` in `filesystem.read`",
         ),
         (".env", ".env", "user", "take `.env` from `filesystem.hide`"),
+        ("closed/x", f"{ROOT}/closed", CLOSED, f"chmod u+rx {ROOT}/closed"),
     ],
 )
 def test_who_hides_it_is_told(path: str, rule: str, where: str, remedy: str) -> None:
-    ignored = {**POLICY.ignore_mapping, f"{ROOT}/sub": ("x.*",)}
+    ignored = {**POLICY.ignore_mapping, f"{ROOT}/sub": ("x.*",), **naming([f"{ROOT}/closed"])}
     world = facts(policy=replace(POLICY, ignore_mapping=ignored), files=files())
     hiding = settings({"filesystem": {"hide": [".env"]}})
     reason = decide(ReadFile(path), hiding, world).reasons[0]

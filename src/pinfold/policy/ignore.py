@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _ANYTHING = rb"[^/]*"
 _SPECIAL = "*?[\\"
+NAMED = "/"
+"""The directory of patterns that are paths (`naming`): no project is there, and no ignore file."""
 _Says = Callable[[bytes, bool], bool]
 
 _CACHED_DIRECTORIES = 100_000
@@ -68,7 +70,7 @@ def naming(paths: Iterable[str]) -> IgnoreMapping:
     A byte that is of no character stands for any, since a policy is text: a doubt hides.
     """
     patterns = tuple("".join(map(_literal, path)) for path in paths)
-    return {"/": patterns} if patterns else {}
+    return {NAMED: patterns} if patterns else {}
 
 
 def _literal(character: str) -> str:

@@ -7,11 +7,13 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.model.text import Origin
 from pinfold.policy.hidden import IGNORE_FILES, ignored_by
+from pinfold.policy.ignore import NAMED
 from pinfold.policy.reasons import remedy_for
 
 SECRETS = "pinfold's own list of secrets"
 OWN = "pinfold"
 """How what pinfold keeps is called, which is nobody's to read."""
+CLOSED = "a directory that cannot be listed, so that its ignore files are not known"
 KEY = "filesystem.hide"
 
 
@@ -37,6 +39,8 @@ def hider(path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots
             return Hider(rule, origin, remedy_for(origin, f"take `{entry}` from `{KEY}`"))
     if rule == IGNORE_FILES:
         pattern, directory = ignored_by(path, policy) or (rule, "")
+        if directory == NAMED:
+            return Hider(pattern, Origin(CLOSED), f"chmod u+rx {pattern}")
         return Hider(
             pattern, Origin(f"{rule} in {directory}" if directory else rule), "take it off that file"
         )
