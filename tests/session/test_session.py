@@ -320,3 +320,11 @@ def test_asyncio_hosts_give_the_same_arguments() -> None:
         ours = inspect.signature(getattr(pinfold.AsyncSession, name)).parameters
         wanted = [each for each in parameters.values() if each.name != "is_withdrawn"]
         assert [*ours.values()] == wanted, name
+
+
+def test_a_tmp_that_commands_do_not_see_is_told(tmp_path: Path) -> None:
+    def told(filesystem: dict[str, Any]) -> str:
+        return "\n".join(session(tmp_path).supposing({"filesystem": filesystem}).law.notices)
+
+    assert "/tmp is not shown: commands have one of their own" in told({"read": ["/tmp", "/tmp/x"]})
+    assert told({"read": ["/tmp/x"]}) == told({"read": ["/tmp"], "tmp": "shared"}) == ""

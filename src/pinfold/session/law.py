@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 import pinfold
 from pinfold.model.home import expanded, home_of
-from pinfold.model.policy import SandboxPolicy
+from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
@@ -139,9 +139,17 @@ class Law:
         _, unreached = granted(policy.unix_sockets, writable)
         sockets = tuple(path for path in policy.unix_sockets if path not in unreached)
         lost = dict.fromkeys((*unwritten, *unread, *unreached))
-        self._ungranted = tuple(
-            f"{path} is not granted: it leads over a link that commands can change; name where it leads"
-            for path in lost
+        self._ungranted = (
+            *(
+                f"{path} is not granted: it leads over a link that commands can change; name where it leads"
+                for path in lost
+            ),
+            *(
+                f"{path} is not shown: commands have one of their own; name what lies in it, or set"
+                ' `filesystem.tmp = "shared"`'
+                for path in TEMPORARY
+                if path in read and path not in write
+            ),
         )
         return replace(
             policy,
