@@ -17,6 +17,7 @@ from tests.sandbox.probing import probes_of, run
 
 import pinfold
 from pinfold.kernel import mounts, namespaces
+from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 
 SECRET = "the-canary"
@@ -676,6 +677,23 @@ def what_is_granted_in_the_place_of_a_pens_own_directory_is_held_as_a_root_is() 
         held = os.path.exists(f"{made}/plain") and not os.path.exists(f"{made}/.vscode")
         shutil.rmtree(made)
         assert held and [each.path for each in result.violations] == [f"{made}/.vscode"], result
+
+
+def what_others_have_closed_in_a_root_is_closed_and_no_hindrance() -> None:
+    """Root finds what is protected and hidden there; whoever builds a pen, without its powers, does not."""
+    if os.geteuid():
+        return
+    for name in ("theirs/.vscode/tasks.json", "theirs/deep/.env", "ours/.env"):
+        put(name)
+    for path in ("theirs", "theirs/deep"):
+        os.chown(path, 12345, 12345)
+        os.chmod(path, 0o700)
+    with opened(ENV) as session:
+        stays_hidden(session, "cat theirs/deep/.env theirs/.vscode/tasks.json ours/.env; chmod 755 theirs")
+    os.chmod("ours", 0)
+    with opened(ENV) as session, suppress(ConfinementError):
+        stays_hidden(session, "chmod 755 ours; cat ours/.env")
+    os.chmod("ours", 0o755)
 
 
 def nothing_that_runs_as_its_owner_is_left() -> None:

@@ -9,7 +9,7 @@ Facts that shape it:
   can be mounted on a link: nothing would be refused.
 - Something protected or hidden that is gone by now needs no mount. One that we may not reach, the commands,
   which are the same user without our powers, cannot reach either, unless it lies where they may chmod: then
-  we stop.
+  we stop. A directory that is somebody else's, as in a /tmp that is granted, they may not.
 """
 
 import errno
@@ -70,8 +70,12 @@ class Builder:
             self._put(source, target, "", attributes)
 
     def _unless_gone(self, path: str, attributes: int) -> None:
-        with suppress(FileNotFoundError):
-            self._onto(path, attributes)
+        try:
+            with suppress(FileNotFoundError):
+                self._onto(path, attributes)
+        except PermissionError as error:
+            if error.errno != errno.EACCES or not self._is_closed_by_others(path):
+                raise
 
     def _hide(self, path: str) -> None:
         try:
@@ -80,12 +84,25 @@ class Builder:
             return
         except PermissionError as error:
             # Any other trouble than a directory that we may not search (EACCES) would be ours alone.
-            if error.errno != errno.EACCES or any(path.startswith(f"{root}/") for root in self.writable):
+            may_open = any(path.startswith(f"{root}/") for root in self.writable)
+            if error.errno != errno.EACCES or (may_open and not self._is_closed_by_others(path)):
                 raise
             return
         with held as target:
             stand_in = EMPTY if stat.S_ISDIR(os.fstat(target).st_mode) else VOID
             self._put(mounts.AT_FDCWD, target, "", READ_ONLY, stand_in)
+
+    def _is_closed_by_others(self, path: str) -> bool:
+        """Whether the directory above it that may not be searched belongs to somebody else."""
+        owner = os.geteuid()
+        parts = path.strip("/").split("/")
+        for end in range(1, len(parts)):
+            try:
+                with Held(self.new, "/".join(parts[:end])) as directory:
+                    owner = os.fstat(directory).st_uid
+            except OSError:
+                break
+        return owner != os.geteuid()
 
     def _cover(self, path: str, source: str, attributes: int) -> None:
         with Held(self.new, path) as target:
