@@ -670,7 +670,7 @@ def refusals_draw_nothing_on_the_terminal() -> None:
 
 def what_is_granted_in_the_place_of_a_pens_own_directory_is_held_as_a_root_is() -> None:
     """Where a pen has its own, commands make names by themselves: whatever was granted there was open too."""
-    for place in ("/tmp", "/var/tmp", "/dev/shm"):
+    for place in ("/var/tmp", "/dev/shm"):  # not /tmp, where whatever else runs makes things meanwhile
         made = f"{place}/pinfold-{os.getpid()}"
         with opened({"filesystem": {"write": [place]}}) as session:
             result = session.run(f"mkdir {made} && touch {made}/plain && mkdir {made}/.vscode")
