@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from stat import S_IWGRP, S_IWOTH
 
 from pinfold.model.decision import Decision
@@ -34,6 +34,8 @@ SEPARATE = "--separate-git-dir"
 """What git cannot do to a project inside of the fence, whoever says yes: README.md has it. The last makes a
 repository in a directory that is not called `.git`."""
 EXPLAINED = "`pinfold explain --path` tells by what"
+MOST_WALKED = 5_000
+"""Directories: a hint is not worth more than some tenths of a second."""
 RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 OF_MODE = ("chmod", "install")
 SETUID = re.compile(
@@ -132,7 +134,8 @@ def _hidden_below(
     for word in words:
         top = real_path(os.path.join(cwd, os.path.expanduser(word)))
         hiding = Hiding(decision.policy, roots)
-        for place, directories, files in os.walk(top) if is_covered(top, roots) else ():
+        walk = islice(os.walk(top), MOST_WALKED) if is_covered(top, roots) else ()
+        for place, directories, files in walk:
             names = hiding.within(place)
             every = chain(((each, True) for each in directories), ((each, False) for each in files))
             if found := next((each for each, is_there in every if names.is_hidden(each, is_there)), ""):
