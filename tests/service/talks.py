@@ -275,6 +275,7 @@ def an_answer_that_was_not_offered_is_a_no_at_once() -> None:
         began = time.monotonic()
         refused(lambda: opened.run("echo hi", dangerouslyDisableSandbox=True))
         assert time.monotonic() - began < PATIENCE
+    wait_until(lambda: heard)  # the thread that asked tells it after its answer was taken
     assert len(heard) == 1 and "`always` was not offered" in heard[0]
 
 
