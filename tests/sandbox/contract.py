@@ -1,6 +1,7 @@
 """What every backend keeps to; run in a child for each, as root and as an ordinary user."""
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ def keeps_the_contract(name: str) -> None:
         repeats,
         limits,
         terminals,
+        what_the_host_ignores,
         nobody_waits,
         concurrency,
     ):
@@ -192,6 +194,19 @@ def terminals(session: Session) -> None:
             raise AssertionError("somebody typed where nobody reads")
         ended.wait()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def what_the_host_ignores(session: Session) -> None:
+    """A host that a script started with `&` ignores Ctrl-C; its commands do not, in a terminal or without."""
+    ignored = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGHUP)}
+    try:
+        for terminal in (None, (30, 100)):
+            for each in ignored:
+                ended = session.run(request(("bash", "-c", f"kill -{each} $$"), terminal=terminal))
+                assert ended.signal == each, ended
+    finally:
+        for each, handler in ignored.items():
+            signal.signal(each, handler)
 
 
 def nobody_waits(session: Session) -> None:

@@ -25,6 +25,8 @@ from pinfold.sandbox.pump import Pump
 from pinfold.sandbox.pumped import PumpedCommand, set_size
 from pinfold.sandbox.unstarted import Unstarted
 
+_RESTORED = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
+
 
 class UnfencedCommand(PumpedCommand):
     def __init__(self, request: Request, drain: Drain, ended: Callable[["UnfencedCommand"], None]) -> None:
@@ -119,20 +121,32 @@ def _start(
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
-        preexec_fn=_taking_terminal() if request.terminal else None,
+        preexec_fn=_last_steps(request),
     )
 
 
-def _taking_terminal() -> Callable[[], None]:
-    """Makes the standard input of a new session its controlling terminal: Ctrl-C, `/dev/tty` and job control.
+def _last_steps(request: Request) -> Callable[[], None] | None:
+    """What only the new process can do for itself. None if that is nothing, which makes it start sooner.
 
-    It runs between fork and exec, where other threads' locks may be held for good: one system call, and
+    - The standard input of a new session becomes its controlling terminal: Ctrl-C, `/dev/tty`, job control.
+    - What the host ignores, the command does not: a host that a script started with `&` ignores Ctrl-C, and
+      so would all that it starts. (Popen itself does this for the signals that Python ignores.)
+
+    It runs between fork and exec, where other threads' locks may be held for good: system calls alone, and
     nothing to import.
     """
     from termios import TIOCSCTTY
 
+    takes_terminal = request.terminal is not None
+    ignored = [each for each in _RESTORED if signal.getsignal(each) is signal.SIG_IGN]
+    if not takes_terminal and not ignored:
+        return None
+
     def take() -> None:
-        fcntl.ioctl(0, TIOCSCTTY, 0)
+        for each in ignored:
+            signal.signal(each, signal.SIG_DFL)
+        if takes_terminal:
+            fcntl.ioctl(0, TIOCSCTTY, 0)
 
     return take
 
