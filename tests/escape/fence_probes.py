@@ -61,11 +61,11 @@ def stays_hidden(session: pinfold.Session, *lines: str) -> None:
         assert SECRET not in told, (line, told)
 
 
-def wait_for_a_walk(session: pinfold.Session) -> None:
+def wait_for_a_walk(session: pinfold.Session, patience: float = PATIENCE) -> None:
     """Until what the host makes now is hidden."""
     put("made-by-the-host/.pinfoldignore", "file\n")
     put("made-by-the-host/file")
-    wait_until(lambda: SECRET not in session.run("cat made-by-the-host/file").stdout)
+    wait_until(lambda: SECRET not in session.run("cat made-by-the-host/file").stdout, patience)
 
 
 def what_an_ignore_file_hides_by_its_path_is_not_moved_out_of_it() -> None:
@@ -225,7 +225,7 @@ def many_directories_do_not_hide_an_ignore_file() -> None:
     with opened() as session:
         stays_hidden(session, "cat a/b/secret.txt")
         does(session, python(make))
-        wait_for_a_walk(session)
+        wait_for_a_walk(session, 75)  # fifty times as long as the last one took
         stays_hidden(session, "cat a/b/secret.txt")
     with opened() as session:
         stays_hidden(session, "cat a/b/secret.txt")

@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
@@ -19,7 +18,7 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.presence import WARDEN, building, fresh_socket, take_name
 from pinfold.session.survey import Surveyor
 from tests.patience import wait_until
-from tests.sandbox.probing import OPEN, probes_of, run
+from tests.sandbox.probing import OPEN, among_themselves, probes_of, run
 
 WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 BLOCKED = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
@@ -459,16 +458,6 @@ def a_pen_that_is_being_built_is_waited_for() -> None:
     assert running.wait().exit_code == 0
 
 
-def among_themselves() -> None:
-    """In a network without the pens of other tests: those would wait for ours, and for what we pretend."""
-    uid, gid = os.geteuid(), os.getegid()
-    if uid == 0:
-        namespaces.unshare(namespaces.CLONE_NEWNET)
-    else:
-        namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNET)
-        namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
-
-
 def nothing_is_left_in_the_tree_even_when_killed() -> None:
     repository("one")
     before, status = listing("one"), git("status", "--porcelain", "--ignored", cwd="one")
@@ -500,9 +489,7 @@ def nothing_is_left_in_the_tree_even_when_killed() -> None:
     assert config == read("one/.git/config")
 
 
-PROBES = probes_of(
-    globals(), "git", "repository", "listing", "closes", "read", "race_for", "among_themselves"
-)
+PROBES = probes_of(globals(), "git", "repository", "listing", "closes", "read", "race_for")
 
 if __name__ == "__main__":
     os.environ |= {"GIT_CONFIG_NOSYSTEM": "1"}

@@ -34,7 +34,7 @@ from pinfold.sandbox.linux.pen import Pen
 from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
 from tests.patience import PATIENCE, wait_until
 from tests.processes import is_alive, kill, processes_of, status_of, wardens_of
-from tests.sandbox.probing import LIVING, OPEN, SKIPPED, probes_of, run
+from tests.sandbox.probing import LIVING, OPEN, SKIPPED, among_themselves, probes_of, run
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 READ_ONLY = SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
@@ -539,6 +539,7 @@ def cancel_ends_the_tree() -> None:
 
 def cancel_waits_for_what_the_warden_has_begun() -> None:
     """A name that it makes for one that was killed meanwhile comes before `cancel` returns, or never."""
+    among_themselves()
     refusals.SETTLING = PATIENCE
     bench = Bench()
     command = bench.session.start(bench.request("sleep 1000"))

@@ -14,7 +14,7 @@ from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.session import LinuxSession
 from pinfold.session.survey import Surveyor
 from tests.processes import wardens_of
-from tests.sandbox.probing import OPEN, probes_of, run
+from tests.sandbox.probing import OPEN, among_themselves, probes_of, run
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env", "keys"))
 LOOK = """
@@ -141,6 +141,7 @@ TRIES = "for name in last first; do while echo > $name; do sleep 0.02; done; don
 
 
 def a_warden_that_cannot_be_told_is_told_again() -> None:
+    among_themselves()
     backend = LinuxBackend()
     OPEN.append(backend)
     work = os.getcwd()

@@ -28,8 +28,9 @@ from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
 from pinfold.sandbox.linux import late
 from pinfold.sandbox.linux.presence import BUILDER, WARDEN, fresh_socket, list_of_names, present, take_name
 
-PATIENCE = 1.0
-"""Seconds, after which nothing is born: nobody inside can search its directory meanwhile."""
+PATIENCE = 5.0
+"""Seconds, after which nothing is born: nobody inside can search its directory meanwhile. Longer than a pen
+that makes no progress is being built."""
 STEP = 0.001
 """Seconds between two looks at who is there."""
 PROTECT, DONE = b"p", b"d"
