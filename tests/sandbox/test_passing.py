@@ -15,6 +15,7 @@ class Proc:
         self.descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY)
         self.steps: list[Callable[[], None]] = []
         """What happens between two looks; after the last of them nothing does."""
+        self.now = 0.0
 
     def put(self, thread: int, state: str, ran: int, *, filtered: bool = True) -> None:
         task = self.path / "7" / "task" / str(thread)
@@ -23,7 +24,8 @@ class Proc:
         (task / "stat").write_text(f"{thread} (a) S (b) {state} 1 1 0")
         (task / "schedstat").write_text(f"{ran} 5 1\n")
 
-    def sleep(self, _: float) -> None:
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
         if self.steps:
             self.steps.pop(0)()
 
@@ -35,7 +37,7 @@ class Proc:
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc]:
     made = Proc(tmp_path)
     monkeypatch.setattr(passing, "sleep", made.sleep)
-    monkeypatch.setattr(passing, "PATIENCE", 0.05)
+    monkeypatch.setattr(passing, "monotonic", lambda: made.now)
     yield made
     os.close(made.descriptor)
 

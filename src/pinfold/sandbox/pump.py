@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited, Output, Stream
@@ -147,18 +148,18 @@ class Pump:
                 raise ConfinementError("what a command does can be followed once, and somebody has")
             self.taken = True
 
-    def _gather(self, cap: int | None) -> tuple[dict[Stream, bytearray], bool]:
-        kept = {Stream.STDOUT: bytearray(), Stream.STDERR: bytearray()}
+    def _gather(self, cap: int | None) -> tuple[dict[Stream, bytes], bool]:
+        kept = {stream: BytesIO() for stream in Stream}  # it grows, and is given out, without a copy
         truncated = False
         for event in self.events():
             if isinstance(event, Output):
                 store = kept[event.stream]
-                room = len(event.data) if cap is None else max(0, cap - len(store))
+                room = len(event.data) if cap is None else max(0, cap - store.tell())
                 truncated |= room < len(event.data)
-                store += event.data[:room]
-        return kept, truncated
+                store.write(event.data[:room])
+        return {stream: store.getvalue() for stream, store in kept.items()}, truncated
 
-    def _result(self, kept: Mapping[Stream, bytearray], truncated: bool, enforcement: Enforcement) -> Result:
+    def _result(self, kept: Mapping[Stream, bytes], truncated: bool, enforcement: Enforcement) -> Result:
         if self.failure:
             raise self.failure
         if (end := self.exited) is None:
@@ -166,8 +167,8 @@ class Pump:
         return Result(
             end.exit_code,
             end.signal,
-            bytes(kept.get(Stream.STDOUT, b"")),
-            bytes(kept.get(Stream.STDERR, b"")),
+            kept.get(Stream.STDOUT, b""),
+            kept.get(Stream.STDERR, b""),
             end.timed_out,
             truncated,
             enforcement,
