@@ -211,7 +211,7 @@ def a_granted_port_is_the_machines(_: Machine) -> None:
         for host in ("127.0.0.1", "localhost", "0.0.0.0", "::1", "127.0.0.9"):
             for port in sys.argv[1:]:
                 try:
-                    with socket.create_connection((host, int(port)), 10) as sock: print(sock.recv(7).decode())
+                    with socket.create_connection((host, int(port))) as sock: print(sock.recv(7).decode())
                 except OSError as error: print(type(error).__name__)
     """
     with banner() as granted, banner() as other:
