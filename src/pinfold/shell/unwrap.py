@@ -9,44 +9,33 @@ No program is known by name here; `data/` says how each one starts others.
 """
 
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Computed, Hazard, Redirection, Trait, Unknown, Word
-from pinfold.model.text import Span
+from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
 from pinfold.shell.dialects import reads_alike
-from pinfold.shell.effects import (
-    complete,
-    lenient,
-    running_scripts,
-    uncharted,
-)
+from pinfold.shell.effects import complete, uncharted
 from pinfold.shell.filling import filled, with_found, with_inputs
 from pinfold.shell.findings import MAX_DEPTH, ShellText
-from pinfold.shell.inputs import (
-    given_texts,
-    is_made_by_a_command,
-    is_standard_input,
-    is_stream,
-    is_text,
-    piped,
-)
+from pinfold.shell.inputs import is_standard_input, is_stream, piped
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
 from pinfold.shell.stand_ins import file_as_program, module_as_program, package_name
+from pinfold.shell.started import Started
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
 from pinfold.shell.written import NOTHING as NOTHING_HELD
-from pinfold.shell.written import Held, Written
+from pinfold.shell.written import HeldBy, Written
+
+if TYPE_CHECKING:
+    from pinfold.shell.code import Code
 
 NOTHING = Runs()
 MAX_COPIES = 8
 """Of so many files at most a file is taken for a copy."""
-HeldBy = Callable[[Word], Held]
-"""Says what a file holds that the line itself writes."""
 
 
 class Unwrapped(Struct, frozen=True):
@@ -155,22 +144,19 @@ class _Unwrapping:
         self.name = name
         self.held_by = held_by
         self.stages = stages
-        self.command = complete(command, name, stages)
-        self.via = (*command.via, name)
-        self.places = self.command.directories
         self.runs = stages[-1].chart.program.runs or NOTHING
+        self.found = Started(complete(command, name, stages), name, self.runs)
+        self.places = self.found.command.directories
         self.given = tuple(given for stage in stages for given in stage.arguments.given)
         self.operands = stages[-1].arguments.operands
         last = stages[-1].arguments.given
         self.unlisted = [given for given in last if not given.listed and given.value is None]
-        self.inner: list[Command] = []
-        self.texts: list[ShellText] = []
-        self.unknowns: list[Unknown] = []
         self.hazards: list[Hazard] = []
 
     def unwrapped(self, declared: tuple[Assignment, ...]) -> Unwrapped:
         self._subcommand()
-        self._code()
+        if any(stage.chart.program.foreign or stage.chart.program.script_runs for stage in self.stages):
+            self._code().judge_words()
         for given in self.given:
             self._option(given)
             if given.option.module and given.value is not None:
@@ -180,28 +166,32 @@ class _Unwrapping:
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
         if any(given.option.goes_on and _is_code(given.option.goes_on, given.value) for given in self.given):
-            self._standard_input()
+            self._code().judge_standard_input()
         # What a wrapper was given reaches what it wraps, but is told once.
-        self._tell(declared if self.command.via else self.command.assignments, self.command.via)
+        found, command = self.found, self.found.command
+        found.tell(declared if command.via else command.assignments, command.via)
         self.hazards += declaration_hazards(self.name, self.operands)
-        command = replace(
-            self.command, hazards=tuple(dict.fromkeys(self.command.hazards + tuple(self.hazards)))
-        )
+        command = replace(command, hazards=tuple(dict.fromkeys(command.hazards + tuple(self.hazards))))
         if self._is_transparent(command):
             command = replace(command, traits=command.traits | {Trait.TRANSPARENT})
-        return Unwrapped(command, tuple(self.inner), tuple(self.texts), tuple(self.unknowns))
+        return Unwrapped(command, tuple(found.inner), tuple(found.texts), tuple(found.unknowns))
+
+    def _code(self) -> "Code":
+        from pinfold.shell.code import Code  # most commands run none
+
+        return Code(self.found, self.stages, self.held_by)
 
     def _is_transparent(self, command: Command) -> bool:
         """Only a wrapper that surely wraps, and whose own words are all harmless, may go without cover."""
         asks = any(given.option.runs == "none" for given in self.given)  # `command -v x` only looks
-        starts = self.inner or self.texts or self.unknowns or asks
+        starts = self.found.inner or self.found.texts or self.found.unknowns or asks
         return bool(self.runs.transparent and starts and not command.hazards)
 
     def _stand_for(self, program: Word, operands: tuple[Word, ...]) -> None:
         """A module or a file of code is a program: what that does and starts, this command does."""
-        command = self.command
-        if len(self.via) > MAX_DEPTH:  # a module may run modules
-            self.unknowns.append(Unknown("too many programs inside of each other", command.span, True))
+        command = self.found.command
+        if len(self.found.via) > MAX_DEPTH:  # a module may run modules
+            self.found.start_unknown("too many programs inside of each other", command.span)
             return
         other = Command(
             words=(program, *operands),
@@ -209,14 +199,14 @@ class _Unwrapping:
             text=command.text,
             redirections=command.inputs,
             directories=command.directories,
-            via=self.via,
+            via=self.found.via,
         )
-        found = _by_another_name(Unwrapped(replace(command, stands_for=None)), other, self.held_by)
-        self.inner += found.inner
-        self.texts += found.texts
-        self.unknowns += found.unknowns
-        meant = found.command.stands_for or command
-        self.command = replace(
+        more = _by_another_name(Unwrapped(replace(command, stands_for=None)), other, self.held_by)
+        self.found.inner += more.inner
+        self.found.texts += more.texts
+        self.found.unknowns += more.unknowns
+        meant = more.command.stands_for or command
+        self.found.command = replace(
             _also(command, meant),
             reads=command.reads + meant.reads,
             reads_below=command.reads_below or meant.reads_below,
@@ -237,7 +227,7 @@ class _Unwrapping:
             name = word.literal
             if name is None or stage.arguments.doubts:
                 why = f"which `{stage.chart.name}` command this is, is only known when it runs"
-                self.unknowns.append(Unknown(why, word.span, True))
+                self.found.start_unknown(why, word.span)
             elif stage.chart.child(name) is None and not self._alias(stage, name):
                 if program.unknown_subcommand:
                     self.hazards.append(Hazard(program.unknown_subcommand, word.span, name))
@@ -253,10 +243,10 @@ class _Unwrapping:
                 continue
             rest = stage.arguments.operands[1:]
             if meaning.startswith("!"):
-                self._text_of((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
+                self.found.start_text((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
             else:
                 words = _listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
-                self._start((self.command.words[0], *words, *rest))
+                self.found.start((self.found.command.words[0], *words, *rest))
             return True
         return False
 
@@ -266,11 +256,11 @@ class _Unwrapping:
         if given.option.settings:
             self._setting(given)
         if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
-            self._foreign(given.word.span)
+            self.found.start_foreign(given.word.span)
         if given.option.script and given.value is not None:
-            self._script(given.value)
+            self._code().judge_file(given.value)
             if is_stream(given.value, self.places):
-                self._foreign(given.word.span)
+                self.found.start_foreign(given.word.span)
         match given.option.runs:
             case "shell" if given.value is not None:
                 value = given.value
@@ -278,70 +268,45 @@ class _Unwrapping:
                     if not value.start.startswith(given.option.strip):
                         return
                     value = drop(value, len(given.option.strip))
-                self._text_of((value,), given.word.span)
+                self.found.start_text((value,), given.word.span)
             case "split" if given.value is not None:
                 self._split(given.value, given.command)
             case "argv":
-                words = with_found(given.command, self.runs, self.stages[-1], self.command.words[0].span)
-                self._start(words, anywhere=given.option.anywhere)
+                first = self.found.command.words[0]
+                words = with_found(given.command, self.runs, self.stages[-1], first.span)
+                self.found.start(words, anywhere=given.option.anywhere)
             case "foreign":
-                self._foreign(given.word.span)
+                self.found.start_foreign(given.word.span)
             case "alike":
                 self._alike(given.value or next(iter(self.operands), given.word))
 
     def _alike(self, text: Word) -> None:
         """Text for another shell, which may be one that reads as bash does."""
         if text.literal is not None and reads_alike(text.literal):
-            self._text_of((text,), text.span)
+            self.found.start_text((text,), text.span)
         else:
-            self._foreign(text.span)
+            self.found.start_foreign(text.span)
 
     def _setting(self, given: Given) -> None:
         """`git -c core.pager='less -S'`: shell text, for the keys that are known to hold it."""
-        text = given.value.start if given.value is not None else ""
-        key, equals, _ = text.partition("=")
+        start = given.value.start if given.value is not None else ""
+        key, equals, _ = start.partition("=")
         if equals and given.value is not None and re.fullmatch(given.option.settings, key):
             value = drop(given.value, len(key) + 1)
             if given.option.between and value.literal is not None:
-                self._start(_listed(value, given.option.between))
+                self.found.start(_listed(value, given.option.between))
                 return
-            self._text_of((drop(value, 1) if value.start.startswith("!") else value,), given.word.span)
-
-    def _code(self) -> None:
-        """Words and texts that hold code which is not the shell's."""
-        if not any(stage.chart.program.foreign or stage.chart.program.script_runs for stage in self.stages):
-            return
-        fed = [text for each in self.command.inputs for text in self._texts_of(each)]
-        words = (*self.command.words[1:], *given_texts(fed))
-        for stage in self.stages:
-            if pattern := stage.chart.program.foreign:
-                for word in words:
-                    if re.search(pattern, lenient(word)):
-                        self._foreign(word.span)
-            for word in running_scripts(stage):
-                self._foreign(word.span)
-
-    def _code_in(self, scripts: tuple[Word, ...]) -> None:
-        """Scripts that are files: the same signs tell what may run anything."""
-        for stage in self.stages:
-            for pattern in filter(None, (stage.chart.program.foreign, stage.chart.program.script_runs)):
-                for script in scripts:
-                    if re.search(pattern, lenient(script)):
-                        self._foreign(script.span)
+            text = drop(value, 1) if value.start.startswith("!") else value
+            self.found.start_text((text,), given.word.span)
 
     def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
         texts = split_like_env(value.literal) if value.literal is not None else None
         if texts is None:
             why = f"how `{self.name}` splits `{value.source}` is only known when it runs"
-            self.unknowns.append(Unknown(why, value.span, True))
+            self.found.start_unknown(why, value.span)
             return
         words = tuple(literal_word(text, value.span) for text in texts)
-        self._start((self.command.words[0], *words, *rest))
-
-    def _foreign(self, span: Span) -> None:
-        self.unknowns.append(
-            Unknown(f"code for `{self.name}` cannot be judged by the rules of bash", span, True)
-        )
+        self.found.start((self.found.command.words[0], *words, *rest))
 
     # Operands
 
@@ -356,20 +321,20 @@ class _Unwrapping:
         doubts = self.stages[-1].arguments.doubts
         if kind in ("argv", "shell") and self.unlisted and words:
             why = f"what `{self.unlisted[0].name}` takes is not known, nor which command `{self.name}` starts"
-            self.unknowns.append(Unknown(why, self.unlisted[0].word.span, True))
+            self.found.start_unknown(why, self.unlisted[0].word.span)
         if self.runs.stdin == "script":
             # Its operands are files, databases and the like: only what the line itself makes is doubted.
             doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
         if kind == "argv" and self._stands_before_the_command(doubts):
             self._start_as_with_an_option(doubts[0])
             why = f"what `{doubts[0].source}` is to `{self.name}` is only known when it runs"
-            self.unknowns.append(Unknown(why, doubts[0].span, False))
+            self.found.unknowns.append(Unknown(why, doubts[0].span, False))
         elif kind and doubts:
             why = f"`{doubts[0].source}` may change which command `{self.name}` starts"
-            self.unknowns.append(Unknown(why, doubts[0].span, True, self.runs.stdin == "script"))
+            self.found.start_unknown(why, doubts[0].span, is_data=self.runs.stdin == "script")
         is_input = bool(words and self.runs.stdin and is_standard_input(words[0], self.places))
         if words and self.runs.stdin and not kind:
-            is_input |= self._script(words[0])
+            is_input |= self._code().judge_file(words[0])
             copied = self.held_by(words[0]).sources[:MAX_COPIES]
             for file in (words[0], *copied) if not is_input and self._is_interpreter else ():
                 self._stand_for(file_as_program(file), words[1:])
@@ -380,28 +345,28 @@ class _Unwrapping:
         match kind:
             case "argv":
                 words = (*(literal_word(n, words[0].span) for n in self.runs.program.split()), *words)
-                words = filled(words, self.runs, self.given, self.command.words[0].span)
-                self._start(words, assignments)
+                words = filled(words, self.runs, self.given, self.found.command.words[0].span)
+                self.found.start(words, assignments)
             case "shell":
                 text = with_inputs(words, self.runs, self.given) if self.runs.extra else words
-                self._text_of(text, words[0].span)
+                self.found.start_text(text, words[0].span)
             case "each":
                 for word in words:
-                    self._text_of((word,), word.span)
+                    self.found.start_text((word,), word.span)
             case "first" if words[0].literal != "-":
-                self._text_of(words[:1], words[0].span)
+                self.found.start_text(words[:1], words[0].span)
             case "foreign":
-                self._foreign(words[0].span)
+                self.found.start_foreign(words[0].span)
             case _ if self.runs.stdin == "script":
                 if is_stream(words[0], self.places):
-                    self._foreign(words[0].span)
+                    self.found.start_foreign(words[0].span)
                 elif _is_code_file(words[0]):
-                    self._start(words)
+                    self.found.start(words)
             case _ if self.runs.stdin and (
                 words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
             ):
                 why = f"which script `{self.name}` runs is only known when it runs"
-                self.unknowns.append(Unknown(why, words[0].span, True))
+                self.found.start_unknown(why, words[0].span)
 
     @property
     def _is_interpreter(self) -> bool:
@@ -416,10 +381,10 @@ class _Unwrapping:
 
     def _start_as_with_an_option(self, doubt: Word) -> None:
         """The word may be an option, or one that takes the next word: what the words without it would be."""
-        words = self.command.words
+        words = self.found.command.words
         at = words.index(doubt)
         for after in (at + 1, at + 2):
-            self._start(words[:at] + words[after:])
+            self.found.start(words[:at] + words[after:])
 
     def _kind(self) -> str:
         """What the operands are to this command: an option may have changed it."""
@@ -433,7 +398,7 @@ class _Unwrapping:
         taken: list[Assignment] = []
         while self.runs.assignments and words and "=" in words[0].start:
             if words[0].source.startswith("="):
-                self._start(words)  # to zsh it is the path of a program
+                self.found.start(words)  # to zsh it is the path of a program
             name = words[0].start.partition("=")[0]
             value = drop(words[0], len(name) + 1)
             taken.append(Assignment(name, words[0].span, value, exported=True))
@@ -444,92 +409,11 @@ class _Unwrapping:
 
     def _without_operands(self, kind: str) -> None:
         if self.runs.alone:
-            self.hazards.append(Hazard(self.runs.alone, self.command.span, self.name))
-        starts = (
-            self.texts or self.inner or any(given.option.runs in ("foreign", "alike") for given in self.given)
-        )
+            self.hazards.append(Hazard(self.runs.alone, self.found.command.span, self.name))
+        runs_code = any(given.option.runs in ("foreign", "alike") for given in self.given)
+        starts = self.found.texts or self.found.inner or runs_code
         if (self.runs.stdin or kind == "stdin") and not starts:
-            self._standard_input()
-
-    def _script(self, file: Word) -> bool:
-        """A file that it runs: a text which the line writes there is judged; whether it is standard input."""
-        held = self.held_by(file)
-        if held.texts:
-            fed = tuple(map(piped, held.texts))
-            self._judge_input(fed, f"`{self.name}` runs `{file.source}`, which this line writes")
-            self._code_in(held.texts)
-            traits = self.command.traits | {Trait.RUNS_CODE}
-            self.command = replace(self.command, redirections=self.command.redirections + fed, traits=traits)
-        return any(is_standard_input(source, self.places) for source in held.sources)
-
-    def _standard_input(self) -> None:
-        fed = tuple(text for each in self.command.inputs for text in self._texts_of(each))
-        more = tuple(each for each in fed if each not in self.command.redirections)
-        self.command = replace(self.command, redirections=self.command.redirections + more)
-        self._judge_input(fed, f"`{self.name}` runs what it reads from standard input")
-
-    def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:
-        """An input, and where it is a file which the line writes, what that may hold besides: by its name
-        alone it may be another file, and it may have held more before."""
-        texts = self.held_by(given.target).texts if not is_text(given) else ()
-        return (given, *map(piped, texts))
-
-    def _judge_input(self, fed: tuple[Redirection, ...], why: str) -> None:
-        if not self._are_known_texts(fed):
-            is_data = (
-                self.runs.stdin == "script" and Trait.INTERPRETER not in self.stages[-1].chart.program.traits
-            )
-            self.unknowns.append(Unknown(why, self.command.span, True, is_data))
-
-    def _are_known_texts(self, fed: tuple[Redirection, ...]) -> bool:
-        """Whether what it runs is all written in the line; a shell's is judged as any text."""
-        if self.runs.stdin in ("script", ""):
-            return not any(is_made_by_a_command(each, self.places) for each in fed)
-        texts = given_texts(fed)
-        if self.runs.stdin == "foreign":
-            return False
-        if self.runs.stdin == "login" and not fed:
-            return True
-        self.texts += [ShellText(t.literal, t.span, self.via) for t in texts if t.literal is not None]
-        return bool(texts) and len(texts) == len(fed) and all(text.literal is not None for text in texts)
-
-    # What is started
-
-    def _start(
-        self, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = (), *, anywhere: bool = False
-    ) -> None:
-        if not words:
-            return
-        span = Span(min(w.span.start for w in words), max(w.span.end for w in words))
-        outer = tuple(replace(a, exported=True) for a in self.command.assignments)
-        lost = anywhere or self.runs.remote
-        self._tell(assignments, self.via)
-        self.inner.append(
-            Command(
-                words=words,
-                span=span,
-                text=" ".join(word.source for word in words),
-                assignments=outer + assignments,
-                redirections=tuple(replace(r, writes=False, reads=False) for r in self.command.inputs),
-                directories=None if lost else self.command.directories,
-                via=self.via,
-            )
-        )
-
-    def _tell(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
-        told = told_by(assignments, via)
-        self.texts += told.texts
-        self.unknowns += told.unknowns
-
-    def _text_of(self, words: tuple[Word, ...], span: Span) -> None:
-        """Words that a shell gets joined by spaces."""
-        texts = [word.literal for word in words]
-        if all(text is not None for text in texts):
-            joined = " ".join(text for text in texts if text is not None)
-            self.texts.append(ShellText(joined, words[0].span if len(words) == 1 else span, self.via))
-        else:
-            why = f"what `{self.name}` is told to run is only known when it runs"
-            self.unknowns.append(Unknown(why, span, True))
+            self._code().judge_standard_input()
 
 
 def _listed(value: Word, between: str) -> tuple[Word, ...]:

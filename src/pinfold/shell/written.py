@@ -12,6 +12,8 @@ is; nor is it known which files programs load unasked (`make` its Makefile). A t
 not count where the file's name is not known either: that is a log.
 """
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from pinfold.model.script import Word
@@ -36,6 +38,8 @@ class Held(Struct, frozen=True):
 
 
 NOTHING = Held()
+HeldBy = Callable[[Word], Held]
+"""Says what a file holds that the line itself writes."""
 
 
 def held_by(file: Word, written: tuple[Written, ...]) -> Held:
