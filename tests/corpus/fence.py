@@ -14,6 +14,7 @@ from typing import Any
 
 import pinfold
 from tests.patience import wait_until
+from tests.sandbox.probing import PYTHON
 
 WORK = os.getcwd()
 HOME = os.environ["HOME"]
@@ -323,8 +324,8 @@ def python(program: str) -> pinfold.Result:
     """Runs a program in the fence; it says `GOT` when it got what it wants."""
     head = "import ctypes, errno, os, socket, sys\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     with opened() as session:
-        result = session.run([sys.executable, "-I", "-S", "-c", head + program])
-    assert "GOT" not in result.stdout, result
+        result = session.run([PYTHON, "-I", "-S", "-c", head + program])
+    assert result.exit_code == 0 and "GOT" not in result.stdout, result
     return result
 
 
@@ -400,7 +401,7 @@ def terminal_call(request: str) -> None:
     )
     head = "import ctypes, errno, os, sys\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     with opened() as session:
-        execution = session.start([sys.executable, "-I", "-S", "-c", head + program], terminal=(24, 80))
+        execution = session.start([PYTHON, "-I", "-S", "-c", head + program], terminal=(24, 80))
         data = b"".join(event.data for event in execution.events() if isinstance(event, pinfold.Output))
     assert b"EPERM" in data and b"GOT" not in data, data
 

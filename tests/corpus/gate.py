@@ -17,6 +17,7 @@ from collections.abc import Callable
 import pinfold
 from tests.network.hellos import real_hello
 from tests.network.probes import SkipError, pages
+from tests.sandbox.probing import PYTHON
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, fine, python
 
@@ -183,7 +184,7 @@ def NE_019(session: pinfold.Session) -> None:
         for host in ("127.0.0.1", "0.0.0.0", "[::]", "[::1]"):
             silent(session, f"{PLAIN}curl -sS -m3 http://{host}:{port}")
     serve = (
-        f"{sys.executable} -m http.server --bind :: 8000 >/dev/null 2>&1 &"
+        f"{PYTHON} -m http.server --bind :: 8000 >/dev/null 2>&1 &"
         f" until {PLAIN}curl -s -m3 -o /dev/null http://127.0.0.1:8000; do sleep 0.1; done;"
     )
     tries = "; ".join(f"{PLAIN}curl -sS -m3 -o /dev/null http://{host}:8000 && echo yes"

@@ -18,11 +18,10 @@ from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.sandbox.linux.presence import WARDEN, building, fresh_socket, take_name
 from pinfold.session.survey import Surveyor
 from tests.patience import wait_until
-from tests.sandbox.probing import OPEN, among_themselves, probes_of, run
+from tests.sandbox.probing import OPEN, PYTHON, among_themselves, probes_of, run
 
 WRITING = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 BLOCKED = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
-PYTHON = "/usr/bin/python3"
 
 
 class Bench:

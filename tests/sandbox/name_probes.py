@@ -16,9 +16,8 @@ from pinfold.sandbox.backend import Found, Result
 from tests.patience import wait_until
 from tests.processes import is_alive, kill, wardens_of
 from tests.sandbox.probes import WORKSPACE, Bench
-from tests.sandbox.probing import probes_of, run
+from tests.sandbox.probing import PYTHON, probes_of, run
 
-PYTHON = "/usr/bin/python3"
 SEMANTICS = os.path.join(os.path.dirname(__file__), "name_semantics.py")
 PRELUDE = """
 import ctypes, errno, os, stat, sys, threading, time

@@ -13,6 +13,8 @@ class Open(Protocol):
     def close(self) -> None: ...
 
 
+PYTHON = "/usr/bin/python3"
+"""For programs inside a pen, whose own /tmp may hide the one that runs the tests."""
 OPEN: list[Open] = []
 """What probes opened, closed after each."""
 NO_NAMESPACES = ("unshare", "uid_map", "setgroups")

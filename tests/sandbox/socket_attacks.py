@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pinfold.model.policy import SandboxPolicy
 from tests.patience import wait_until
 from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench
-from tests.sandbox.probing import probes_of, run
-from tests.sandbox.socket_probes import PYTHON, python
+from tests.sandbox.probing import PYTHON, probes_of, run
+from tests.sandbox.socket_probes import python
 
 ROUNDS = 600
 """How often a race is run."""

@@ -11,9 +11,7 @@ from pinfold.model.policy import SandboxPolicy
 from tests.patience import wait_until
 from tests.processes import wardens_of
 from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench
-from tests.sandbox.probing import OPEN, probes_of, run
-
-PYTHON = "/usr/bin/python3"
+from tests.sandbox.probing import OPEN, PYTHON, probes_of, run
 
 
 def python(bench: Bench, program: str, *arguments: str, policy: SandboxPolicy = WORKSPACE) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pinfold
 from tests.network.probes import make_index, pages, pip_command, postgres, program, ssh_server
-from tests.sandbox.probing import probes_of
+from tests.sandbox.probing import PYTHON, probes_of
 from tests.session.abroad import ALLOWED, Machine
 from tests.session.outside import PLAIN, connections, fine, main_of, opened, python
 
@@ -156,7 +156,7 @@ def psql(_: Machine) -> None:
 def urllib(_: Machine) -> None:
     code = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read().decode())"
     with pages(True) as secure, pages(False) as plain, opened() as session:
-        by = f"SSL_CERT_FILE={HERE}/ca.pem {sys.executable} -c {shlex.quote(code)}"
+        by = f"SSL_CERT_FILE={HERE}/ca.pem {PYTHON} -c {shlex.quote(code)}"
         for way in ("env ", PLAIN):
             for url in (f"https://a.test:{secure}/", f"http://a.test:{plain}/"):
                 assert fine(session, f"{way}{by} {url}").startswith("hello from a.test")

@@ -23,7 +23,7 @@ from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import SkipError, pages, program
 from tests.patience import PATIENCE, wait_until
 from tests.processes import is_alive, kill
-from tests.sandbox.probing import probes_of
+from tests.sandbox.probing import PYTHON, probes_of
 from tests.session.abroad import ADDRESS, ALLOWED, SIXTH, Machine, banner
 from tests.session.runs import Says, journal
 
@@ -48,7 +48,7 @@ def python(code: str, *arguments: object) -> str:
     name = f"/tmp/p{abs(hash(code))}.py"
     text = textwrap.dedent(code)
     words = " ".join(str(argument) for argument in arguments)
-    return f"cat > {name} <<'END'\n{text}\nEND\n{PLAIN} {sys.executable} {name} {words}"
+    return f"cat > {name} <<'END'\n{text}\nEND\n{PLAIN} {PYTHON} {name} {words}"
 
 
 def connections() -> list[Entry]:
@@ -445,9 +445,7 @@ def without_network(_: Machine) -> None:
     """
     with banner() as port, opened("all") as session:
         line = python(code, port, 1)
-        assert fine(
-            session, f"{PLAIN} {sys.executable} -c 'import socket; print(socket.gethostbyname(\"a.test\"))'"
-        )
+        assert fine(session, f"{PLAIN} {PYTHON} -c 'import socket; print(socket.gethostbyname(\"a.test\"))'")
         assert fine(session, line).split()[1:] == ["0", "0"]
         request = pinfold.RunCommand(python(code, port, 0), policy=SandboxPolicy(network_access=False))
         result = session.run(request)
@@ -735,7 +733,8 @@ def what_a_command_did_not_wait_for_was_refused_it(_: Machine) -> None:
             (f"{PLAIN} {by} http://b.test:6/", "b.test:6"),
             (python(CONNECT, "c.test", 7), "c.test:7"),
         ):
-            execution = session.start(f"{line} & until test -e asked; do sleep 0.02; done; kill -KILL $!; wait")
+            ended_then = "until test -e asked; do sleep 0.02; done; kill -KILL $!; wait"
+            execution = session.start(f"{line} & {ended_then}")
             assert person.asked.wait(30), line
             person.asked.clear()
             Path("asked").touch()

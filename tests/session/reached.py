@@ -21,7 +21,7 @@ import pinfold
 from pinfold.model.policy import SandboxPolicy
 from tests.network.probes import free_port, pages, program
 from tests.patience import wait_until
-from tests.sandbox.probing import probes_of
+from tests.sandbox.probing import PYTHON, probes_of
 from tests.session.abroad import Machine, banner
 from tests.session.outside import PLAIN, connections, fine, gate_of, main_of, python
 from tests.session.runs import Says, journal
@@ -99,7 +99,7 @@ def a_published_web_server_serves(_: Machine) -> None:
     with open("page", "wb") as file:
         file.write(os.urandom(3_000_000))
     with opened(publish=[port]) as session:
-        execution = session.start(f"{sys.executable} -m http.server {port} --bind 127.0.0.1")
+        execution = session.start(f"{PYTHON} -m http.server {port} --bind 127.0.0.1")
 
         def is_there() -> bool:
             try:
