@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event as Flag
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError
@@ -33,6 +33,9 @@ from pinfold.session.session import Session
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 AT_ONCE = 128
 """Commands that may run at the same time; more wait for their turn."""
@@ -120,13 +123,11 @@ class AsyncSession:
 
     async def check(self, request: Request | str | Sequence[str]) -> Decision:
         """As `Session.check`."""
-        decision: Decision = await self._on_thread(self.session.check, request)
-        return decision
+        return await self._on_thread(self.session.check, request)
 
     async def check_path(self, path: str | os.PathLike[str], *, write: bool = False) -> Decision:
         """As `Session.check_path`."""
-        decision: Decision = await self._on_thread(self.session.check_path, path, write=write)
-        return decision
+        return await self._on_thread(self.session.check_path, path, write=write)
 
     async def add_project(self, path: str | os.PathLike[str]) -> None:
         """As `Session.add_project`."""
@@ -197,7 +198,7 @@ class AsyncSession:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _on_thread(self, function: Any, *args: Any, **given: Any) -> Any:
+    async def _on_thread(self, function: Callable[P, R], *args: P.args, **given: P.kwargs) -> R:
         self._require_open()
         work = partial(function, *args, **given)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
