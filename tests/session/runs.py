@@ -592,6 +592,33 @@ def a_start_that_is_interrupted_is_told_as_cancelled() -> None:
     assert [entry.data.get("cancelled") for entry in journal()] == [None, True]
 
 
+def a_run_that_could_not_begin_is_told_as_that() -> None:
+    """Though the session was closed meanwhile, which told the run as cancelled by then."""
+
+    def broken(closes: Callable[[], None]) -> Callable[[object], None]:
+        def start(_: object) -> None:
+            closes()
+            raise ConfinementError("it is broken")
+
+        return start
+
+    for is_closed_meanwhile in (False, True):
+        session = opened()
+        pens: Any = session.fences.fenced()
+        pens.start = broken(session.close if is_closed_meanwhile else lambda: None)
+        try:
+            session.run("true")
+        except ConfinementError as error:
+            assert str(error) == "it is broken", error
+        else:
+            raise AssertionError("it was not said")
+        assert not session.notices
+        session.close()
+    told = [(entry.kind, entry.data.get("error"), entry.data.get("cancelled")) for entry in journal()]
+    run, failed, cancelled = ("run", None, None), ("end", "it is broken", None), ("end", None, True)
+    assert told == [run, failed, run, cancelled], told
+
+
 def a_command_that_nobody_gets_is_ended() -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
