@@ -61,14 +61,14 @@ def _files(policy: SandboxPolicy, roots: Sequence[str]) -> Iterator[str]:
             " changed nor made, at any depth."
         )
     if policy.protected:
-        yield f"Neither can: {_listed(policy.protected)}."
+        yield f"These cannot be changed or made either: {_listed(policy.protected)}."
     if policy.additional_readonly_paths:
         yield f"You may read, although it would be hidden: {_listed(policy.additional_readonly_paths)}."
     hidden = [entry for entry in policy.hidden if entry not in policy.additional_readonly_paths]
     if hidden:
         yield f"Secrets are hidden from your commands: {_listed(hidden)}."
     if policy.ignore_mapping:
-        yield "Nor does what the project's ignore files name."
+        yield "What the project's ignore files name is hidden from your commands."
 
 
 def _git(policy: SandboxPolicy) -> Iterator[str]:
