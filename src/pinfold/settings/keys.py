@@ -142,7 +142,7 @@ TABLE: tuple[Key, ...] = (
     _switch("protect.browser", _OR, False, "Ask before a browser is driven."),
 
     _list("mcp.allow", Kind.TEXTS, _GRANT, "MCP tools that are called without a question, as `server:tool`."),
-    _switch("mcp.cli", _AND, False, "Treat calls of the mcp command line as calls of the tools they name."),
+    _switch("mcp.cli", _AND, False, "A line that is nothing but `mcp-cli` asks to run outside of the fence."),
 
     _word("admin.auto_run", "disabled allowed", "allowed", "Whether anything runs without a person at all.", Who.MANAGED),
     _switch("admin.run_everything", _AND, True, "Whether users may choose the mode `run_everything`.", Who.MANAGED),
