@@ -76,7 +76,7 @@ class _Bare:
         return True
 
     def write_rules(self, key: str, rules: tuple[str, ...]) -> None:
-        raise PinfoldError(f"there are no settings to add {rules} to `{key}` of")
+        raise PinfoldError(f"there is no settings file, so {rules} cannot be added to `{key}`")
 
 
 class Desk:

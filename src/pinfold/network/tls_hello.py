@@ -107,7 +107,7 @@ class HelloReader:
             return None
         length = int.from_bytes(head[3:5], "big")
         if not 0 < length <= _LONGEST_RECORD:
-            raise Malformed(f"a TLS record of {length} bytes is none")
+            raise Malformed(f"a TLS record cannot have {length} bytes")
         if len(self._records) < 5 + length:
             return None
         record = bytes(self._records[5 : 5 + length])

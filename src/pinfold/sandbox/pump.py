@@ -145,7 +145,7 @@ class Pump:
         self._require_own()
         with self.lock:
             if self.taken:
-                raise ConfinementError("what a command does can be followed once, and somebody has")
+                raise ConfinementError("a command can be followed once, and this one has been")
             self.taken = True
 
     def _gather(self, cap: int | None) -> tuple[dict[Stream, bytes], bool]:

@@ -176,7 +176,7 @@ class RemoteExecution:
     def events(self) -> Iterator[Event]:
         """As they come; `exit` is the last."""
         if self._is_followed:
-            raise PinfoldError("what a command does can be followed once, and somebody has")
+            raise PinfoldError("a command can be followed once, and this one has been")
         self._is_followed = True
         while (event := self._come.get()) is not None:
             if event.name == "violation":

@@ -66,7 +66,7 @@ class _Scanner:
         try:
             return Node(at, word.end(), json.loads(word.group())) if word else self._nothing(at)
         except ValueError:
-            raise self.trouble(at, "there is a value that is none") from None
+            raise self.trouble(at, "what stands here is no value") from None
 
     def _nothing(self, at: int) -> Node:
         raise self.trouble(at, "a value is missing")

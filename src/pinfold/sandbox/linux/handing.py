@@ -1,7 +1,7 @@
 """The host's way to the `hand`, which does what was granted: one deed at a time, from any thread."""
 
+import _socket
 import threading
-from typing import Any
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import channel
@@ -10,7 +10,7 @@ from pinfold.sandbox.linux.keeping import Keeping
 
 PATIENCE = 30.0
 """Seconds that the hand may take."""
-GONE = "what does granted things could not be reached"
+GONE = "the process that does what was granted could not be reached"
 
 
 class Hand:
@@ -20,7 +20,7 @@ class Hand:
         self.keeping = keeping
         self.lock = threading.Lock()
         self.number = 0
-        self.way: Any = None
+        self.way: _socket.socket | None = None
         self.closed = False
 
     def do(self, kind: str, deed: Deed) -> tuple[int, int | None]:
