@@ -77,8 +77,9 @@ with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as c
     server.listen()
     client.connect(long)
     inode = os.open("deep/er/long", os.O_PATH)
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(f"/proc/self/fd/{{inode}}")
+    for path in (f"/proc/self/fd/{{inode}}", f"/proc/self/fd/{{held}}//er/long"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
 print("done")
 """
     assert python(bench, program) == "done\n"

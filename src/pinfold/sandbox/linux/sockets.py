@@ -8,8 +8,8 @@ What may be connected to:
 - a unix path, if its inode was bound in this session (`bound`) or is a socket that the policy grants;
 - an abstract unix name, which belongs to the session's network namespace;
 - an internet address of the session's own, in that namespace, but for ports of the machine's loopback that
-  were lent; a stream to those or to any other is carried to the gate
-  (`carrying`) if the policy has a way out, and is unreachable if not. Other families: in that namespace.
+  were lent; a stream to those or to any other is carried to the gate (`carrying`) if the policy has a way
+  out, and is unreachable if not. Other families: in that namespace.
 
 Facts that shape it:
 - pidfd_getfd gives us the caller's open file itself. What is connected here is connected there, with its
@@ -223,7 +223,7 @@ class Sockets:
             if path.startswith(own):
                 number, _, below = path[len(own) :].partition(b"/")
                 if number.isdigit():
-                    base, rest = caller.descriptor(int(number)), below
+                    base, rest = caller.descriptor(int(number)), below.lstrip(b"/")
                 if not rest:
                     return base
         if base == AT_FDCWD and not path.startswith(b"/"):
