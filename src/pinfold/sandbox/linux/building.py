@@ -65,7 +65,7 @@ class Made(NamedTuple):
     """Descriptors that it sent."""
 
 
-def found_session(theirs: socket.socket) -> None:
+def build_session(theirs: socket.socket) -> None:
     """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
     uid, gid = os.geteuid(), os.getegid()
     leave_room_to_host()

@@ -25,8 +25,8 @@ from pinfold.sandbox.linux.building import (
     PEN_PATIENCE,
     Names,
     begin,
+    build_session,
     finish,
-    found_session,
     wait_for_plan,
 )
 from pinfold.sandbox.linux.charge import Operations
@@ -118,7 +118,7 @@ class Keeper:
     def prepare(self) -> None:
         """Makes the first session while the host still loads what it needs to ask for one."""
         with contextlib.suppress(Failed, OSError):
-            self.ready.append(self.found())
+            self.ready.append(self.make_session())
             self.prepare_pen()
             if has_message(self.control):
                 self.answer()  # the host waits for the session, and not yet for what follows
@@ -149,7 +149,7 @@ class Keeper:
     def do(self, request: object) -> Reply:
         match request:
             case ("session",):
-                number, pid, ours = self.ready.pop() if self.ready else self.found()
+                number, pid, ours = self.ready.pop() if self.ready else self.make_session()
                 return ("made", number, pid), (ours,)
             case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out), dict(lent)):
                 return self.make_pen(session, operations, names, leads_out, lent)
@@ -160,9 +160,9 @@ class Keeper:
                 return ("closed",), ()
         raise Failed("unknown request")
 
-    def found(self) -> tuple[int, int, int]:
+    def make_session(self) -> tuple[int, int, int]:
         """A new session: its number, its init's pid, and our end of the way to it."""
-        pid, process, ours, held = finish(begin(found_session)[1])
+        pid, process, ours, held = finish(begin(build_session)[1])
         self.last += 1
         self.sessions[self.last] = [process, *held]
         self.latest = self.last
