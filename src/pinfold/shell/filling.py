@@ -11,7 +11,7 @@ from pinfold.model.script import Computed, Part, Text, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import lenient
 from pinfold.shell.narrowing import is_narrowed, places, some_of
-from pinfold.shell.options import Given, Stage, computed_word, literal_word
+from pinfold.shell.options import Given, Stage, literal_word
 from pinfold.shell.programs import Runs
 
 FILLED_IN = Computed("what the program fills in", quoted=True)
@@ -26,7 +26,7 @@ def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[Given], span: Sp
     placeholder = chosen[-1] or "{}" if chosen else runs.placeholder
     found = tuple(_fill(word, placeholder) for word in words) if placeholder else words
     if runs.extra and not options and found == words:
-        found += (computed_word(runs.extra, span, quoted=False),)
+        found += (Word("...", span, (Computed(runs.extra, quoted=False),)),)
     return found
 
 

@@ -53,10 +53,6 @@ def literal_word(text: str, span: Span) -> Word:
     return Word(text, span, (Text(text),))
 
 
-def computed_word(what: str, span: Span, *, quoted: bool) -> Word:
-    return Word("...", span, (Computed(what, quoted),))
-
-
 def drop(word: Word, count: int) -> Word:
     """The word without its first `count` characters, which must be literal."""
     parts = list(word.parts)

@@ -40,7 +40,7 @@ class Builder:
                 self._put(self.host, mounts.AT_FDCWD, NEW, READ_ONLY)
                 self.new = os.open(NEW, os.O_PATH | os.O_CLOEXEC)
             case ("show", str(piece), str(path)):
-                self._cover(path, PIECES[piece], 0)
+                self._cover(path, PIECES[piece])
             case ("cover", str(path)):
                 self._fresh(path)
             case ("point", str(path), str(kind)):
@@ -104,9 +104,9 @@ class Builder:
                 break
         return owner != os.geteuid()
 
-    def _cover(self, path: str, source: str, attributes: int) -> None:
+    def _cover(self, path: str, source: str) -> None:
         with Held(self.new, path) as target:
-            self._put(mounts.AT_FDCWD, target, "", attributes, source)
+            self._put(mounts.AT_FDCWD, target, "", 0, source)
 
     def _fresh(self, path: str) -> None:
         tree = mounts.new_mount("tmpfs", {"mode": "0755", "size": "1m"}, SAFE)
