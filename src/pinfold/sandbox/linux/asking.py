@@ -14,6 +14,7 @@ Facts that shape it:
 - A host that reads slowly makes no warden wait: what could not be told is told at the next look.
 """
 
+import errno
 import os
 import socket
 import stat
@@ -25,7 +26,7 @@ from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.numbers import MACHINE, NUMBERS
 from pinfold.model.names import GIT, Match, NameRule, components, matcher_of, unnested
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.caller import Caller, as_int
+from pinfold.sandbox.linux.caller import ALL_FLAGS, CREAT, Caller, as_int
 from pinfold.sandbox.linux.deeds import Deed, End, Thing, thing_of
 from pinfold.sandbox.linux.records import ASKED, OTHERWISE, WITHDRAWN
 from pinfold.sandbox.linux.spots import Spot
@@ -36,9 +37,6 @@ MOST = 4096
 MOST_HELD = 512
 SIGNALS = 64
 """Of how many callers signals are looked at in one look: it takes 13 us each."""
-EINTR = 4
-CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-ALL_FLAGS = 0x7FFFFFFF
 ALL_BITS = 0xFFFFFFFF
 NO_RULE = NameRule("", "")
 WINDOWS = ("/proc", "/dev", "/sys")
@@ -177,7 +175,7 @@ class Asking:
             try:
                 opened = channel.taken(descriptors[0])
             except OSError as failure:
-                return caller.refuse(failure.errno or EINTR)
+                return caller.refuse(failure.errno or errno.EINTR)
             if error := caller.give(opened, bool(pending.deed.numbers[0] & os.O_CLOEXEC)):
                 os.close(opened)
                 caller.refuse(error)
@@ -206,7 +204,7 @@ class Asking:
             self.pending[id_] = pending
             if pending.caller.is_interrupted():
                 self._withdraw(id_)
-                pending.caller.refuse(EINTR)
+                pending.caller.refuse(errno.EINTR)
 
     def _withdraw(self, id_: int) -> None:
         self._drop(id_)

@@ -34,6 +34,9 @@ from pinfold.sandbox.linux.turns import Turns
 from pinfold.sandbox.linux.umasks import parse_umask
 
 AT_FDCWD = -100
+CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+"""The flags that creat(2) stands for."""
+ALL_FLAGS = 0x7FFFFFFF
 LAST_DESCRIPTOR = 0x7FFFFFFF
 ENDING = sum(1 << number - 1 for number in (SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM))
 DIRECTORY = os.O_PATH | os.O_DIRECTORY

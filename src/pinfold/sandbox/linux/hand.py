@@ -263,7 +263,7 @@ class Hand:
                     left -= done
                 os.fchmod(made, stat.S_IMODE(status.st_mode) & MODE)
                 os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
-                linkat(AT_FDCWD, f"/proc/self/fd/{made}", parent, name, AT_SYMLINK_FOLLOW)
+                Hand._link(made, parent, name)
             finally:
                 os.close(made)
         finally:

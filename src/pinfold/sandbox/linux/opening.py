@@ -17,7 +17,7 @@ import os
 
 from pinfold.kernel import quick
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.caller import ALL_FLAGS, AT_FDCWD, CREAT, Caller, Handler, as_int
 from pinfold.sandbox.linux.deeds import MODE
 from pinfold.sandbox.linux.names import MOST_LINKS, Names
 from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot
@@ -25,8 +25,6 @@ from pinfold.sandbox.linux.spots import SLASH, Grounds, Spot
 O_TMPFILE = os.O_TMPFILE
 UNNAMED = O_TMPFILE | os.O_PATH
 """With O_PATH nothing is made: it opens the directory."""
-CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-ALL_FLAGS = 0x7FFFFFFF
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
 """No link is followed at the end."""
