@@ -111,7 +111,7 @@ def _judged_project(session: "Session", root: str) -> Decision:
 def _listed(session: "Session", root: str) -> Reason | None:
     home = home_of(session.environ)
     listed = [os.path.realpath(expanded(entry, home)) for entry in session.settings.projects]
-    if not any(root == entry or root.startswith(entry.rstrip("/") + "/") for entry in listed):
+    if not is_covered(root, listed):
         return None
     return Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from pinfold.approval.chain import Approver, is_there, name_of, withdraw
 from pinfold.model.decision import Verdict
+from pinfold.model.home import expanded
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
 from pinfold.model.violation import READ, Violation
@@ -228,19 +229,15 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
     kept = tuple(entry for entry in proposal.entries if _holds(entry, with_all, session))
     lost = (entry for entry in proposal.entries if entry not in kept)
     left = (Left(Record(SETTING, (f"{entry.key}: {entry.value}",)), OTHERWISE) for entry in lost)
-    written = {_expanded(entry.value, with_all.home) for entry in kept if entry.key == WRITE}
+    written = {expanded(entry.value, with_all.home) for entry in kept if entry.key == WRITE}
     makes = tuple(path for path in proposal.makes if path in written)
     proposal = Proposal(kept, (*proposal.left, *left), makes)
     after = with_values(before or "", _values(kept))
     return Learned(proposal, file, before, after, notes)
 
 
-def _expanded(value: str, home: str) -> str:
-    return home + value[1:] if value.startswith("~/") else value
-
-
 def _holds(entry: Entry, judge: "Judge", session: "Session") -> bool:
-    policy, value = judge.law.policy, _expanded(entry.value, judge.home)
+    policy, value = judge.law.policy, expanded(entry.value, judge.home)
     if entry.key == WRITE:
         return is_covered(os.path.realpath(value), policy.additional_readwrite_paths)
     if entry.key == GIT_WRITES:
