@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from pinfold.model.names import NameRule
-from pinfold.sandbox.linux.filters import notes_reads
+from pinfold.sandbox.linux.filters import filterings, notes_reads
 from pinfold.sandbox.linux.moving import COMMON, LOCKED
 from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.rooms import BOUND, HOST
@@ -65,12 +65,12 @@ class Charge:
 
     @property
     def has_warden(self) -> bool:
-        return any(operation[0] == "seccomp" and bool(operation[2]) for operation in self.operations)
+        return any(step.watched for step in filterings(self.operations))
 
     @property
     def asks(self) -> bool:
         """Whether a person can be asked for what the plan denies."""
-        return any(operation[0] == "seccomp" and bool(operation[4]) for operation in self.operations)
+        return any(step.asks for step in filterings(self.operations))
 
     @property
     def notes_reads(self) -> bool:
@@ -79,10 +79,7 @@ class Charge:
     @property
     def sockets(self) -> tuple[str, ...]:
         """The machine's sockets that the plan opens."""
-        for operation in self.operations:
-            if operation[0] == "seccomp":
-                return operation[3]  # type: ignore[return-value]
-        return ()
+        return tuple(path for step in filterings(self.operations) for path in step.sockets)
 
     @property
     def covered(self) -> tuple[str, ...]:

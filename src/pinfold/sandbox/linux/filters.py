@@ -1,6 +1,7 @@
 """The seccomp programs that plans name, compiled once, by the keeper, which has time while its host loads."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from pinfold.kernel.numbers import MACHINE
 from pinfold.kernel.seccomp import pack
@@ -12,11 +13,24 @@ Filters = dict[str, bytes]
 UNIX = {PAIRS: UnixSockets.PAIRS, STREAMS: UnixSockets.STREAMS}
 
 
+class Filtering(NamedTuple):
+    """A step of a plan, as `operations.Seccomp` writes it."""
+
+    profile: str
+    watched: bool
+    sockets: tuple[str, ...]
+    asks: bool
+
+
+def filterings(operations: tuple[tuple[object, ...], ...]) -> list[Filtering]:
+    return [Filtering(*step[1:]) for step in operations if step[0] == "seccomp"]  # type: ignore[arg-type]
+
+
 def filters_of(operations: tuple[tuple[object, ...], ...]) -> Filters:
     """What a plan's operations name."""
-    steps = [step for step in operations if step[0] == "seccomp"]
     reads = notes_reads(operations)
-    return {str(step[1]): compiled(str(step[1]), bool(step[2]), bool(step[4]), reads) for step in steps}
+    steps = filterings(operations)
+    return {step.profile: compiled(step.profile, step.watched, step.asks, reads) for step in steps}
 
 
 def notes_reads(operations: tuple[tuple[object, ...], ...]) -> bool:
