@@ -4,7 +4,7 @@ import hmac
 import os
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, WriteFile
@@ -62,6 +62,13 @@ class Service:
         )
 
 
+class Begun(NamedTuple):
+    """A call that has more to tell once it is answered."""
+
+    answer: dict[str, Any]
+    tell: Callable[[], None]
+
+
 class Calls:
     """One client's. May be used from any thread."""
 
@@ -88,7 +95,7 @@ class Calls:
         for thread in closing:
             thread.join()
 
-    def initialize(self, asked: said.Initialize) -> Any:
+    def initialize(self, asked: said.Initialize) -> dict[str, Any]:
         token = self._service.token
         if token and not hmac.compare_digest(asked.token.encode(), token.encode()):
             raise Fault(said.NOT_YOU, "unauthorized", "the token is not ours", remedy="read the token file")
@@ -105,7 +112,7 @@ class Calls:
             "methods": sorted(METHODS),
         }
 
-    def create_session(self, asked: said.CreateSession) -> Any:
+    def create_session(self, asked: said.CreateSession) -> dict[str, Any]:
         from pinfold.session.asking import ask_for_first_projects
 
         session = self._service.open(asked, self._auto_allow, self._questions)
@@ -126,7 +133,7 @@ class Calls:
             raise Fault(said.BUSY, "busy", f"a client has at most {MOST_SESSIONS} sessions")
         return self._described(session)
 
-    def execute(self, asked: said.Execute) -> Any:
+    def execute(self, asked: said.Execute) -> Begun:
         session = self.session(asked.session_id)
         executing = Executing(session, asked, asked.execution_id or os.urandom(8).hex())
         key = (session.id, executing.id)
@@ -150,13 +157,13 @@ class Calls:
             finally:
                 self._forget(key)
 
-        return started, tell
+        return Begun(started, tell)
 
     def _forget(self, key: tuple[str, str]) -> None:
         with self._lock:
             self._executing.pop(key, None)
 
-    def cancel(self, asked: said.Cancel) -> Any:
+    def cancel(self, asked: said.Cancel) -> dict[str, Any]:
         self.session(asked.session_id)
         with self._lock:
             chosen = [
@@ -172,7 +179,7 @@ class Calls:
         )
         return {"cancelled": [each.id for each in chosen]}
 
-    def dispose_session(self, asked: said.OfSession) -> Any:
+    def dispose_session(self, asked: said.OfSession) -> dict[str, Any]:
         session = self.session(asked.session_id)
         with self._lock:
             self._sessions.pop(session.id, None)
@@ -182,7 +189,7 @@ class Calls:
         session.close()
         return {}
 
-    def add_project(self, asked: said.AddProject) -> Any:
+    def add_project(self, asked: said.AddProject) -> dict[str, Any]:
         from pinfold.session.asking import ask_for_project
 
         session = self.session(asked.session_id)
@@ -191,7 +198,7 @@ class Calls:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
         return {**self._described(session), "answer": asked_for.settlement}
 
-    def request_permission(self, asked: said.RequestPermission) -> Any:
+    def request_permission(self, asked: said.RequestPermission) -> dict[str, Any]:
         from pinfold.session.asking import ask_for_permission
 
         asked_for = ask_for_permission(self.session(asked.session_id), asked)
@@ -199,11 +206,11 @@ class Calls:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
         return {"given": asked_for.given, "answer": asked_for.settlement}
 
-    def answer(self, asked: said.GiveAnswer) -> Any:
+    def answer(self, asked: said.GiveAnswer) -> dict[str, Any]:
         self._questions.answer(asked.request_id, asked.answer)
         return {}
 
-    def check(self, asked: said.Check) -> Any:
+    def check(self, asked: said.Check) -> dict[str, Any]:
         session = self.session(asked.session_id)
         return decision_as_plain(session.check(_request(asked)), session.notices)
 
@@ -237,7 +244,7 @@ class Calls:
             )
 
 
-Method = Callable[[Calls, Any], Any]
+Method = Callable[[Calls, Any], dict[str, Any] | list[Any] | Begun]
 
 
 def _of_files(use: FileCall) -> Method:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pinfold.service import messages as said
-from pinfold.service.calls import METHODS, Calls, Method, Service
+from pinfold.service.calls import METHODS, Begun, Calls, Method, Service
 from pinfold.service.lines import LONGEST, Lines, TooLong
 from pinfold.service.messages import Fault
 
@@ -88,17 +88,17 @@ class Connection:
             raise Fault(said.BUSY, "busy", "no thread is free", remedy="wait for other calls") from None
 
     def _answer(self, id: object, method: Method, params: Any) -> None:
-        after = None
+        begun = None
         try:
             result = method(self._calls, params)
-            if isinstance(result, tuple):
-                result, after = result
+            if isinstance(result, Begun):
+                begun, result = result, result.answer
             line = said.result_line(id, result)
         except BaseException as error:  # noqa: BLE001  (whatever it was, the client is told)
             line = said.fault_line(id, said.fault_of(error))
         self._say(id, line)
-        if after is not None:
-            after()
+        if begun is not None:
+            begun.tell()
 
     def _say(self, id: object, line: bytes) -> None:
         if id is not UNSET:

@@ -7,44 +7,44 @@ from pinfold.service import messages as said
 from pinfold.session import Session
 from pinfold.session.plain import writable
 
-FileCall = Callable[[Session, Any], Any]
+FileCall = Callable[[Session, Any], dict[str, Any] | list[Any]]
 
 
-def _read(session: Session, asked: said.ReadFile) -> Any:
+def _read(session: Session, asked: said.ReadFile) -> dict[str, Any]:
     return session.files.read(asked.path, first_line=asked.first_line, lines=asked.lines)._asdict()
 
 
-def _write(session: Session, asked: said.PutFile) -> Any:
+def _write(session: Session, asked: said.PutFile) -> dict[str, Any]:
     return session.files.write(asked.path, asked.text)._asdict()
 
 
-def _append(session: Session, asked: said.PutFile) -> Any:
+def _append(session: Session, asked: said.PutFile) -> dict[str, Any]:
     return session.files.append(asked.path, asked.text)._asdict()
 
 
-def _replace(session: Session, asked: said.ReplaceInFile) -> Any:
+def _replace(session: Session, asked: said.ReplaceInFile) -> dict[str, Any]:
     blocks = [(block.search, block.replace) for block in asked.blocks]
     return session.files.replace(asked.path, blocks)._asdict()
 
 
-def _delete(session: Session, asked: said.DeleteFile) -> Any:
+def _delete(session: Session, asked: said.DeleteFile) -> dict[str, Any]:
     session.files.delete(asked.path)
     return {}
 
 
-def _move(session: Session, asked: said.MoveFile) -> Any:
+def _move(session: Session, asked: said.MoveFile) -> dict[str, Any]:
     return session.files.move(asked.old, asked.new)._asdict()
 
 
-def _list(session: Session, asked: said.OfPath) -> Any:
+def _list(session: Session, asked: said.OfPath) -> list[dict[str, Any]]:
     return [{**each._asdict(), "path": writable(each.path)} for each in session.files.entries(asked.path)]
 
 
-def _glob(session: Session, asked: said.GlobFiles) -> Any:
+def _glob(session: Session, asked: said.GlobFiles) -> list[str]:
     return [writable(path) for path in session.files.glob(asked.pattern, asked.path)]
 
 
-def _search(session: Session, asked: said.SearchFiles) -> Any:
+def _search(session: Session, asked: said.SearchFiles) -> list[dict[str, Any]]:
     hits = session.files.search(asked.pattern, asked.path, only=asked.only)
     return [{**each._asdict(), "path": writable(each.path)} for each in hits]
 
