@@ -58,6 +58,25 @@ def test_an_agent_that_has_no_hook_asked_about_nothing(person: Person) -> None:
     assert b"no agent `nobody`" in done.stderr and b"claude-code" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--mode", "ask_every_time", "-c", "touch made"),
+        ("--dangerously-disable-sandbox", "-c", "touch made"),
+        ("-c", "echo x > .mcp.json && touch made"),
+    ],
+)
+def test_an_agent_does_not_answer_on_a_terminal_that_it_made(
+    person: Person, arguments: tuple[str, ...]
+) -> None:
+    """Codex and VS Code run commands on terminals that the model may type into."""
+    typed = [(b"run it?", b"y"), (b"let it?", b"y")]
+    for first in typed:
+        code, written = person.on_terminal("--asked-by", "codex", *arguments, typed=[first])
+        assert code and first[0] not in written, written
+        assert not (person.work / "made").exists()
+
+
 def test_streams_stay_apart_and_words_stay_words(person: Person) -> None:
     done = person.run("-c", "echo out; echo err >&2; cat", stdin=b"in\n" * 50_000)
     assert done.stdout == b"out\n" + b"in\n" * 50_000

@@ -75,7 +75,9 @@ def run(args: Namespace) -> int:
     hear_endings()
     person = TerminalApprover(Asking())
     page = _page()
-    approvers = [*_agent(args.asked_by), person, *page]
+    # The terminal of an agent's command is one that the agent made, if any, and types into.
+    first: list[Approver] = [person] if args.asked_by is None else _agent(args.asked_by)
+    approvers = [*first, *page]
     try:
         with opened(args, approvers=approvers) as session:
             require_part_of_machine(session, command)
@@ -110,9 +112,7 @@ def command_of(args: Namespace) -> RunCommand:
     return request_from(args, args.shell_line or "", tuple(words) or None)
 
 
-def _agent(name: str | None) -> "list[Approver]":
-    if name is None:
-        return []
+def _agent(name: str) -> "list[Approver]":
     from pinfold.integrations.hooks import AGENTS
     from pinfold.integrations.hooks.tickets import AgentApprover
 
