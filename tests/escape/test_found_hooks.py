@@ -1,6 +1,7 @@
 """Tool calls that a hook read otherwise than the agent does, found by attacking it."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from time import process_time
@@ -10,6 +11,7 @@ from msgspec import json
 
 from pinfold.integrations.hooks import answer
 from pinfold.integrations.hooks.wrapping import wrapped
+from pinfold.integrations.install.agents import CLAUDE_TOOLS
 
 SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'
 PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
@@ -193,3 +195,45 @@ def test_what_is_named_twice_is_judged_once(project: Path) -> None:
     assert asked(project, "claude-code", "Edit", {"files": ["fine"] * 20_000}) == {}
     said = asked(project, "claude-code", "Edit", {"files": [*["fine"] * 20_000, ".git/hooks/x"]})
     assert said["permissionDecision"] == "ask"
+
+
+def test_what_a_monitor_runs_is_a_command(project: Path) -> None:
+    given = {"command": "tail -f log", "description": "the log", "timeout_ms": 1000, "persistent": False}
+    said = asked(project, "claude-code", "Monitor", given)
+    line = wrapped("tail -f log", "claude-code", (str(project),))
+    assert said["permissionDecision"] == "allow" and said["updatedInput"] == {**given, "command": line}
+    assert asked(project, "claude-code", "Monitor", {"command": "ship it"})["permissionDecision"] == "ask"
+    denied = {"ws": {"url": "wss://evil.example/feed"}}
+    assert asked(project, "claude-code", "Monitor", denied)["permissionDecision"] == "deny"
+    assert asked(project, "claude-code", "Monitor", {"ws": {"url": "wss://fine.example/feed"}}) == {}
+    for odd in ({**denied, "command": "true"}, {"ws": "wss://fine.example/"}, {"ws": {}}, {}):
+        assert asked(project, "claude-code", "Monitor", odd)["permissionDecision"] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("create_and_run_task", {"task": {"label": "x", "type": "shell", "command": "touch x"}}),
+        ("send_to_terminal", {"id": "1", "command": "touch x"}),
+        ("run_vscode_command", {"commandId": "workbench.action.terminal.sendSequence"}),
+        ("run_notebook_cell", {"filePath": "x.ipynb", "cellId": "1"}),
+    ],
+)
+def test_what_runs_outside_of_the_fence_is_asked_about(
+    tool: str, given: Mapping[str, object], project: Path
+) -> None:
+    assert asked(project, "vscode", tool, given)["permissionDecision"] == "ask"
+
+
+@pytest.mark.parametrize("tool", ["Artifact", "SendUserFile", "LSP"])
+def test_a_tool_that_passes_a_file_on_reads_it(tool: str, project: Path) -> None:
+    for key in ("file_path", "filePath", "path", "files"):
+        secret = str(project.parent / ".ssh/key")
+        given = {key: [secret] if key == "files" else secret}
+        assert asked(project, "claude-code", tool, given)["permissionDecision"] == "deny"
+    assert asked(project, "claude-code", tool, {"file_path": str(project / "page.html")}) == {}
+
+
+def test_every_tool_of_claude_codes_that_is_judged_is_told_to_the_hook() -> None:
+    told = ("Monitor", "Artifact", "SendUserFile", "LSP", "Bash", "Write", "WebFetch", "mcp__a__b")
+    assert all(re.search(CLAUDE_TOOLS, name) for name in told)

@@ -178,3 +178,15 @@ def test_the_doctor_tells_of_hooks_whose_pinfold_is_gone(agent: str, tmp_path: P
     file.write_text(file.read_text()[:-5])
     (found,) = probe_hooks(environ)
     assert found.state == "not" and "is not JSON" in found.detail
+
+
+def test_the_doctor_tells_of_hooks_that_an_earlier_pinfold_left(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    pinfold("install", "claude-code", home=tmp_path)
+    file = tmp_path / FILES["claude-code"][0]
+    file.write_text(file.read_text().replace("|Monitor", ""))
+    (found,) = probe_hooks(environ)
+    assert found.state == "not" and found.fix == "pinfold install claude-code"
+    pinfold("install", "claude-code", home=tmp_path)
+    (found,) = probe_hooks(environ)
+    assert found.state == "ready"

@@ -11,7 +11,7 @@ from pinfold.model.request import Connect, ReadFile
 
 MISREAD = frozenset(["\\", "\x7f", *map(chr, range(33))])
 """Browsers take `\\` in an address for `/`, and leave out tabs and line ends (WHATWG URL, 4.4)."""
-PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 def fetch_of(url: str, tool: str) -> Connect | ReadFile:

@@ -16,7 +16,8 @@ from pinfold.integrations.hooks.call import UnjudgedError
 from pinfold.integrations.hooks.mcp_names import mcp_calls
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 
-COMMANDS = frozenset(["bash", "shell", "runshellcommand", "runinterminal", "runterminalcommand"])
+MONITOR = "monitor"
+COMMANDS = frozenset(["bash", "shell", "runshellcommand", "runinterminal", "runterminalcommand", MONITOR])
 WRITES = frozenset(
     [
         "write",
@@ -54,6 +55,9 @@ READS = frozenset(
         "filesearch",
         "readnotebook",
         "viewimage",
+        "lsp",
+        "artifact",
+        "senduserfile",
     ]
 )
 SEARCHES = frozenset(["grep", "grepsearch", "searchfilecontent", "readmanyfiles"])
@@ -62,7 +66,10 @@ GLOBS = frozenset(["glob", "filesearch", "readmanyfiles"])
 """Of those, the ones that take patterns of paths."""
 FETCHES = frozenset(["webfetch", "fetchwebpage", "fetch", "openbrowser", "opensimplebrowser"])
 PATCHES = frozenset(["applypatch"])
-UNREAD = frozenset(["powershell"])
+UNREAD = frozenset(
+    ["powershell", "createandruntask", "sendtoterminal", "runvscodecommand", "runnotebookcell"]
+)
+"""They run what the agent says, in words that are not read here and that no hook puts behind the fence."""
 
 PATHS = frozenset(
     [
@@ -95,10 +102,12 @@ def requests_of(tool: str, given: Mapping[str, object], cwd: str, server: str = 
     `server` is the MCP server's name, where the agent tells it apart.
     """
     name = plain(tool)
+    if name == MONITOR and "ws" in given:
+        return _listened(tool, given)
     if name in COMMANDS:
         return (_command(given, cwd),)
     if name in UNREAD:
-        raise UnjudgedError(f"`{tool}` lines are not read")
+        raise UnjudgedError(f"what `{tool}` runs is not read, and is not behind the fence")
     if name in PATCHES:
         return _patched(given, cwd)
     if name in FETCHES:
@@ -172,6 +181,17 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
     if not found:
         raise UnjudgedError("the patch names no file")
     return tuple(found)
+
+
+def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
+    """Claude Code's Monitor hears of events from a command, or from a socket by its address; never both."""
+    from pinfold.integrations.hooks.addresses import fetch_of
+
+    socket = given["ws"]
+    url = socket.get("url") if isinstance(socket, Mapping) else None
+    if "command" in given or not isinstance(url, str):
+        raise UnjudgedError(f"`{tool}` names a command and an address, or neither")
+    return (fetch_of(url, tool),)
 
 
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:

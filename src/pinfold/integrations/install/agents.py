@@ -18,8 +18,8 @@ from pinfold.model.home import home_of
 SECONDS = 600
 """As long as a person may take to answer, and as the agents allow anyway."""
 CLAUDE_TOOLS = (
-    "^(Bash|PowerShell|Shell|Read|Edit|MultiEdit|Write|NotebookEdit|NotebookRead|Glob|Grep|LS|WebFetch"
-    "|mcp__.*)$"
+    "^(Bash|PowerShell|Shell|Monitor|Read|Edit|MultiEdit|Write|NotebookEdit|NotebookRead|Glob|Grep|LS|LSP"
+    "|Artifact|SendUserFile|WebFetch|mcp__.*)$"
 )
 GEMINI_TOOLS = (
     "run_shell_command|write_file|replace|read_file|read_many_files|list_directory|glob|search_file_content"

@@ -1,7 +1,7 @@
 """Whether the hooks in agents' configurations still start a pinfold.
 
 They name it by whole paths. One that was moved or deleted since leaves hooks that cannot start, and most
-agents let a call pass then, unfenced.
+agents let a call pass then, unfenced. Nor is a tool held that an earlier pinfold did not know of.
 """
 
 import os
@@ -20,7 +20,8 @@ from pinfold.settings.files import read_text
 def probe_hooks(environ: Mapping[str, str]) -> Iterator[Standing]:
     """One standing for each agent that has hooks of ours."""
     for agent in AGENTS:
-        name, file = f"{agent} hooks", target_of(agent, environ).file
+        target = target_of(agent, environ)
+        name, file = f"{agent} hooks", target.file
         try:
             text = read_text(file)
             lines = list(lines_of(parse(text, file).value)) if text and MARK in text else []
@@ -29,6 +30,9 @@ def probe_hooks(environ: Mapping[str, str]) -> Iterator[Standing]:
             continue
         if absent := next(filter(None, map(_absent, lines)), ""):
             yield Standing(name, State.NOT, f"{absent} is not there any more", f"pinfold install {agent}")
+        elif lines and not all(str(entry.value.get("matcher", "")) in str(text) for entry in target.entries):
+            said = "they do not name every tool that is judged by now"
+            yield Standing(name, State.NOT, said, f"pinfold install {agent}")
         elif lines:
             yield Standing(name, State.READY, "what they start is there")
 
