@@ -206,7 +206,13 @@ def test_what_a_monitor_runs_is_a_command(project: Path) -> None:
     denied = {"ws": {"url": "wss://evil.example/feed"}}
     assert asked(project, "claude-code", "Monitor", denied)["permissionDecision"] == "deny"
     assert asked(project, "claude-code", "Monitor", {"ws": {"url": "wss://fine.example/feed"}}) == {}
-    for odd in ({**denied, "command": "true"}, {"ws": "wss://fine.example/"}, {"ws": {}}, {}):
+    odds: list[dict[str, object]] = [
+        {**denied, "command": "x"},
+        {"ws": "wss://fine.example/"},
+        {"ws": {}},
+        {},
+    ]
+    for odd in odds:
         assert asked(project, "claude-code", "Monitor", odd)["permissionDecision"] == "ask"
 
 
@@ -237,3 +243,14 @@ def test_a_tool_that_passes_a_file_on_reads_it(tool: str, project: Path) -> None
 def test_every_tool_of_claude_codes_that_is_judged_is_told_to_the_hook() -> None:
     told = ("Monitor", "Artifact", "SendUserFile", "LSP", "Bash", "Write", "WebFetch", "mcp__a__b")
     assert all(re.search(CLAUDE_TOOLS, name) for name in told)
+
+
+@pytest.mark.parametrize(
+    "url", ["file://{}", "file:{}", "FILE://localhost{}", "file:///{}", "file://{}?x", "file:///..{}"]
+)
+@pytest.mark.parametrize("name", [".ssh", "%2essh", ".s%73h", "project/%2E%2e/.ssh"])
+def test_a_files_address_is_read_as_the_agent_reads_it(url: str, name: str, project: Path) -> None:
+    given = {"urls": [url.format(f"{project.parent}/{name}/key")], "query": "what does it say?"}
+    assert asked(project, "vscode", "fetch_webpage", given)["permissionDecision"] == "deny"
+    bare = {"url": f"file:{str(project.parent)[1:]}/{name}/key"}
+    assert asked(project, "vscode", "open_simple_browser", bare)["permissionDecision"] == "deny"

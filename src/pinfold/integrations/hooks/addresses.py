@@ -1,10 +1,12 @@
 """What an agent's browser or fetch would reach, by the address that it is given. Pure.
 
 Facts about addresses (WHATWG URL, 4.4): a browser reads `https:x`, `https:/x` and `https:///x` as `https://x`,
-and a URL of its own may say so while others beside it are plain. One that cannot be read is a question.
+and a URL of its own may say so while others beside it are plain. One that cannot be read is a question. So is
+`file:x` the file `/x`, and `%2e` in its path a dot.
 """
 
-from urllib.parse import urlsplit
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
 
 from pinfold.integrations.hooks.call import UnjudgedError
 from pinfold.model.request import Connect, ReadFile
@@ -14,8 +16,8 @@ MISREAD = frozenset(["\\", "\x7f", *map(chr, range(33))])
 PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
-def fetch_of(url: str, tool: str) -> Connect | ReadFile:
-    """The host, or the file, that a tool would fetch."""
+def fetch_of(url: str, tool: str) -> Iterator[Connect | ReadFile]:
+    """The host that a tool would fetch from, or the file, in each way that its address may be read."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
@@ -24,10 +26,12 @@ def fetch_of(url: str, tool: str) -> Connect | ReadFile:
     if MISREAD & set(url):
         raise _unread(tool)
     if parts.scheme == "file":
-        return ReadFile(parts.path)
-    if not host:
+        path = "/" + parts.path.lstrip("/")
+        yield from (ReadFile(path), ReadFile(unquote(path)))
+    elif host:
+        yield Connect(host, port)
+    else:
         raise _unread(tool)
-    return Connect(host, port)
 
 
 def _unread(tool: str) -> UnjudgedError:

@@ -191,7 +191,7 @@ def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
     url = socket.get("url") if isinstance(socket, Mapping) else None
     if "command" in given or not isinstance(url, str):
         raise UnjudgedError(f"`{tool}` names a command and an address, or neither")
-    return (fetch_of(url, tool),)
+    return tuple(fetch_of(url, tool))
 
 
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
@@ -199,7 +199,8 @@ def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
 
     urls = [url for key in ("url", "urls") for url in _texts(given.get(key))]
     words = (word for text in _texts(given.get("prompt")) for word in text.split() if "://" in word)
-    found = [fetch_of(url, tool) for url in (*urls, *(word.strip("<>()[]\"'.,;") for word in words))]
+    named = (*urls, *(word.strip("<>()[]\"'.,;") for word in words))
+    found = [request for url in named for request in fetch_of(url, tool)]
     if not found:
         raise UnjudgedError(f"`{tool}` names no address")
     return tuple(found)
