@@ -254,3 +254,19 @@ def test_a_files_address_is_read_as_the_agent_reads_it(url: str, name: str, proj
     assert asked(project, "vscode", "fetch_webpage", given)["permissionDecision"] == "deny"
     bare = {"url": f"file:{str(project.parent)[1:]}/{name}/key"}
     assert asked(project, "vscode", "open_simple_browser", bare)["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize("agent", ["cursor", "claude-code", "vscode"])
+@pytest.mark.parametrize("roots", [(), ("other",)])
+def test_a_line_that_leaves_the_fence_is_asked_about_whoever_made_it(
+    agent: str, roots: tuple[str, ...], project: Path
+) -> None:
+    """Cursor runs lines that the hooks of others have made, and a line may be for one project of several."""
+    payload = {
+        "hook_event_name": "beforeShellExecution",
+        "command": wrapped("touch x", agent, (str(project),), bypass=True),
+        "cwd": str(project),
+        "workspace_roots": [str(project), *(str(project.parent / name) for name in roots)],
+    }
+    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+    assert json.decode(answer("cursor", json.encode(payload), environ).stdout)["permission"] == "ask"

@@ -87,7 +87,8 @@ def test_answer(agent: str, row: dict[str, Any], home: Path, environ: dict[str, 
         assert shlex.split(changed["command"]) == [*own_program(), *shlex.split(given["command"])[1:]]
         return
     roots = (str(home / "project"),)
-    assert unwrapped(changed["command"], AGENTS, roots) == (given["command"], agent)
+    bypass = given.get("dangerouslyDisableSandbox") is True
+    assert unwrapped(changed["command"], AGENTS, roots) == (given["command"], agent, bypass)
     assert shlex.split(changed["command"])[-1] == given["command"]
     kept = {key: value for key, value in given.items() if key != "dangerouslyDisableSandbox"}
     if agent != "gemini":  # which lays the answer over what it has
@@ -187,7 +188,7 @@ def test_the_line_is_kept_to_the_letter(agent: str, line: str, home: Path, envir
     said, changed = opinion(agent, answer(agent, command(agent, line, home), environ))
     assert said in ("allow", "ask") and changed is not None
     assert shlex.split(changed["command"])[-2:] == ["-c", line]
-    assert unwrapped(changed["command"], AGENTS, (str(home / "project"),)) == (line, agent)
+    assert unwrapped(changed["command"], AGENTS, (str(home / "project"),)) == (line, agent, False)
 
 
 def claude(line: str, home: Path, environ: dict[str, str]) -> tuple[str, dict[str, Any] | None]:
@@ -216,7 +217,7 @@ def test_what_looks_like_our_line_and_is_not_is_wrapped_again(home: Path, enviro
 def test_any_project_can_be_named(root: str) -> None:
     for roots in ((root,), (root, "/z")):
         line = wrapped("ls 'x'", "cursor", roots, is_plan=True, bypass=True)
-        assert unwrapped(line, AGENTS, (*roots, "/more")) == ("ls 'x'", "cursor")
+        assert unwrapped(line, AGENTS, (*roots, "/more")) == ("ls 'x'", "cursor", True)
         assert unwrapped(line, AGENTS, ("/more",)) is None
 
 

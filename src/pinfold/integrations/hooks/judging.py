@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, no_directory
-from pinfold.integrations.hooks.wrapping import PLAN_POLICY, leaves_fence, unwrapped, wrapped
+from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.request import CallTool, Request, RunCommand
@@ -85,14 +85,14 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         denied = decision.verdict is Verdict.DENY
         return Outcome(Opinion.DENY, told(decision)) if denied else NOTHING  # the agent is in a pen itself
     ours = unwrapped(request.command, AGENTS, judge.roots)
-    inner, agent = ours or (None, call.agent)
-    if inner is None and not call.can_rewrite:
+    agent = ours.agent if ours else call.agent
+    if ours is None and not call.can_rewrite:
         judge.fence_trouble = BARE
     wanted = request
-    if inner is not None:
+    if ours is not None:
         # An agent may have written the line itself: what it says of the fence is a wish of its own.
-        bypass = request.disable_sandbox or leaves_fence(request.command, call.agent, judge.roots)
-        wanted = replace(request, command=inner, disable_sandbox=bypass)
+        bypass = request.disable_sandbox or ours.leaves_fence
+        wanted = replace(request, command=ours.line, disable_sandbox=bypass)
     if not os.path.isdir(start := judge.start_of(wanted)):
         return Outcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
@@ -106,7 +106,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     if decision.verdict is Verdict.DENY:
         _write_down(call, wanted, decision, judge, environ)
         return Outcome(Opinion.DENY, told(decision))
-    if inner is None and decision.commands and decision.commands[0].argv[0].endswith("pinfold"):
+    if ours is None and decision.commands and decision.commands[0].argv[0].endswith("pinfold"):
         from pinfold.integrations.hooks.own import own_verb
 
         if outcome := own_verb(call, decision):
@@ -122,7 +122,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     if call.mode is Mode.UNATTENDED or not call.can_ask:
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks for itself; what nobody answers is not run.
-        return Outcome(Opinion.ALLOW if line or inner else Opinion.DENY, told(decision), line)
+        return Outcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
     leave(call, agent, wanted.command, start, decision, environ)
     return Outcome(Opinion.ASK, told(decision), line)
 

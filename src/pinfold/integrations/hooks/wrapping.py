@@ -34,6 +34,8 @@ class Wrapped(NamedTuple):
 
     line: str
     agent: str
+    leaves_fence: bool
+    """Whether it asks to run outside."""
 
 
 def unwrapped(line: str, agents: Collection[str], roots: tuple[str, ...]) -> Wrapped | None:
@@ -52,7 +54,7 @@ def unwrapped(line: str, agents: Collection[str], roots: tuple[str, ...]) -> Wra
             head = _head(agent, projects, is_plan=is_plan, bypass=bypass) + " "
             inner = _unquoted(line.removeprefix(head)) if line.startswith(head) else None
             if inner is not None:
-                return Wrapped(inner, agent)
+                return Wrapped(inner, agent, bypass)
     return None
 
 
@@ -64,12 +66,6 @@ def _taken_apart(text: str) -> tuple[str, tuple[str, ...]]:
         projects.append(_unquoted(found[1]) or "")
         rest = rest[found.end() :]
     return agent, tuple(projects)
-
-
-def leaves_fence(line: str, agent: str, roots: tuple[str, ...]) -> bool:
-    """Whether a line as we make them asks to run outside."""
-    heads = (_head(agent, roots, is_plan=is_plan, bypass=True) for is_plan in (False, True))
-    return any(line.startswith(f"{head} ") for head in heads)
 
 
 def _head(agent: str, roots: tuple[str, ...], *, is_plan: bool, bypass: bool) -> str:
