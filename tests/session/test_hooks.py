@@ -13,6 +13,7 @@ from tests.processes import is_alive
 
 BLOCKED = "Command execution was blocked by a hook"
 
+MANY = "head -c 99999 /dev/zero"
 ANSWERS = [
     # a clear answer
     ("""echo '{"permission": "deny", "user_message": "not today"}'""", "ls", Verdict.DENY, "not today"),
@@ -34,6 +35,23 @@ ANSWERS = [
     ("""echo '{"decision": "allow"}'""", "ls", Verdict.DENY, "has no `permission`"),
     ("""echo '{"permission": "allow"}'; exit 2""", "ls", Verdict.DENY, "exit status 2"),
     ("printf '\\377'", "ls", Verdict.DENY, "makes no sense"),
+    # Two answers, the second of which a line may have brought in, and what nobody can read to its end.
+    ("""echo '{"permission": "deny", "permission": "allow"}'""", "ls", Verdict.DENY, "twice"),
+    ("""echo '{"permission": "allow", "Permission": "deny"}'""", "ls", Verdict.DENY, "twice"),
+    ("""echo '{"permission": "allow", "x": {"y": 1, "y": 2}}'""", "ls", Verdict.DENY, "twice"),
+    ("""echo '{"permission": "allow"}{"permission": "deny"}'""", "ls", Verdict.DENY, "makes no sense"),
+    (
+        f"""printf '{{"permission":"allow","x":'; {MANY} | tr '\\0' '['""",
+        "ls",
+        Verdict.DENY,
+        "makes no sense",
+    ),
+    (
+        f"""printf '{{"permission":"allow","x":1'; {MANY} | tr '\\0' 1; echo '}}'""",
+        "ls",
+        Verdict.DENY,
+        "no sense",
+    ),
 ]
 
 

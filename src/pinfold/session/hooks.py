@@ -204,8 +204,22 @@ def _understood(output: bytes) -> _Answer:
         return _Answer()
     try:
         answer = json.decode(output, type=ready(_Answer))
-    except (DecodeError, ValidationError, UnicodeDecodeError) as error:
+        _require_one_answer(output)
+    except (DecodeError, ValidationError, ValueError, RecursionError) as error:
         raise _Trouble(f"its answer makes no sense: {error}") from None
     if answer.permission is None:
         raise _Trouble("its answer has no `permission`")
     return answer
+
+
+def _require_one_answer(output: bytes) -> None:
+    """Of two members of one name the last would count, and a hook that puts a line into its answer without
+    quoting it lets that line write the second. So it is with names that differ in case alone."""
+    from json import loads
+
+    def read(pairs: list[tuple[str, object]]) -> int:
+        if len({name.replace("_", "").lower() for name, _ in pairs}) < len(pairs):
+            raise _Trouble("its answer says something twice")
+        return 0
+
+    loads(output, object_pairs_hook=read)
