@@ -270,3 +270,20 @@ def test_a_line_that_leaves_the_fence_is_asked_about_whoever_made_it(
     }
     environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
     assert json.decode(answer("cursor", json.encode(payload), environ).stdout)["permission"] == "ask"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        'mode = "ask_every_time"',
+        '[commands]\nask = ["pinfold"]',
+        '[[rule]]\ndecision = "ask"\ncommand = "pinfold"',
+    ],
+)
+def test_a_look_at_the_fence_is_seen_by_who_wants_to_see_it(wanted: str, project: Path) -> None:
+    assert (
+        asked(project, "claude-code", "Bash", {"command": "pinfold status"})["permissionDecision"] == "allow"
+    )
+    (project.parent / ".config/pinfold/settings.toml").write_text(wanted)
+    for line in ("pinfold status", "pinfold settings show"):
+        assert asked(project, "claude-code", "Bash", {"command": line})["permissionDecision"] == "ask"

@@ -1,7 +1,8 @@
 """`pinfold status`, `pinfold exclude add` and their like, given by an agent because its person wants to see
 or change the fence: they run outside of it, where what they show and change is.
 
-Looking needs no question. A change is always a question to the person, whatever the mode: an agent does not
+Looking needs no question, unless a person is to see this line whatever it does: by a rule, a hook or the
+mode. A change is always a question to the person, whatever the mode: an agent does not
 open its own fence. Only the plain forms count, and the line is written anew from their words.
 """
 
@@ -21,6 +22,9 @@ CHANGES: dict[tuple[str, ...], int] = {
 }
 """The words of a change, and how many there are of them with its arguments."""
 
+SEEN = frozenset(["person_wanted", "asked_by_hook", "ask_rules"])
+"""The steps of a decision by which somebody wants to see a line."""
+
 
 def own_verb(call: Call, decision: Decision) -> Outcome | None:
     """What is to be done about it; None where it is another command."""
@@ -32,9 +36,8 @@ def own_verb(call: Call, decision: Decision) -> Outcome | None:
         return None
     line = " ".join(map(quoted, [*own_program(), *words]))
     if words in LOOKS:
-        return Outcome(
-            Opinion.ASK if call.mode is Mode.PLAN else Opinion.ALLOW, "it shows how the fence stands", line
-        )
+        is_seen = call.mode is Mode.PLAN or any(reason.step in SEEN for reason in decision.reasons)
+        return Outcome(Opinion.ASK if is_seen else Opinion.ALLOW, "it shows how the fence stands", line)
     if CHANGES.get(words[:2]) == len(words) and not any(word.startswith("-") for word in words):
         return Outcome(Opinion.ASK, "it changes the fence; run it yourself if nobody asks you", line)
     return None
