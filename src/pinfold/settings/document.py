@@ -28,7 +28,7 @@ file, `pinfold settings schema` prints the JSON Schema.
 | project | `.pinfold/settings.toml` | narrow only |
 
 - **One value**: the one in force is managed's, or a narrower one from below. What a project offers that is wider
-  is not believed, and a notice says so.
+  is not believed, and a notice says so. Where a project puts up a fence and you have none, commands inside ask too.
 - **Grants** (lists that let more through): managed's list replaces all others; otherwise the command line's and
   the user's entries. A project cannot add to them.
 - **Restrictions** (lists that let less through): the entries of all layers count.

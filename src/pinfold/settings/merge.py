@@ -2,7 +2,8 @@
 
 INVARIANT (administrator_only_narrows): for a scalar that managed sets, the value in force never ranks
 above managed's; a GRANT list that managed sets is exactly managed's.
-INVARIANT (project_cannot_widen): taking a project layer away never narrows anything.
+INVARIANT (project_cannot_widen): taking a project layer away never narrows anything, and nobody is asked less
+for one.
 
 Several managed files are one layer: the narrower scalar holds, so their order cannot matter, and lists unite.
 """
@@ -13,8 +14,11 @@ from msgspec import Struct
 
 from pinfold.model.text import Origin
 from pinfold.model.visible import visible
-from pinfold.settings.keys import LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
+from pinfold.settings.keys import BY_NAME, LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
 from pinfold.settings.layers import Entry, Layer, told
+
+_FENCE = {"sandbox.enabled": False, "sandbox.policy": "danger-full-access"}
+"""What says whether there is a fence, and the value by which there is none."""
 
 
 class Merged(Struct, frozen=True):
@@ -38,6 +42,7 @@ def merge(layers: Sequence[Layer]) -> Merged:
         else:
             lists = [(layer, layer.lists[key.name]) for layer in ordered if key.name in layer.lists]
             _merge_list(key, lists, merged)
+    _keep_asking(merged, ordered)
     _close_over_hidden(merged, ordered)
     _close_exclusions(merged)
     return merged
@@ -95,6 +100,31 @@ def _is_in(kept: dict[object, Entry], key: Key, entry: Entry) -> bool:
 def _identity(key: Key, entry: Entry) -> object:
     """Entries of a table are told apart by their name, so a more trusted layer's value holds."""
     return entry.value[0] if key.kind in TABLES and isinstance(entry.value, tuple) else entry.value
+
+
+def _keep_asking(merged: Merged, layers: Sequence[Layer]) -> None:
+    """A fence that a project alone has put up answers no questions.
+
+    Where the user has none, each command is asked about that no rule covers. Inside a fence it would be
+    allowed by that alone (`sandbox.auto_allow`), so the narrower value would let more through.
+    """
+    raised = [entry for name in _FENCE if (entry := merged.scalars[name]).layer in PROJECT_LAYERS]
+    if not raised or not merged.scalars["sandbox.auto_allow"].value or not _has_fence(merged):
+        return
+    own = Merged({}, {}, [], {})
+    for name in _FENCE:
+        entries = [entry for entry in _of(layers, name) if entry.layer not in PROJECT_LAYERS]
+        _merge_scalar(BY_NAME[name], entries, own)
+    if _has_fence(own):
+        return
+    merged.scalars["sandbox.auto_allow"] = Entry(False, raised[0].document, raised[0].path)
+    merged.notices.append(
+        f"{told(raised[0].origin)}: the fence is this project's, and you have none: commands inside ask too"
+    )
+
+
+def _has_fence(merged: Merged) -> bool:
+    return all(merged.scalars[name].value != bare for name, bare in _FENCE.items())
 
 
 def _close_over_hidden(merged: Merged, layers: Sequence[Layer]) -> None:
