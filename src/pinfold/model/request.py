@@ -23,6 +23,8 @@ class RunCommand(Struct, frozen=True, tag="run_command"):
     """A requested policy. What it narrows applies; what it would widen is asked for."""
     disable_sandbox: bool = False
     """Claude Code's `dangerouslyDisableSandbox`."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Those that whoever asks sets for it, where they may change what it does."""
 
 
 class ReadFile(Struct, frozen=True, tag="read_file"):

@@ -18,7 +18,7 @@ from pinfold.session.plain import (
     refusal_as_plain,
     violation_as_plain,
 )
-from pinfold.session.requests import as_command, line_of
+from pinfold.session.requests import as_command, judged_line, with_variables
 
 
 def command_of(asked: Command | Check) -> RunCommand:
@@ -47,14 +47,14 @@ class Executing:
 
     def __init__(self, session: Session, asked: Execute, id: str) -> None:
         self.session, self.asked, self.id = session, asked, id
-        self.command = command_of(asked)
+        self.command = with_variables(command_of(asked), asked.environment, session.environ)
         self._lock = allocate_lock()
         self._execution: Execution | None = None
         self._is_cancelled = False
 
     @property
     def line(self) -> str:
-        return line_of(self.command)
+        return judged_line(self.command)
 
     def start(self) -> dict[str, Any]:
         """Decided, and begun; `Fault` if it was refused."""

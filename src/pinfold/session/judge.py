@@ -12,17 +12,18 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Connect, Request, RunCommand
-from pinfold.model.script import Script
+from pinfold.model.script import Script, Unknown
 from pinfold.model.settings import Rule, Settings
-from pinfold.model.text import Origin
+from pinfold.model.text import Origin, Span
 from pinfold.policy.decide import decide
 from pinfold.session.disk import Disk, real_path
 from pinfold.session.law import Law
 from pinfold.session.leading import with_places
 from pinfold.session.probe import fence_trouble, is_inside_fence
-from pinfold.session.requests import as_request, line_of
+from pinfold.session.requests import as_request, has_unread_variables, judged_line, line_of
 from pinfold.shell.shape import shape
 
+UNREAD = "it is given variables that are too long to be judged"
 MOST_ANSWERS, MOST_FOLLOWED = 1024, 16
 """How many decisions are remembered, and by how many paths each at most."""
 
@@ -156,7 +157,11 @@ class Judge:
                 self._parser = shell.Parser(warm=True)
             self._has_parsed = True
             parser = self._parser
-        return shell.parse(line_of(request), parser=parser)
+        script = shell.parse(judged_line(request), parser=parser)
+        if has_unread_variables(request):
+            unread = Unknown(UNREAD, Span(0, len(script.text)), runs=True, is_data=True)
+            script = replace(script, unknowns=(*script.unknowns, unread))
+        return script
 
     def start_of(self, request: Request) -> str:
         """The directory that a request starts in."""

@@ -12,11 +12,14 @@ from pinfold.model.links import PATH_MAX
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
+from pinfold.model.script import LONGEST_LINE
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
 
 CO_COROUTINE = 0x80
+SECRETS = ("token", "secret", "passw", "credential", "api_key", "apikey", "access_key", "private_key")
+"""What is in the names of variables whose values are nobody's to read."""
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
 
@@ -45,8 +48,43 @@ def as_request(request: Request | str | Sequence[str]) -> Request:
 
 
 def line_of(request: RunCommand) -> str:
-    """The line that is judged: what will be run, whatever a person is shown of it."""
+    """What will be run, whatever a person is shown of it."""
     return request.command if request.argv is None else _line(request.argv)
+
+
+def judged_line(request: RunCommand) -> str:
+    """The same as it is judged, asked about and remembered: with the variables that it is given, which may
+    make another program of it. Where they are too long for that, without (`has_unread_variables`)."""
+    if not request.variables:
+        return line_of(request)
+    words = ("bash", "-c", request.command) if request.argv is None else request.argv
+    whole = _line(["env", *(f"{name}={_told(name, value)}" for name, value in request.variables), *words])
+    return whole if len(whole) <= LONGEST_LINE else line_of(request)
+
+
+def _told(name: str, value: str) -> str:
+    """Questions are shown and written down, and no program takes what it runs from a variable called so."""
+    return "..." if any(part in name.lower() for part in SECRETS) else value
+
+
+def has_unread_variables(request: RunCommand) -> bool:
+    return bool(request.variables) and judged_line(request) == line_of(request)
+
+
+def with_variables(
+    request: RunCommand, environment: Mapping[str, str] | None, environ: Mapping[str, str]
+) -> RunCommand:
+    """The request with what a call sets beside it; `environ` is what the session has anyway.
+
+    INVARIANT: a variable beside a line is judged as one in it. Outside of the fence nothing else looks at it.
+    """
+    changed = {name: value for name, value in (environment or {}).items() if environ.get(name) != value}
+    if not changed and not request.variables:
+        return request
+    from pinfold.shell.programs import harmless_variable
+
+    variables = tuple((name, value) for name, value in changed.items() if not harmless_variable(name))
+    return replace(request, variables=variables)
 
 
 def _line(words: Sequence[str]) -> str:

@@ -19,7 +19,15 @@ from pinfold.model.settings import Settings
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk
 from pinfold.session.parts import Parts
-from pinfold.session.requests import Given, as_command, directory, require_approvers, require_given, start_in
+from pinfold.session.requests import (
+    Given,
+    as_command,
+    directory,
+    require_approvers,
+    require_given,
+    start_in,
+    with_variables,
+)
 from pinfold.settings.layers import overlaid
 from pinfold.settings.sources import find_project
 
@@ -224,7 +232,7 @@ class Session:
         `is_withdrawn` says, while somebody is asked about it, that it is not wanted any more."""
         self._parts.require_open()
         require_given(given := Given(stdin, environment, terminal))
-        command = as_command(request, cwd, timeout)
+        command = with_variables(as_command(request, cwd, timeout), environment, self.environ)
         _ = self.ledger  # opened while the fence still makes itself ready
         decision, settlement = self._decided(command), None
         if decision.verdict is Verdict.ASK:

@@ -15,7 +15,7 @@ from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settl
 from pinfold.model.request import RunCommand
 from pinfold.session.approvals import choices_of
 from pinfold.session.judge import Judge
-from pinfold.session.requests import CHANGED, line_of
+from pinfold.session.requests import CHANGED, judged_line, line_of
 
 if TYPE_CHECKING:
     from pinfold.approval.desk import Desk
@@ -106,7 +106,7 @@ class Settlements:
             request_id=os.urandom(8).hex(),
             session=self._session,
             capability=capability,
-            command=line_of(command),
+            command=judged_line(command),
             cwd=judge.start_of(command),
             decision=decision,
             description=command.description,
