@@ -929,6 +929,13 @@ RESTRICTED: list[Row] = [
     ("cargo watch -- git push", "a command"),
     ("cargo watch -x 'run' -s 'git push'", "a command"),
     ("docker debug -c 'git push' x", "a command"),
+    ("docker run --health-cmd 'git push' x", "a command in the container"),
+    ("podman create --health-startup-cmd='git push' x", "a command in the container"),
+    ("docker container run --health-cmd='true && git push' x ls", "a command in the container"),
+    (
+        """kubectl run x --image=i --overrides='{"spec": {"containers": [{"command": ["git", "push"]}]}}'""",
+        "JSON",
+    ),
     ("deno x npm:npm publish", "a package's program"),
     ("git -c protocol.ext.allow=always -c 'remote.x.url=ext::git push' fetch x", "a url that is a command"),
     # A function in the environment.
@@ -1194,6 +1201,11 @@ UNTOUCHED_BY_A_RULE: list[Row] = [
     ("uv run - <<'E'\nprint(1)\nE", "code without a command"),
     ("sg docker -c 'docker ps'", "another command"),
     ("oc rsh p ls", "another command"),
+    (
+        "docker run -d --health-cmd 'curl -f http://localhost/ || exit 1' --health-interval 5s x",
+        "another command",
+    ),
+    ("""kubectl run x --image=i --overrides='{"spec": {"nodeName": "a"}}' -- ls""", "no command in it"),
     ("dotnet test", "no console"),
     # A word before the command that is not known.
     ('docker exec "$CID" npm test', "a container"),
