@@ -287,3 +287,35 @@ def test_a_look_at_the_fence_is_seen_by_who_wants_to_see_it(wanted: str, project
     (project.parent / ".config/pinfold/settings.toml").write_text(wanted)
     for line in ("pinfold status", "pinfold settings show"):
         assert asked(project, "claude-code", "Bash", {"command": line})["permissionDecision"] == "ask"
+
+
+def test_which_of_several_directories_an_agent_starts_in_is_not_guessed(project: Path) -> None:
+    (project / "sub").mkdir()
+    for more in ("dir_path", "directory", "cwd", "workdir"):
+        given = {"command": "ls", "working_directory": str(project / "sub"), more: str(project)}
+        call = {
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": given,
+            "cwd": str(project),
+        }
+        assert answer("claude-code", json.encode(call), {"HOME": str(project.parent)}).exit_code == 2
+        same = {"command": "ls", "working_directory": str(project), more: str(project)}
+        assert asked(project, "claude-code", "Bash", same)["permissionDecision"] == "allow"
+
+
+def test_a_name_that_a_project_gave_a_server_is_not_gone_by(project: Path) -> None:
+    settings = project.parent / ".config/pinfold/settings.toml"
+    settings.write_text('[mcp]\nallow = ["github:*", "npx github-mcp:*"]\n')
+    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+    call = {
+        "hook_event_name": "beforeMCPExecution",
+        "cwd": str(project),
+        "tool_name": "x",
+        "tool_input": "{}",
+    }
+    for name in ("server_name", "mcp_server_name"):
+        for command, verdict in (("npx evil", "ask"), ("npx github-mcp", "allow")):
+            payload = {**call, name: "github", "command": command}
+            reply = answer("cursor", json.encode(payload), environ)
+            assert json.decode(reply.stdout)["permission"] == verdict

@@ -77,7 +77,7 @@ def _requests(call: Call, payload: Payload, given: Payload) -> tuple[Request, ..
         case "beforeShellExecution":
             return (RunCommand(text(payload, "command")),)
         case "beforeMCPExecution":
-            server = optional(payload, "server_name", "url", "command") or "cursor"
+            server = optional(payload, "url", "command") or "cursor"
             return (CallTool(server, text(payload, "tool_name")),)
         case "preToolUse":
             tool = text(payload, "tool_name")

@@ -12,7 +12,7 @@ begin with `/`, `~` or `..` and so lead anywhere; the part of it before the firs
 from collections.abc import Iterator, Mapping
 from os.path import expanduser, join
 
-from pinfold.integrations.hooks.call import UnjudgedError
+from pinfold.integrations.hooks.call import MalformedError, UnjudgedError
 from pinfold.integrations.hooks.mcp_names import mcp_calls
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 
@@ -88,6 +88,8 @@ PATHS = frozenset(
     ]
 )
 """The arguments that name files, without case and underscores."""
+STARTS = ("working_directory", "dir_path", "directory", "cwd", "workdir")
+"""Those that say where a command starts, each in the words of another agent."""
 PATTERNS = ("pattern", "glob", "query", "include", "paths")
 PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _SPACES = " \t\n\v\f\r\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -150,9 +152,11 @@ def _command(given: Mapping[str, object], cwd: str) -> RunCommand:
     line = given.get("command")
     if not isinstance(line, str):
         raise UnjudgedError("there is no `command` in it")
-    where = next(
-        (given[key] for key in ("working_directory", "dir_path", "directory", "cwd") if given.get(key)), None
-    )
+    places = {repr(given[key]): given[key] for key in STARTS if given.get(key)}
+    if len(places) > 1:
+        # No question: the line of a call that is not judged would run as it is, outside of the fence.
+        raise MalformedError("it names several working directories; name one")
+    where = next(iter(places.values()), None)
     if where is not None and not isinstance(where, str):
         raise UnjudgedError("its working directory is no text")
     said = given.get("description", given.get("explanation"))
