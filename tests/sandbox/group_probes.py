@@ -24,11 +24,11 @@ POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 class Grouping(Keeping):
     """Asks for a group that limits nothing with each pen: for which no controller is needed."""
 
-    def ask(self, request: object) -> tuple[int, int, list[_socket.socket]]:
+    def ask(self, request: object, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
         match request:
             case ("pen", number, tuple(operations), *rest):
                 request = ("pen", number, (*operations, ("group", None, None)), *rest)
-        return super().ask(request)
+        return super().ask(request, ways)
 
 
 def _opened(keeping: Keeping, *, works: bool = False) -> LinuxSession:

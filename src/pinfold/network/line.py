@@ -56,11 +56,12 @@ class Line:
         limits: Limits = Limits(),  # noqa: B008  (it is a value)
         upstream: Upstream | None = None,
     ) -> None:
-        """Begins to answer the gate, which has no faces yet."""
+        """Begins to answer the gate, which has no faces yet. Raises RuntimeError if no thread can."""
         start = {"limits": limits._asdict(), "upstream": upstream._asdict() if upstream else None}
         self._send({"start": start})
-        self._thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def add(self, face: str, sock: _socket.socket) -> None:
         """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""

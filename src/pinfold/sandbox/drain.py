@@ -3,8 +3,10 @@
 import os
 import sys
 import threading
+from contextlib import suppress
 
 from pinfold.sandbox.doorbells import Doorbells
+from pinfold.sandbox.threads import begin_thread
 
 CHUNK = 1 << 16
 
@@ -33,8 +35,9 @@ class Drain:
                     self.open.add(descriptor)
                     self.poll.register(descriptor)
             if not self.running and not self.closed:
-                self.running = True
-                threading.Thread(target=self._run, name="pinfold-drain", daemon=True).start()
+                with suppress(OSError):  # who writes waits then, until somebody reads or the session ends
+                    begin_thread(self._run, "drain")
+                    self.running = True
 
     def close(self) -> None:
         """Preconditions: whatever wrote has ended, so that every pipe is at its end."""
@@ -42,6 +45,8 @@ class Drain:
             self.closed = True
             if not self.running:
                 self.poll.close()
+                while self.open:  # of which there was no thread to read
+                    os.close(self.open.pop())
 
     def _run(self) -> None:
         while True:

@@ -14,15 +14,17 @@ from _socket import socket
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Verdict
-from pinfold.model.errors import ConfinementError
+from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
 from pinfold.policy.reach import PenReach, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.sandbox.doorbells import Doorbells
+from pinfold.sandbox.threads import begin_thread
 from pinfold.session.judge import Judge
 from pinfold.session.publishing import Publishing
 
@@ -136,13 +138,26 @@ class Gateway:
                 self._line.add(face, sock)
                 sock.close()
             else:
-                self._faces[sock.fileno()] = face, sock
                 if self._doorbells is None:
-                    self._doorbells = Doorbells()
-                    self._stop = os.eventfd(0, os.EFD_CLOEXEC)
-                    self._doorbells.register(self._stop)
-                    threading.Thread(target=self._watch, name="pinfold-doorbell", daemon=True).start()
+                    self._doorbells = self._begin_watch()
+                self._faces[sock.fileno()] = face, sock
                 self._doorbells.register(sock.fileno())
+
+    def _begin_watch(self) -> Doorbells:
+        """Raises OSError if nobody can watch. Preconditions: the lock is held."""
+        doorbells = Doorbells()
+        try:
+            self._stop = os.eventfd(0, os.EFD_CLOEXEC)
+            try:
+                doorbells.register(self._stop)
+                begin_thread(partial(self._watch, doorbells), "doorbell")
+            except OSError:
+                os.close(self._stop)
+                raise
+        except OSError:
+            doorbells.close()
+            raise
+        return doorbells
 
     def _withdraw(self, faces: Iterable[str]) -> None:
         with self._lock:
@@ -156,9 +171,7 @@ class Gateway:
                 for face in faces:
                     self._line.withdraw(face)
 
-    def _watch(self) -> None:
-        doorbells = self._doorbells
-        assert doorbells is not None  # noqa: S101  (for mypy: the thread is started when there are some)
+    def _watch(self, doorbells: Doorbells) -> None:
         while True:
             events = doorbells.poll()
             with self._lock:
@@ -176,18 +189,29 @@ class Gateway:
                     return
 
     def _open(self) -> None:
+        try:
+            self._begin_gate()
+        except ConfinementError as error:
+            self._give_up(str(error))
+        except Exception as error:  # noqa: BLE001  (whatever it was, nobody is left waiting for a gate)
+            self._give_up(f"the gate could not be started: {error}")
+        self._drop_faces()
+
+    def _give_up(self, why: str) -> None:
+        self._is_over = True
+        if self._gatehouse:
+            self._gatehouse.end()
+        self._gatehouse = self._line = None
+        with suppress(PinfoldError):  # the session is closed
+            self._ledger().trouble(why)
+
+    def _begin_gate(self) -> None:
         from pinfold.network.line import Line
         from pinfold.network.upstream import choose
         from pinfold.sandbox.gatehouse import Gatehouse
         from pinfold.session.hosts import Hosts
 
-        try:
-            self._gatehouse = Gatehouse()
-        except ConfinementError as error:
-            self._ledger().trouble(str(error))
-            self._is_over = True
-            self._drop_faces()
-            return
+        self._gatehouse = Gatehouse()
         hosts = Hosts(self._session, self._judge, self._desk, self._environ, self._pens, self._commands)
         self._line = Line(
             self._gatehouse.line,
@@ -200,7 +224,6 @@ class Gateway:
         self._line.start(upstream=choose(self._judge().law.last_settings.network.proxy, self._environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
-        self._drop_faces()
 
     def _drop_faces(self) -> None:
         """From here on they are the gate's alone: they end with it."""

@@ -31,7 +31,11 @@ class Ledger:
         self.session = session
         self._owner = os.getpid()
         self.journal = Journal(journal_file(environ))
-        self._handle = register(session, roots, environ)
+        try:
+            self._handle = register(session, roots, environ)
+        except BaseException:
+            self.journal.close()
+            raise
         self.troubles: list[str] = []
         """What could not be written of things that had already happened."""
         self._policy: tuple[SandboxPolicy | None, int] = (None, 0)

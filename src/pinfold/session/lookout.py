@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Found, Survey
+from pinfold.sandbox.threads import begin_thread
 
 SECONDS = 2.0
 SHARE = 50
@@ -44,13 +45,12 @@ class Lookout:
         """Why the last round failed: until one succeeds, nothing new may begin."""
 
     def __call__(self, policy: SandboxPolicy) -> Found:
-        """What there is now; from here on this policy is looked after."""
+        """What there is now; from here on this policy is looked after. Raises OSError if nobody can."""
         with self.lock:
             found = self.survey(policy)
             self._keep(policy, found)
             if self.thread is None:
-                self.thread = threading.Thread(target=self._watch, name="pinfold-lookout", daemon=True)
-                self.thread.start()
+                self.thread = begin_thread(self._watch, "lookout")
             return found
 
     def require_sight(self) -> None:

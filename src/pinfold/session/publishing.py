@@ -62,18 +62,17 @@ class Publishing:
     def _publish(self, port: int) -> None:
         from pinfold.network.published import listeners
 
+        self._published.add(port)
         try:
-            found = listeners(port)
+            for listener in listeners(port):
+                self._add(_face(port), listener)
         except OSError as error:
+            self._published.discard(port)
             if port not in self._taken:
                 self._taken.add(port)
                 # `socket.create_server` puts the address into `strerror`, as Python writes it.
                 why = os.strerror(error.errno) if error.errno else str(error)
                 self._ledger().trouble(f"port {port} is not published: localhost:{port}: {why}")
-            return
-        self._published.add(port)
-        for listener in found:
-            self._add(_face(port), listener)
 
     def _withdraw(self) -> None:
         """Takes back the ports that are not to lead in any more."""

@@ -42,7 +42,7 @@ def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge)
     """
     if charge.gate:
         resolver = open_outlet()
-        channel.send(charge.gate, ("outlet",), (resolver.detach(),) if resolver else ())
+        channel.send(charge.gate, ("outlet", resolver is not None), (resolver.detach(),) if resolver else ())
     ours, inside = channel.pair()
     is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
     builder = Builder()

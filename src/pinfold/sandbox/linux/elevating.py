@@ -39,6 +39,7 @@ from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.workers import Workers
+from pinfold.sandbox.threads import begin_thread
 
 ASKING = 32
 """How many questions of the session are asked at a time."""
@@ -86,6 +87,7 @@ class Elevating:
     """May be used from any thread."""
 
     def __init__(self, elevation: Elevation, keeping: Keeping) -> None:
+        """Raises OSError if there is nothing to hear wardens by."""
         self.elevation = elevation
         self.hand = Hand(keeping)
         self.lock = threading.Lock()
@@ -103,9 +105,17 @@ class Elevating:
         self.closed = False
         self.asking, self.granting = Workers("asking", ASKING), Workers("grant", 1)
         self.poll = Doorbells()
-        self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.poll.register(self.wake)
-        threading.Thread(target=self._hear, name="pinfold-hear", daemon=True).start()
+        try:
+            self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            try:
+                self.poll.register(self.wake)
+                begin_thread(self._hear, "hear")
+            except OSError:
+                os.close(self.wake)
+                raise
+        except OSError:
+            self.poll.close()
+            raise
 
     def attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
         """Hears a new pen's warden."""

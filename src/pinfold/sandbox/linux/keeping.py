@@ -9,6 +9,7 @@ import os
 import select
 import sys
 from _thread import allocate_lock
+from errno import EMFILE
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import birth, channel
@@ -44,12 +45,21 @@ class Keeping:
         if os.getpid() != self.owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
 
-    def ask(self, request: object) -> tuple[int, int, list[_socket.socket]]:
-        """A session or a pen: its number, its first process, and the ways to it and to a pen's warden."""
+    def ask(self, request: object, ways: int = 1) -> tuple[int, int, list[_socket.socket]]:
+        """A session or a pen: its number, its first process, and the ways to it, a pen's warden and its gate.
+
+        Descriptors that we have no room for are lost on their way (unix(7)); what was made is ended then.
+        """
         answer, descriptors = self._exchange(request)
         match answer:
             case ("made", int(number), int(pid)):
-                return number, pid, [_socket.socket(fileno=descriptor) for descriptor in descriptors]
+                found = [_socket.socket(fileno=descriptor) for descriptor in descriptors]
+                if len(found) == ways:
+                    return number, pid, found
+                for way in found:
+                    way.close()
+                self.close(number)
+                raise ConfinementError(f"no pen could be held: {os.strerror(EMFILE)}; nothing was run")
             case ("failed", str(why)):
                 raise ConfinementError(
                     f"no pen could be made: {why}; nothing was run; `pinfold doctor` says what is missing"

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from errno import EMFILE
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,14 +68,14 @@ class LinuxSession:
         self.retired: list[Pen] = []
         self.running: set[PennedCommand] = set()
         self.tag = FIRST_TAG
+        self.unheard: list[_socket.socket] = []
+        """What hears the session's questions about names, and nobody listens to yet."""
         self.closed = False
         self.number, self.pid, (control,) = keeping.ask(("session",))
         self.pid_one = PidOne(control)
 
     def start(self, request: Request) -> Running:
         pen = self.pen(request.policy)
-        if self.outside and request.policy.published_ports:
-            self.outside.publish(request.policy.published_ports, self.pid_one.reach)
         try:
             return self._start(pen, request)
         except PenGone:
@@ -88,6 +89,8 @@ class LinuxSession:
 
     def _start(self, pen: Pen, request: Request) -> Running:
         try:
+            if self.outside and request.policy.published_ports:
+                self.outside.publish(request.policy.published_ports, self.pid_one.reach)
             if request.environment is None:
                 environment = pen.environment
             else:
@@ -112,8 +115,12 @@ class LinuxSession:
                     self.pens.remove((known, pen))
                     self.retired.append(pen)
                     break
-            with building():
-                pen = self._make(policy)
+            try:
+                with building():
+                    pen = self._make(policy)
+            except OSError as error:
+                why = error.strerror or error
+                raise ConfinementError(f"no pen could be made: {why}; nothing was run") from None
             self.pens.append((policy, pen))
             pen.began()
             return pen
@@ -141,41 +148,64 @@ class LinuxSession:
         names = tuple(tuple(rule) for rule in found.names)
         leads_out = self.outside is not None and self.outside.leads_out(policy)
         lent = self.outside.lent_ports(policy) if self.outside and leads_out else {}
-        number, pid, (control, warden, *gate) = self.keeping.ask(
-            ("pen", self.number, operations, names, leads_out, lent)
+        number, pid, ways = self.keeping.ask(
+            ("pen", self.number, operations, names, leads_out, lent), 3 if leads_out else 2
         )
+        handle = -1
         try:
+            control, warden = ways[:2]
             pace, handle = pace_of(self.keeping.pid), os.pidfd_open(pid)
-        except OSError as error:
+            refusals = Refusals(warden)
+            if self.outside and leads_out:
+                self._lead_out(self.outside, number, policy, ways.pop(), refusals)
+            if asks:
+                self._attend(refusals, policy)
+            environment = self._scrub(self.environment, policy, plan, leads_out)
+            return Pen(
+                number,
+                pid,
+                handle,
+                control,
+                refusals,
+                plan,
+                enforcement,
+                environment,
+                pace,
+                held,
+                (place.path for place in places.protected),
+                (place.path for place in places.hidden),
+                leads_out,
+            )
+        except BaseException:
             self.keeping.close(number)
-            for way in (control, warden, *gate):
+            for way in ways:
                 way.close()
-            raise ConfinementError(f"the pen cannot be held: {error.strerror}; nothing was run") from None
-        refusals = Refusals(warden)
-        if self.outside and gate:
-            _, resolver = channel.receive(gate[0])
-            self.outside.attend(str(number), policy, gate[0], refusals.add)
-            refusals.catch_up = partial(self.outside.catch_up, str(number))
-            for descriptor in resolver:
-                self.outside.attend_names(_socket.socket(fileno=descriptor))
-        if asks:
-            self._attend(refusals, policy)
-        environment = self._scrub(self.environment, policy, plan, leads_out)
-        return Pen(
-            number,
-            pid,
-            handle,
-            control,
-            refusals,
-            plan,
-            enforcement,
-            environment,
-            pace,
-            held,
-            (place.path for place in places.protected),
-            (place.path for place in places.hidden),
-            leads_out,
-        )
+            if handle >= 0:
+                os.close(handle)
+            raise
+
+    def _lead_out(
+        self,
+        outside: Outside,
+        number: int,
+        policy: SandboxPolicy,
+        gate: _socket.socket,
+        refusals: Refusals,
+    ) -> None:
+        """Somebody hears what is wanted outside, from here on by the gate's way. Raises OSError."""
+        try:
+            (_, is_first), resolvers = channel.receive(gate)
+            self.unheard += [_socket.socket(fileno=descriptor) for descriptor in resolvers]
+            if len(resolvers) != is_first:
+                raise OSError(EMFILE, os.strerror(EMFILE))
+            outside.attend(str(number), policy, gate, refusals.add)
+        except BaseException:
+            gate.close()
+            raise
+        refusals.catch_up = partial(outside.catch_up, str(number))
+        while self.unheard:
+            outside.attend_names(self.unheard[-1])
+            self.unheard.pop()
 
     def _attend(self, refusals: Refusals, policy: SandboxPolicy) -> None:
         """Somebody hears what the pen's warden asks. Preconditions: the lock is held."""
@@ -324,6 +354,8 @@ class LinuxSession:
             self._end(pen)
         self.pid_one.close()
         self.drain.close()
+        for resolver in self.unheard:
+            resolver.close()
         if self.outside:
             self.outside.close()
 

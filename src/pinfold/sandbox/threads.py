@@ -1,0 +1,19 @@
+"""A thread that pinfold works on by itself, begun or not: one that is not there must not count as there.
+
+Facts (threading): where a user has as many threads as may be, `start` raises RuntimeError; who joins a thread
+that was never started gets one, too. Python does not wait for daemons at its end.
+"""
+
+import threading
+from collections.abc import Callable
+from errno import EAGAIN
+
+
+def begin_thread(work: Callable[[], object], name: str) -> threading.Thread:
+    """Raises OSError if there can be no more, as other things do that the system has no more of."""
+    thread = threading.Thread(target=work, name=f"pinfold-{name}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        raise OSError(EAGAIN, "no more threads can be started") from None
+    return thread
