@@ -91,7 +91,7 @@ class Session:
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self._overrides: Mapping[str, object] = overrides or {}
         self._talk = Talk(conversation, generation, model)
-        self._lock = allocate_lock()
+        self._lock, self._changing = allocate_lock(), allocate_lock()
         self._refusals = Explanations()
         self._questions: Settlements | None = None
         self._retries: Retries | None = None
@@ -154,13 +154,14 @@ class Session:
     def add_project(self, path: str | os.PathLike[str]) -> None:
         """One more directory to work in, from the next request on."""
         root = directory(path)
-        if root in self.roots:
-            return
-        self._rejudge((*self.roots, root), self._overrides)
+        with self._changing:
+            if root not in self.roots:
+                self._rejudge((*self.roots, root), self._overrides)
 
     def change(self, overrides: Mapping[str, object]) -> None:
         """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
-        self._rejudge(self.roots, overlaid(self._overrides, overrides))
+        with self._changing:
+            self._rejudge(self.roots, overlaid(self._overrides, overrides))
 
     def override(self, section: str, key: str) -> list[object]:
         """The entries of a list in the command line's layer, to be added to."""
@@ -169,6 +170,7 @@ class Session:
         return list(found) if isinstance(found, list | tuple) else []
 
     def _rejudge(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> None:
+        """Preconditions: nobody else changes anything, whose change would be lost."""
         # What cannot be read is told by this, and the old ones stay.
         judge = self._judge_of(roots, overrides)
         self._overrides = overrides
