@@ -913,6 +913,65 @@ def asyncio_hosts_take_events() -> None:
     asyncio.run(work())
 
 
+def what_ended_with_its_session_can_be_asked_for_afterwards() -> None:
+    async def work() -> None:
+        session = pinfold.AsyncSession([os.getcwd()], settings={})
+        waited, followed = await session.start("sleep 550"), await session.start("echo x; sleep 551")
+        while not _sleeping("551"):
+            await asyncio.sleep(0.01)
+        await session.close()
+        assert (await waited.wait()).cancelled
+        output, end = [event async for event in followed.events()]
+        assert output == pinfold.Output(pinfold.Stream.STDOUT, b"x\n")
+        assert isinstance(end, pinfold.Exited) and end.cancelled
+        assert not [thread for thread in threading.enumerate() if thread.name == "pinfold-command"]
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def python_ends_whoever_waits_for_a_command_and_each_run_has_an_end() -> None:
+    """Nobody has closed the session; a loop that is left does not end its tasks."""
+    waits = {
+        "nobody": "session.start('sleep 552')",
+        "a thread": "threading.Thread(target=session.start('sleep 552').wait, daemon=True).start()",
+        "a loop": """
+async def work():
+    asyncio.ensure_future((await session.start('sleep 552')).wait())
+    await asyncio.sleep(0.1)
+session = pinfold.AsyncSession(['.'], settings={})
+asyncio.new_event_loop().run_until_complete(work())
+""",
+    }
+    for who, line in waits.items():
+        program = (
+            f"import asyncio, pinfold, threading; session = pinfold.Session(['.'], settings={{}})\n{line}"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), (who, done)
+        begun, ended = journal()[-2:]
+        assert (begun.kind, ended.kind, ended.about) == ("run", "end", begun.id), who
+        assert ended.data["cancelled"] and not _sleeping("552"), who
+        assert os.listdir(f"{os.environ['HOME']}/.local/state/pinfold/sessions") == [], who
+
+
+def projects_that_are_added_at_once_are_all_there() -> None:
+    wanted = [f"{os.environ['HOME']}/p{number}" for number in range(8)]
+    for project in wanted:
+        os.mkdir(project)
+    with opened() as session:
+        session.run("true")
+        adding = [threading.Thread(target=session.add_project, args=(project,)) for project in wanted]
+        adding += [threading.Thread(target=session.change, args=({"mode": "run_everything"},))]
+        for thread in adding:
+            thread.start()
+        for thread in adding:
+            thread.join()
+        assert sorted(session.roots[1:]) == sorted(map(os.path.realpath, wanted))
+        assert session.settings.mode == "run_everything"
+        made = session.run([sys.executable, "-c", f"[open(f'{{p}}/made', 'w') for p in {wanted!r}]"])
+        assert made.exit_code == 0, made.stderr
+
+
 def debug_output_is_told_and_hidden() -> None:
     there = f"{os.environ['HOME']}/debug"
     with opened({"sandbox": {"debug_output_dir": there}}) as session:

@@ -6,15 +6,18 @@ Facts about asyncio that shape it:
 - A loop that ends cancels every task it has, but no thread's future: what must not be given up is no task.
 - Work that waits for a thread is dropped when its future is cancelled; work that a thread has begun goes on.
 - `asyncio.to_thread` has some ten threads for the whole process, and the host may keep them all busy.
+- Python does not end before the threads of `concurrent.futures` have, and one may wait for a command. Work
+  that they have no thread for stays with them, though who gave it was told that there is none.
 
 What this means for us: whatever ends something has threads of its own (`Endings`), and nobody can cancel it.
+None of ours keeps Python from its end (`Workers`).
 """
 
 import asyncio
 import os
 import queue
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from threading import Event as Flag
@@ -26,6 +29,7 @@ from pinfold.model.events import Event
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
+from pinfold.sandbox.workers import Workers
 from pinfold.session.execution import Execution
 from pinfold.session.parts import CLOSED
 from pinfold.session.result import Result
@@ -52,16 +56,16 @@ class Endings:
     may be ended, again, after its session."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(ENDING_AT_ONCE, "pinfold-ending")
+        self.threads = Workers("ending", ENDING_AT_ONCE, stay=False)
 
     async def do(self, end: Callable[[], None]) -> None:
         """It is done, whether or not who waits for it is cancelled."""
-        await asyncio.shield(asyncio.wrap_future(self._threads.submit(end)))
+        await asyncio.shield(asyncio.wrap_future(given(self.threads, end)))
 
     def end_started(self, starting: "Future[Execution]") -> None:
         """Nobody waits for it any more: it is ended, and awaited."""
         if not starting.cancelled() and starting.exception() is None:
-            self._threads.submit(_end, starting.result())
+            given(self.threads, partial(_end, starting.result()))
 
 
 class AsyncSession:
@@ -98,7 +102,7 @@ class AsyncSession:
             notes_reads=notes_reads,
             one_command=one_command,
         )
-        self._threads = ThreadPoolExecutor(AT_ONCE, "pinfold-command")
+        self._threads = Workers("command", AT_ONCE)
         self._endings = Endings()
 
     @property
@@ -179,9 +183,9 @@ class AsyncSession:
     async def _started(self, start: Callable[[Callable[[], bool]], Execution]) -> "AsyncExecution":
         self._require_open()
         left = Flag()
-        starting = self._threads.submit(start, left.is_set)
+        starting = given(self._threads, partial(start, left.is_set))
         try:
-            return AsyncExecution(await asyncio.wrap_future(starting), self._threads, self._endings)
+            return AsyncExecution(await asyncio.wrap_future(starting), self._pool, self._endings)
         except asyncio.CancelledError:
             left.set()
             starting.add_done_callback(self._endings.end_started)
@@ -190,7 +194,11 @@ class AsyncSession:
     async def close(self) -> None:
         """As `Session.close`."""
         await self._endings.do(self.session.close)
-        self._threads.shutdown(wait=False)
+        self._threads.close()
+
+    def _pool(self) -> Workers:
+        """Who follows a command: what has ended with its session can be asked for afterwards, too."""
+        return self._endings.threads if self.session.is_closed else self._threads
 
     async def __aenter__(self) -> Self:
         return self
@@ -198,14 +206,32 @@ class AsyncSession:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _on_thread(self, function: Callable[P, R], *args: P.args, **given: P.kwargs) -> R:
+    async def _on_thread(self, function: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
         self._require_open()
-        work = partial(function, *args, **given)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await asyncio.wrap_future(given(self._threads, partial(function, *args, **more)))
 
     def _require_open(self) -> None:
         if self.session.is_closed:
             raise ConfinementError(CLOSED)
+
+
+def given(threads: Workers, work: Callable[[], R]) -> "Future[R]":
+    """What will come of the work. Raises ConfinementError if there is nobody to do it."""
+    future: Future[R] = Future()
+
+    def do() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
+            future.set_exception(error)
+
+    try:
+        threads.give(do)
+    except RuntimeError:
+        raise ConfinementError("no more threads can be started; nothing was done") from None
+    return future
 
 
 def _handed(taken: "queue.Queue[object]", event: object, is_gone: Callable[[], bool]) -> bool:
@@ -225,9 +251,9 @@ def _end(execution: Execution) -> None:
 class AsyncExecution:
     """A command under way, or refused."""
 
-    def __init__(self, execution: Execution, threads: ThreadPoolExecutor, endings: Endings) -> None:
+    def __init__(self, execution: Execution, pool: Callable[[], Workers], endings: Endings) -> None:
         self.execution = execution
-        self._threads = threads
+        self._pool = pool
         self._endings = endings
         self._pumping: asyncio.Future[None] | None = None
         self._is_left = False
@@ -246,7 +272,7 @@ class AsyncExecution:
     async def wait(self) -> Result:
         """As `Execution.wait`."""
         await self._leave()
-        waiting = asyncio.get_running_loop().run_in_executor(self._threads, self.execution.wait)
+        waiting = asyncio.wrap_future(given(self._pool(), self.execution.wait))
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
@@ -283,7 +309,7 @@ class AsyncExecution:
                 with suppress(RuntimeError):  # the loop is closed: nobody waits
                     loop.call_soon_threadsafe(more.set)
 
-        pumping = self._pumping = loop.run_in_executor(self._threads, pump)
+        pumping = self._pumping = asyncio.wrap_future(given(self._pool(), pump))
         try:
             while True:
                 try:

@@ -13,6 +13,7 @@ from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
+from pinfold.session.leaving import close_first
 from pinfold.session.lookout import Lookout
 from pinfold.session.probe import require_platform
 from pinfold.session.survey import Surveyor
@@ -38,6 +39,7 @@ def _new() -> Backend:
 
     backend = LinuxBackend()
     atexit.register(_close, backend, os.getpid())
+    close_first()
     return backend
 
 

@@ -12,6 +12,7 @@ from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.judge import Judge
+from pinfold.session.leaving import close_at_exit
 from pinfold.session.probe import fence_trouble
 from pinfold.session.state import approvals_file
 
@@ -114,6 +115,7 @@ class Parts:
                 from pinfold.session.ledger import Ledger
 
                 self._ledger = Ledger(self._session, self._judge().roots, self._environ)
+                close_at_exit(self)
             return self._ledger
 
     def fences(self) -> "Fences":

@@ -38,8 +38,8 @@ from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.records import OTHERWISE
 from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.linux.workers import Workers
 from pinfold.sandbox.threads import begin_thread
+from pinfold.sandbox.workers import Workers
 
 ASKING = 32
 """How many questions of the session are asked at a time."""

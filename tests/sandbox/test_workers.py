@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from pinfold.sandbox.linux.workers import Workers
-from tests.patience import PATIENCE
+from pinfold.sandbox.workers import Workers
+from tests.patience import PATIENCE, wait_until
 
 
 def test_there_are_as_many_as_there_is_to_do_and_the_rest_waits() -> None:
@@ -57,3 +57,20 @@ def test_where_no_thread_can_be_had_that_is_told(monkeypatch: pytest.MonkeyPatch
     workers.give(done.set)
     assert done.wait(PATIENCE)
     workers.close()
+
+
+def test_those_who_do_not_stay_end_when_there_is_nothing_to_do() -> None:
+    workers, go, done = Workers("passing", 2, stay=False), threading.Event(), threading.Semaphore(0)
+
+    def job() -> None:
+        go.wait(PATIENCE)
+        done.release()
+
+    for _ in range(3):
+        workers.give(job)
+    assert workers.threads == 2
+    go.set()
+    assert all(done.acquire(timeout=PATIENCE) for _ in range(3))
+    wait_until(lambda: not [each for each in threading.enumerate() if each.name == "pinfold-passing"])
+    workers.give(done.release)
+    assert done.acquire(timeout=PATIENCE)

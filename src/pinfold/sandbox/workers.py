@@ -13,8 +13,9 @@ from queue import SimpleQueue
 class Workers:
     """May be used from any thread."""
 
-    def __init__(self, name: str, most: int) -> None:
-        self.name, self.most = name, most
+    def __init__(self, name: str, most: int, *, stay: bool = True) -> None:
+        """Unless they `stay` for more until they are closed, each ends when there is nothing for it to do."""
+        self.name, self.most, self.stay = name, most, stay
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.threads = self.under_way = 0
@@ -49,3 +50,6 @@ class Workers:
                 job()
             with self.lock:
                 self.under_way -= 1
+                if not self.stay and self.under_way < self.threads:
+                    self.threads -= 1
+                    return
