@@ -954,6 +954,30 @@ asyncio.new_event_loop().run_until_complete(work())
         assert os.listdir(f"{os.environ['HOME']}/.local/state/pinfold/sessions") == [], who
 
 
+def a_working_directory_that_is_gone_is_told_where_it_is_wanted() -> None:
+    work = os.getcwd()
+    os.mkdir("gone")
+    os.chdir("gone")
+    os.rmdir(f"{work}/gone")
+    with pinfold.Session([work], settings={}) as session:
+        assert session.run("pwd").stdout == f"{work}\n"
+    try:
+        raise AssertionError(pinfold.Session(settings={}).roots)
+    except pinfold.PolicyError as error:
+        assert "the working directory is gone" in str(error)
+
+
+def a_session_ends_though_nobody_can_be_told_that_it_has() -> None:
+    with opened() as session:
+        execution = session.start("sleep 553")
+        listed = f"{os.environ['HOME']}/.local/state/pinfold/sessions"
+        os.rename(listed, f"{listed}.away")
+        open(listed, "w").close()
+    assert execution.wait().cancelled and not _sleeping("553")
+    assert [entry.kind for entry in journal()] == ["run", "end"]
+    os.unlink(listed)
+
+
 def projects_that_are_added_at_once_are_all_there() -> None:
     wanted = [f"{os.environ['HOME']}/p{number}" for number in range(8)]
     for project in wanted:

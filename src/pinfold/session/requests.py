@@ -160,6 +160,11 @@ def directory(path: str | os.PathLike[str]) -> str:
 
 def start_in(roots: tuple[str, ...]) -> str:
     """Where we are, if that is in one of the projects; else the first of them."""
-    here = directory(os.getcwd())
+    try:
+        here = directory(os.getcwd())
+    except FileNotFoundError:
+        if roots:
+            return roots[0]
+        raise PolicyError("the working directory is gone", help="name the projects to work in") from None
     inside = not roots or any(f"{here}/".startswith(f"{root}/") for root in roots)
     return here if inside else roots[0]

@@ -54,7 +54,8 @@ def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = 
 
 
 def unregister(handle: str) -> None:
-    with suppress(FileNotFoundError):
+    """A file that cannot be removed tells of a process that is gone, or will be."""
+    with suppress(OSError):
         os.unlink(handle)
 
 
