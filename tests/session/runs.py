@@ -978,6 +978,33 @@ def a_session_ends_though_nobody_can_be_told_that_it_has() -> None:
     os.unlink(listed)
 
 
+def who_handles_a_signal_never_waits_for_what_it_came_in_the_middle_of() -> None:
+    with opened() as session:
+        execution = session.start("sleep 554")
+        handled: list[str] = []
+        work: dict[str, Callable[[], object]] = {
+            "run": lambda: session.run("true"),
+            "add": lambda: session.add_project(os.environ["HOME"]),
+            "close": session.close,
+        }
+        for name, do in work.items():
+            signal.signal(signal.SIGUSR1, lambda *_, do=do: do())
+            session.fences.fenced().look_again()  # type: ignore[attr-defined]
+            with mock.patch(
+                "pinfold.sandbox.linux.session.look", lambda *_: signal.raise_signal(signal.SIGUSR1)
+            ):
+                try:
+                    raise AssertionError(session.run("true"))
+                except ConfinementError as error:
+                    assert "raise an exception there" in str(error), name
+            assert os.environ["HOME"] not in session.roots
+            handled.append(name)
+        assert session.run("true").exit_code == 0 and handled == ["run", "add", "close"]
+        # While it is only waited for, its handler may close the session.
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        assert execution.wait().cancelled and session.is_closed
+
+
 def projects_that_are_added_at_once_are_all_there() -> None:
     wanted = [f"{os.environ['HOME']}/p{number}" for number in range(8)]
     for project in wanted:

@@ -230,6 +230,9 @@ class Session(Protocol):
     def is_alive(self) -> bool:
         """Whether it can still run something; once it cannot it never will, and another is to be opened."""
 
+    def require_free(self) -> None:
+        """Raises where this thread is in the middle of what `close` would wait for."""
+
     def plan(self, policy: SandboxPolicy) -> str:
         """How this policy's commands are fenced, for a person; empty where they are not."""
 

@@ -202,6 +202,9 @@ class UnfencedSession:
     def is_alive(self) -> bool:
         return not self.closed
 
+    def require_free(self) -> None:
+        """Its lock is held for moments."""
+
     def plan(self, policy: SandboxPolicy) -> str:  # noqa: ARG002
         return ""
 

@@ -13,6 +13,7 @@ from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
+from pinfold.sandbox.threads import require_free
 from pinfold.session.leaving import close_first
 from pinfold.session.lookout import Lookout
 from pinfold.session.probe import require_platform
@@ -79,7 +80,7 @@ class Fences:
         self._look_around = look_around
         self._surveyor = Surveyor(roots, home)
         self._lookout = Lookout(self._surveyor, self._changed, self._tend)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pens: Pens | None = None
         self._unfenced: Pens | None = None
 
@@ -90,6 +91,7 @@ class Fences:
 
     def fenced(self) -> Pens:
         """The session's pens; raises SandboxUnavailable, in one line, where there can be none."""
+        require_free(self._lock)
         with self._lock:
             self._lookout.require_sight()
             if self._pens is not None and not self._pens.is_alive():
@@ -128,6 +130,7 @@ class Fences:
             return self._unfenced
 
     def change_roots(self, roots: tuple[str, ...]) -> None:
+        require_free(self._lock)
         with self._lock:
             self._roots = roots
             self._surveyor = self._surveyor.turned_to(roots)
@@ -135,6 +138,12 @@ class Fences:
             self._outside.change()
             if self._pens is not None:
                 self._pens.change_roots(roots)
+
+    def require_free(self) -> None:
+        """Raises where this thread is in the middle of what `close` would wait for."""
+        require_free(self._lock)
+        if self._pens is not None:
+            self._pens.require_free()
 
     def close(self) -> None:
         """Ends everything that runs."""

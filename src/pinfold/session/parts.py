@@ -168,11 +168,17 @@ class Parts:
         if self._fences is not None:
             self._fences.change_roots(roots)
 
+    def require_free(self) -> None:
+        """Raises where this thread is in the middle of what a change or the end would wait for."""
+        if (fences := self._fences) is not None:
+            fences.require_free()
+
     def close(self) -> None:
         """Ends everything that runs; nothing can be made any more. What runs is not a fork's to end."""
         if os.getpid() != self._owner:
             self.is_closed = True
             return
+        self.require_free()
         with self._lock:
             fences, self._fences = self._fences, None
             files, self._files = self._files, None

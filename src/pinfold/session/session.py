@@ -171,6 +171,7 @@ class Session:
 
     def _rejudge(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> None:
         """Preconditions: nobody else changes anything, whose change would be lost."""
+        self._parts.require_free()
         # What cannot be read is told by this, and the old ones stay.
         judge = self._judge_of(roots, overrides)
         self._overrides = overrides

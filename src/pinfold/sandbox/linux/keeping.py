@@ -8,11 +8,12 @@ import _socket
 import os
 import select
 import sys
-from _thread import allocate_lock
+import threading
 from errno import EMFILE
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import birth, channel
+from pinfold.sandbox.threads import require_free
 
 
 def take() -> "Keeping":
@@ -29,7 +30,7 @@ def take() -> "Keeping":
 
 class Keeping:
     def __init__(self, begun: tuple[int, int, int] | None = None) -> None:
-        self.lock = allocate_lock()
+        self.lock = threading.RLock()
         self.owner = os.getpid()
         self.asked = 0
         if not sys.executable:
@@ -75,6 +76,7 @@ class Keeping:
 
     def _exchange(self, request: object) -> tuple[object, list[int]]:
         self.require_own()
+        require_free(self.lock)
         with self.lock:
             self.asked += 1
             try:

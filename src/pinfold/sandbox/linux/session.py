@@ -33,6 +33,7 @@ from pinfold.sandbox.linux.replies import FIRST_TAG
 from pinfold.sandbox.linux.start import Start
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
+from pinfold.sandbox.threads import require_free
 
 if TYPE_CHECKING:
     from pinfold.sandbox.linux.elevating import Elevating
@@ -61,7 +62,7 @@ class LinuxSession:
         self.elevating: Elevating | None = None
         self.environment = dict(os.environ)
         """The host's own, as it was; reading it again for each command would cost a fifth of `true`."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.tagging = threading.Lock()
         self.drain = Drain()
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
@@ -103,6 +104,7 @@ class LinuxSession:
 
     def pen(self, policy: SandboxPolicy) -> Pen:
         """The pen of a policy, made if there is none yet. It counts as in use until `ended`."""
+        require_free(self.lock)
         with self.lock:
             if self.closed:
                 raise ConfinementError("the session is closed")
@@ -270,6 +272,7 @@ class LinuxSession:
 
     def change_roots(self, roots: Sequence[str]) -> None:
         """Other roots, from the next command on."""
+        require_free(self.lock)
         with self.lock:
             # Those that we have are where they were found: a link there by now is a command's.
             self.roots = tuple(path if path in self.roots else _found_at(path) for path in roots)
@@ -335,6 +338,10 @@ class LinuxSession:
         finally:
             for pen in (*self.retired, *(pen for _, pen in self.pens)):
                 pen.wake()
+
+    def require_free(self) -> None:
+        require_free(self.lock)
+        require_free(self.keeping.lock)
 
     def close(self) -> None:
         """Ends everything in it, whatever it is doing."""
