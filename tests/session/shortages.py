@@ -91,6 +91,22 @@ def who_has_no_more_descriptors_is_told_and_leaves_none_open() -> None:
         assert "b.test" in session.run(REACHES_OUT, timeout=20).stdout
 
 
+def commands_that_nobody_followed_leave_no_descriptor_open() -> None:
+    with opened() as session:
+        session.run("true")
+    before = _descriptors()
+    with opened() as session:
+        for line in ("true", "yes", "sleep 555"):
+            session.start(line, stdin=b"x" * 1_000_000)
+        session.start("sleep 555").cancel()
+        session.start("sleep 555", terminal=(24, 80))
+        kept = session.start("echo kept")
+    assert kept.wait().exit_code == 0 or kept.wait().cancelled
+    del kept
+    assert _descriptors() == before
+    assert [entry.kind for entry in journal()].count("end") == 7
+
+
 def _failure(session: pinfold.Session, line: str) -> str:
     try:
         return session.run(line).refusal

@@ -84,6 +84,15 @@ class Pump:
         self.feed = Feed(*feed, self.poll) if feed else None
         self.poll.register(end, select.POLLIN)
 
+    is_begun = False
+    """Whether its descriptors are its own by now, and no longer whoever made them."""
+
+    def __del__(self) -> None:
+        # Nobody has followed the command, and nobody can any more. It is ended with its session, or goes on.
+        if self.is_begun and not self.taken:
+            for descriptor in (*self.streams, self.end, *((self.feed.pipe,) if self.feed else ())):
+                os.close(descriptor)
+
     def events(self) -> Iterator[Event]:
         self._take()
         is_left = False

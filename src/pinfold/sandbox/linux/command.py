@@ -65,6 +65,7 @@ class PennedCommand(PumpedCommand):
     def began(self) -> None:
         self.pen.began()
         self.session.running.add(self)
+        self.pump.is_begun = True
 
     def wait(self) -> Result:
         result = self.pump.wait(self.request.output, self.pen.enforcement)

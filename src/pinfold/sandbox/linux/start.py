@@ -33,15 +33,11 @@ class Start:
         self.theirs: list[int] = []
 
     def send(self, environment: dict[str, str]) -> Running:
-        started = False
         try:
-            command = self._send(environment)
-            started = isinstance(command, PennedCommand)
-            return command
+            return self._send(environment)
         finally:
             self._close(self.theirs)
-            if not started:
-                self._close(self.ours)
+            self._close(self.ours)
 
     def _send(self, environment: dict[str, str]) -> Running:
         request = self.request
@@ -63,6 +59,7 @@ class Start:
         except BaseException:
             self.session.kill(tag)  # nobody will have it
             raise
+        self.ours.clear()  # they are the command's from here on
         command.began()
         return command
 
