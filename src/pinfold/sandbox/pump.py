@@ -75,6 +75,8 @@ class Pump:
         self.exited: Exited | None = None
         self.lock = threading.Lock()
         self.taken = False
+        self.is_begun = False
+        """Whether its descriptors are its own by now, and no longer those of who made them."""
         self.result: Result | None = None
         self.failure: ConfinementError | None = None
         self.poll = select.poll()
@@ -83,9 +85,6 @@ class Pump:
             self.poll.register(descriptor, select.POLLIN)
         self.feed = Feed(*feed, self.poll) if feed else None
         self.poll.register(end, select.POLLIN)
-
-    is_begun = False
-    """Whether its descriptors are its own by now, and no longer whoever made them."""
 
     def __del__(self) -> None:
         # Nobody has followed the command, and nobody can any more. It is ended with its session, or goes on.
