@@ -218,6 +218,46 @@ assert os.listdir(".") == []
     )
 
 
+def what_others_make_or_take_away_meanwhile_is_no_refusal() -> None:
+    """Lock files that come and go, and directories that many make at once: whoever is late hears what is so,
+    and never that it may not."""
+    python(
+        Bench(),
+        """
+from collections import Counter
+def lock():
+    os.close(os.open("lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    os.unlink("lock")
+def lock_directory():
+    os.mkdir("locked")
+    os.rmdir("locked")
+def below():
+    kind = heard.total() % 4
+    if kind == 0: os.mkdir("above/below")
+    if kind == 1: os.close(os.open("above/below", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    if kind == 2: os.symlink("x", os.getcwd() + "/above//below")
+    if kind == 3: os.mkdir("above/below/deeper/")
+def above():
+    os.mkdir("above")
+    time.sleep(0.0002)
+    os.rename("above", f"gone{heard.total()}")
+for actions in ((lock, lock), (lock_directory, lock_directory), (below, below, above)):
+    heard, end = Counter(), time.monotonic() + 1
+    def work(action):
+        while time.monotonic() < end:
+            try:
+                action()
+                heard[0] += 1
+            except OSError as error:
+                heard[error.errno] += 1
+    threads = [threading.Thread(target=work, args=(action,)) for action in actions]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert heard[0] and set(heard) <= {0, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY}, heard
+""",
+    )
+
+
 def processors_stay_as_they_were() -> None:
     """Callers are kept on the warden's processor for a moment: neither they nor their children notice."""
     bench = Bench()

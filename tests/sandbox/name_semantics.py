@@ -139,6 +139,26 @@ def main() -> None:
         say(f"open {path}", opened, path, c | w)
     say("through", opened, "twice-dangling", c | w)
     print(os.path.exists("nowhere"), os.path.exists("dir2/absolute"))
+    os.symlink("no/where", "far")
+    ways = (
+        "no/x",
+        "no//x/",
+        "no/no/x",
+        "./no/x",
+        "dir2/no/x",
+        "dir2/.",
+        "dir2/..",
+        "no/.",
+        "no/../x",
+        "far/x",
+        "far",
+    )
+    for way in (*ways, f"{os.getcwd()}/no/no/x", "/no/x", "/proc/no/x"):
+        say("nowhere mkdir", os.mkdir, way)
+        say("nowhere link", os.symlink, "x", way)
+        say("nowhere rename", os.rename, way, "x")
+        for flags in (c | w, c | w | x):
+            say("nowhere open", opened, way, flags)
     for path in ("dangling", "to-dir", "loop1", "loop1/x"):
         say(f"mkdir {path}", os.mkdir, path)
         say(f"mkdir {path}/", os.mkdir, f"{path}/")

@@ -215,7 +215,10 @@ class Names:
 
     def _found(self, caller: Caller, base: int, address: int) -> Spot | None:
         path = caller.text(address)
-        return self.spots.find(caller, base, path) if path else None
+        spot = self.spots.find(caller, base, path) if path else None
+        if path and spot is None:
+            self.spots.require_way(base, path)
+        return spot
 
     def _rename_beyond(self, caller: Caller, source: Spot, spot: Spot) -> None:
         """One end or both lie where the warden makes no names."""

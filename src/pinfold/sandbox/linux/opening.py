@@ -81,11 +81,14 @@ class Opening:
             if self._create_plain(caller, whole, flags, mode):
                 return None
         spot = self.spots.find(caller, base, path)
+        if spot is None:
+            self.spots.require_way(base, path)
         if spot is None or not spot.place.made_by_warden:
             return self._open_beyond(caller, spot, flags)
         if not flags & os.O_EXCL:
             return self._open_at(caller, spot, flags, mode)
-        return None if self._create(caller, spot, flags, mode) else caller.resume()
+        # It was there just now. If it goes meanwhile, the kernel would say that no name may be made.
+        return None if self._create(caller, spot, flags, mode) else caller.refuse(errno.EEXIST)
 
     def _open_at(self, caller: Caller, spot: Spot | None, flags: int, mode: int) -> None:
         for _ in range(MOST_LINKS):

@@ -169,6 +169,29 @@ class Spots:
             self.held.append(start)
         return self._at(start, name)
 
+    def require_way(self, base: int, path: bytes) -> None:
+        """After `find` has found nothing. Raises FileNotFoundError if that is since a directory on the way is
+        missing where we make names: the kernel must not be left to say so. If another call makes it
+        meanwhile, the caller would hear that it may not make names there (EACCES), of a place where it may.
+        """
+        start = AT_FDCWD if path[0] == SLASH else self.bases.get(base, -1)
+        if start == -1:
+            return
+        head, missing = path.rstrip(b"/").rpartition(b"/")[0], b""
+        while True:
+            at = head or (b"/" if path[0] == SLASH else b".")
+            found = quick.openat2(start, at, DIRECTORY, RESOLVE_NO_MAGICLINKS)
+            if found != -errno.ENOENT or not head:
+                break
+            head, _, missing = head.rstrip(b"/").rpartition(b"/")
+        if found < 0:
+            return
+        self.held.append(found)
+        # What a link leads to may be the caller's own (/proc/self), which we cannot see.
+        is_link = missing and isinstance(quick.readlinkat(found, missing), bytes)
+        if missing and not is_link and self._at(found, b"").place.made_by_warden:
+            raise FileNotFoundError(errno.ENOENT, "a directory on the way is missing")
+
     def directory(self, caller: Caller, base: int, path: bytes) -> Spot | None:
         """The directory that a path names, as the spot of an empty name in it."""
         found = self.thing(caller, base, path, DIRECTORY)
