@@ -118,6 +118,20 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     assert read_text(f"{tmp_path}/missing") is None
 
 
+@pytest.mark.skipif(not os.geteuid(), reason="root may enter every directory")
+def test_a_directory_that_cannot_be_entered(tmp_path: Path) -> None:
+    os.mkdir(tmp_path / "closed", 0o600)
+    for name in ("closed/settings.toml", "closed/.pinfold/settings.toml"):
+        with pytest.raises(PolicyError, match="cannot be entered, so nobody knows whether") as raised:
+            read_text(f"{tmp_path}/{name}")
+        assert raised.value.where == f"{tmp_path}/closed"
+        assert raised.value.help == f"chmod u+rx {tmp_path}/closed"
+    unreadable = tmp_path / "unreadable"
+    unreadable.touch(0o200)
+    with pytest.raises(PolicyError, match="cannot be read: permission denied"):
+        read_text(str(unreadable))
+
+
 def test_missing_files_are_fine_unless_named(tmp_path: Path) -> None:
     load(
         Sources(

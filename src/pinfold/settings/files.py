@@ -33,6 +33,10 @@ def read_text(path: str, *, root: str = "", owned: bool = False) -> str | None:
             raise _trouble(path, "is a link that leads nowhere", MENDING) from None
         return None
     except OSError as error:
+        closed = _closed_above(path) if isinstance(error, PermissionError) else ""
+        if closed:
+            why = f"cannot be entered, so nobody knows whether {os.path.relpath(path, closed)} is in it"
+            raise _trouble(closed, visible(why), f"chmod u+rx {visible(closed)}") from None
         why = (error.strerror or str(error)).lower()
         raise _trouble(path, f"cannot be read: {why}", MENDING) from None
     except ValueError:
@@ -159,6 +163,16 @@ def _require_owned(path: str, facts: os.stat_result) -> None:
         raise _trouble(path, "does not belong to root", f"sudo chown root {path}")
     if facts.st_mode & 0o022:
         raise _trouble(path, "can be written by others than root", f"sudo chmod go-w {path}")
+
+
+def _closed_above(path: str) -> str:
+    """The directory on the way to a file that keeps us from even looking for it; empty if none does."""
+    above = os.path.abspath(path)
+    while (parent := os.path.dirname(above)) != above:
+        above = parent
+        if os.path.isdir(above):  # as far as can be seen: those above it let us pass
+            return "" if os.access(above, os.X_OK) else above
+    return ""
 
 
 def _is_beneath(path: str, root: str) -> bool:
