@@ -123,6 +123,12 @@ def test_without_a_fence_there_is_nothing_to_say(policy: SandboxPolicy, settings
     ("change", "words", "not_words"),
     [
         ({"type": READ}, "Nothing in the workspace (`/home/me/project`) can be written", "You may write in"),
+        # As where pinfold's own Python is installed in it.
+        (
+            {"protected": ROOTS},
+            "Nothing in the workspace (`/home/me/project`) can be written",
+            "may write in",
+        ),
         ({}, "You may write in: `/home/me/project`. The rest of the machine is read-only", "Nothing in"),
         (
             {"additional_readwrite_paths": ("/data",)},

@@ -82,6 +82,15 @@ def test_nobody_is_named_who_could_grant_what_pinfold_obeys() -> None:
     assert explained(file, SETTINGS, "", own=lambda: ("/w/other",)).grantable
 
 
+def test_what_pinfold_is_installed_in_is_not_told_as_protected_by_settings() -> None:
+    file = refused("open", "/usr/new", "/usr", "your settings protect it")
+    told = explained(file, SETTINGS, "", own=lambda: ("/usr/lib/python3", "/usr/bin/python3"))
+    assert told.why == "pinfold, or the Python that runs it, is installed there" and told.grantable
+    assert explained(file, SETTINGS, "", own=lambda: ("/usr2/lib",)).why == file.why
+    listed = replace(file, rule=".vscode", why="editors run it")
+    assert explained(listed, SETTINGS, "", own=lambda: ("/usr/lib",)).why == "editors run it"
+
+
 @pytest.mark.parametrize(
     ("operation", "path", "remedy"),
     [

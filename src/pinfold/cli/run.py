@@ -25,6 +25,7 @@ from pinfold.model.request import RunCommand
 from pinfold.model.violation import READ, Violation
 from pinfold.model.visible import visible
 from pinfold.policy.paths import is_covered
+from pinfold.policy.protected import INSTALLED
 from pinfold.session import Session
 from pinfold.session.execution import Execution
 from pinfold.session.page import page_file
@@ -87,6 +88,7 @@ def run(args: Namespace) -> int:
             if args.json:
                 return _as_json(session, command)
             _tell_wide_project(session)
+            _tell_own_place(session)
             _tell_missing(session, args.write or ())
             code, violations = as_program(session, command, person)
             if violations:
@@ -134,6 +136,13 @@ def _tell_wide_project(session: Session) -> None:
     """Nobody who works in their home means all of it."""
     if sys.stderr.isatty() and os.path.realpath(home_of(os.environ)) in session.roots:
         tell("your whole home is the project, so all of it may be written; name a part of it by --project")
+
+
+def _tell_own_place(session: Session) -> None:
+    """Who works in /usr is asked about each file."""
+    for place in dict.fromkeys(map(os.path.realpath, (sys.prefix, sys.base_prefix))):
+        if sys.stderr.isatty() and place in session.roots:
+            tell(f"all of {visible(place)} is protected: {INSTALLED}; name a part of it by --project")
 
 
 def _tell_missing(session: Session, paths: Sequence[str]) -> None:

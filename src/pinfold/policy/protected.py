@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.tables import load_as
-from pinfold.policy.paths import is_covered, normalised
+from pinfold.policy.paths import contains, is_covered, normalised
 
 OWN = "your settings protect it"
 BLOCKED = "git writes are blocked"
 OBEYED = "pinfold itself obeys or runs it"
+INSTALLED = "pinfold, or the Python that runs it, is installed there"
 NOBODY = "nobody can grant that"
 
 
@@ -64,6 +65,15 @@ def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) ->
 def is_obeyed(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
     """Whether a rule stands for something of `own`: what pinfold itself obeys, runs or remembers."""
     return rule.startswith("/") and is_covered(rule, own())
+
+
+def why_protected(rule: str, why: str, own: Callable[[], tuple[str, ...]]) -> str:
+    """A rule's reason. One that no list has is of the user's settings, or of what pinfold is and runs on."""
+    if why != OWN or not rule.startswith("/"):
+        return why
+    if is_obeyed(rule, own):
+        return OBEYED
+    return INSTALLED if any(contains(rule, path) for path in own()) else why
 
 
 def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:

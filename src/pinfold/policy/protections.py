@@ -19,7 +19,7 @@ from pinfold.policy.case import Case
 from pinfold.policy.hidden import hidden_by, is_pattern
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, writable_roots
-from pinfold.policy.protected import BLOCKED, OBEYED, is_obeyed, protected_by
+from pinfold.policy.protected import BLOCKED, protected_by, why_protected
 from pinfold.policy.rules import is_sink
 
 STEP = "unfenced_files"
@@ -58,8 +58,7 @@ def write_objection(path: str, settings: Settings, facts: Facts, span: Span | No
     if pattern := hidden_by(path, facts.policy, facts.roots):
         return _hidden(path, pattern, span)
     if name := protected_by(path, writable_roots(facts), facts.policy.protected):
-        why = OBEYED if is_obeyed(name.name, facts.own) else name.why
-        return _ask(f"{path} is protected: {why}", span)
+        return _ask(f"{path} is protected: {why_protected(name.name, name.why, facts.own)}", span)
     if said := _repository_objection(path, facts):
         return _ask(said, span)
     if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):

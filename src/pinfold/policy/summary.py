@@ -50,11 +50,12 @@ def summarize(
 
 
 def _files(policy: SandboxPolicy, roots: Sequence[str]) -> Iterator[str]:
-    if policy.type is PolicyType.WORKSPACE_READONLY:
+    granted = dict.fromkeys((*roots, *policy.additional_readwrite_paths))
+    writable = tuple(path for path in granted if path not in policy.protected)
+    if policy.type is PolicyType.WORKSPACE_READONLY or not writable:
         yield f"Nothing in the workspace ({_listed(roots)}) can be written; all of it can be read."
     else:
-        writable = dict.fromkeys((*roots, *policy.additional_readwrite_paths))
-        yield f"You may write in: {_listed(tuple(writable))}. The rest of the machine is read-only."
+        yield f"You may write in: {_listed(writable)}. The rest of the machine is read-only."
         yield (
             "Files there that other programs obey by themselves (git hooks and configuration, settings of"
             " agents and editors, start-up files of shells, hooks of package managers) can be neither"

@@ -18,7 +18,7 @@ from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.opening import hider
 from pinfold.policy.paths import contains, is_covered, outermost
-from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names
+from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names, why_protected
 from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
@@ -65,6 +65,7 @@ def explained(
         violation = _with_gates_remedy(violation)
     if is_obeyed(violation.rule, own):
         return replace(violation, command=command, why=f"{OBEYED}, and {NOBODY}", grantable=False)
+    violation = replace(violation, why=why_protected(violation.rule, violation.why, own))
     is_ours = violation.path.startswith("/") and violation.operation != "connect"
     if policy and is_ours and _waits_for_git_writes(violation, policy) and is_gits(violation.path):
         violation = replace(violation, why=BLOCKED, is_git_writes=True)

@@ -27,7 +27,7 @@ from pinfold.policy.elevation import (
     widened,
 )
 from pinfold.policy.modes import change_of_mode
-from pinfold.policy.protected import BLOCKED, protected_by
+from pinfold.policy.protected import BLOCKED, protected_by, why_protected
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Request, Ruling, Wanted
@@ -201,7 +201,8 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
     elif wanted.rule:
         setting, step, remedy = "filesystem.protect", "protected", ""
-        said = f"{what}, which is protected: {wanted.why}"
+        why = why_protected(wanted.rule, wanted.why, lambda: ground.own)
+        said = f"{what}, which is protected: {why}"
     else:
         setting, step = "filesystem.write", "outside"
         named = protected_by(path, ("/",), ground.policy.protected)
