@@ -909,6 +909,18 @@ def _interrupt_next(owner: Any, name: str) -> None:
     setattr(owner, name, interrupted)
 
 
+def a_limit_that_leaves_no_room_for_any_command_is_named() -> None:
+    bench = Bench()
+    tight = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, limits=Limits(memory=1_000_000))
+    with pytest.raises(ConfinementError, match=r"`limits\.memory` is 1,000,000 bytes; nothing was run"):
+        bench.run("true", tight)
+    if os.geteuid():  # root is bound by none
+        tight = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, limits=Limits(processes=1))
+        with pytest.raises(ConfinementError, match=r"`limits\.processes` is 1; nothing was run"):
+            bench.run("true", tight)
+    assert bench.out("echo again") == "again\n"
+
+
 def what_cannot_be_held_is_not_started() -> None:
     """A spawner has two descriptors of each command."""
     most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

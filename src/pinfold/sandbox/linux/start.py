@@ -18,6 +18,7 @@ from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand, Session, receive_terminal
 from pinfold.sandbox.linux.pen import Pen, PenGone
 from pinfold.sandbox.linux.replies import FAILED, NO_DIRECTORY, RLIMIT_RTTIME, STARTED, STATUS
+from pinfold.sandbox.operations import Limit
 from pinfold.sandbox.unstarted import Unstarted
 
 if TYPE_CHECKING:
@@ -123,9 +124,18 @@ class Start:
                 "begin in a project, or make this one of them"
             )
         if kind != FAILED or value in (errno.EAGAIN, errno.ENOMEM):
+            why += self._bound(value)
             raise ConfinementError(f"the session can start no more processes: {why}; nothing was run")
         newline = "\r\n" if self.request.terminal else "\n"
         return Unstarted(arguments_of(self.request)[0], value, self.pen.enforcement, newline)
+
+    def _bound(self, error: int) -> str:
+        """The limit of the policy's that is behind it, as far as anybody can tell."""
+        bounds = {errno.ENOMEM: ("data", "memory", " bytes"), errno.EAGAIN: ("nproc", "processes", "")}
+        resource, setting, unit = bounds.get(error, ("", "", ""))
+        limits = (each for each in self.pen.plan.operations if isinstance(each, Limit))
+        found = next((each.value for each in limits if each.resource == resource), None)
+        return "" if found is None else f"; `limits.{setting}` is {found:,}{unit}"
 
     def _pipe(self, reads: bool) -> int:
         """A pipe of which the command gets the other end; ours reads or writes."""
