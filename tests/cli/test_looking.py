@@ -196,6 +196,20 @@ def test_status_says_where_each_value_is_written(tmp_path: Path) -> None:
     assert "own.toml:2" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
 
 
+def test_a_grant_of_what_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    work = tmp_path / "work"
+    work.mkdir()
+    file = tmp_path / "own.toml"
+    file.write_text(f'[filesystem]\nwrite = ["{tmp_path}/there", "{tmp_path}/gone", "inside"]\n')
+    given = ("--settings", str(file), "--cwd", str(work))
+    told = f"{tmp_path}/gone in `filesystem.write` opens nothing: it is not there; make it first"
+    assert answer("status", *given, home=tmp_path)["notices"] == [told]
+    assert f"note: {told}\n" in pinfold("status", *given, home=tmp_path).stdout
+    prompt = pinfold("prompt", *given, home=tmp_path).stdout
+    assert f"`{tmp_path}/there`" in prompt and f"{tmp_path}/gone" not in prompt
+
+
 @pytest.mark.parametrize("words", [["check", "ls"], ["explain", "ls"], ["status"], ["prompt"]])
 def test_the_whole_machine_is_not_looked_through(words: list[str], tmp_path: Path) -> None:
     run = pinfold(*words, "--cwd", "/", home=tmp_path)

@@ -46,7 +46,7 @@ def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Liv
             "settings": values,
             "enforcement": enforcement,
             "sessions": alive,
-            "notices": session.notices,
+            "notices": _notices(session),
         }
     )
 
@@ -64,8 +64,18 @@ def _draw(session: "Session", enforcement: "Enforcement", alive: list["Living"])
         since = strftime("%Y-%m-%d %H:%M", localtime(each.started))
         roots = ", ".join(visible(short(root)) for root in each.roots)
         print(f"session {visible(each.id)}  process {each.pid}  since {since}  {roots}")
-    for notice in session.notices:
+    for notice in _notices(session):
         print(f"note: {visible(notice)}")
+
+
+def _notices(session: "Session") -> tuple[str, ...]:
+    from pinfold.session.leading import absent
+
+    missing = absent(session.policy, session.roots)
+    opened = (
+        f"{path} in `filesystem.write` opens nothing: it is not there; make it first" for path in missing
+    )
+    return (*session.notices, *opened)
 
 
 def _told(session: "Session", enforcement: "Enforcement") -> str:

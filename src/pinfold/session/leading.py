@@ -23,6 +23,12 @@ def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[st
     return tuple(os.path.realpath(path) for path in paths if path not in lost), lost
 
 
+def absent(policy: SandboxPolicy, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """What may be written but is not there: a pen opens what it finds, so commands cannot make it either."""
+    paths = policy.additional_readwrite_paths
+    return tuple(path for path in paths if not os.path.lexists(path) and not is_covered(path, roots))
+
+
 def with_places(request: Request) -> Request:
     """The request, with the places that its policy's paths lead to."""
     if not isinstance(request, RunCommand) or request.policy is None:
