@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
+from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings, TmpAccess
 from pinfold.model.text import Origin
 from pinfold.model.violation import Violation
 from pinfold.policy.violations import HEARD_OUTSIDE, explained, heard, is_ignored, sufficient
@@ -80,6 +80,16 @@ def test_nobody_is_named_who_could_grant_what_pinfold_obeys() -> None:
     assert told.why == "pinfold itself obeys or runs it, and nobody can grant that"
     assert (told.remedy, told.grantable) == ("", False)
     assert explained(file, SETTINGS, "", own=lambda: ("/w/other",)).grantable
+
+
+def test_a_tmp_that_settings_withhold_is_given_back_by_them() -> None:
+    """Opened as a path it would be the machine's own."""
+    settings = Settings(filesystem=FilesystemSettings(tmp=TmpAccess.NONE))
+    for path in ("/tmp/x", "/var/tmp/x/y"):
+        told = explained(refused("open", path, "", "it lies outside"), settings, "")
+        assert told.remedy == 'set `filesystem.tmp = "private"`' and "filesystem.tmp" in told.origin, told
+    assert "filesystem.write" in explained(refused("open", "/tmp/x", "", "it"), Settings(), "").remedy
+    assert "filesystem.write" in explained(refused("open", "/srv/x", "", "it"), settings, "").remedy
 
 
 def test_what_pinfold_is_installed_in_is_not_told_as_protected_by_settings() -> None:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pinfold.model.carrying import UNHEARD
-from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
-from pinfold.model.settings import NetworkAccess, Settings
+from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
+from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
 from pinfold.model.violation import READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
@@ -127,6 +127,8 @@ def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tupl
         return _of_setting(settings, "filesystem.git_writes", "set `filesystem.git_writes = true`")
     if violation.rule:
         return _of_name(violation, settings)
+    if settings.filesystem.tmp is TmpAccess.NONE and is_covered(violation.path, TEMPORARY):
+        return _of_setting(settings, "filesystem.tmp", 'set `filesystem.tmp = "private"`')
     return _of_setting(settings, "filesystem.write", _write_remedy(violation, writing))
 
 
