@@ -10,6 +10,8 @@ Facts that shape it:
 
 Accepted: who starts from a directory that the host, or another session, replaces by another one within these
 microseconds gets its file made in that one. It is judged by the path that it really has.
+Who opens with O_CREAT, and without O_EXCL, a file that another takes away within these microseconds hears
+EACCES: the kernel finds a name to be made. Whoever opened it here instead might have to wait for it.
 """
 
 import errno

@@ -27,6 +27,8 @@ from pinfold.sandbox.linux.starts import Starts
 
 REMEMBERED = 4096
 SLASH = ord("/")
+MOST_STEPS = 64
+"""How far a path that leads nowhere is followed back: all others wait meanwhile."""
 REFUSED_NAMES = (b"", b"/", b".", b"..", b"./", b"../")
 """No name can be made of these; the kernel says so."""
 
@@ -178,7 +180,8 @@ class Spots:
         if start == -1:
             return
         head, missing = path.rstrip(b"/").rpartition(b"/")[0], b""
-        while True:
+        found = -errno.ENOENT
+        for _ in range(MOST_STEPS):
             at = head or (b"/" if path[0] == SLASH else b".")
             found = quick.openat2(start, at, DIRECTORY, RESOLVE_NO_MAGICLINKS)
             if found != -errno.ENOENT or not head:
