@@ -679,6 +679,47 @@ def what_is_granted_in_the_place_of_a_pens_own_directory_is_held_as_a_root_is() 
         assert held and [each.path for each in result.violations] == [f"{made}/.vscode"], result
 
 
+def what_may_only_be_read_in_a_root_is_not_written() -> None:
+    """What is hidden or protected beside it has its parents held in place, which opened it; and where they
+    were not, they could be moved, so that the next pen did not find it."""
+    here = os.getcwd()
+    for name in (
+        "a/b/only/file",
+        "a/.env",
+        "only/c/.env",
+        "only/c/.vscode/tasks.json",
+        "only/file",
+        "d/e/only",
+    ):
+        put(name)
+    settings = {
+        "filesystem": {
+            "hide": [".env"],
+            "read": [f"{here}/{each}" for each in ("a/b/only", "only", "d/e/only")],
+        }
+    }
+    files = "a/b/only/file only/c/file only/file d/e/only"
+    line = f"for each in {files}; do echo changed > $each; done; mv a f; mv d g"
+    for _ in range(2):
+        with opened(settings) as session:
+            does(session, line)
+    kept = ("a/b/only/file", "only/file", "d/e/only")
+    assert [read(name) for name in kept] == [SECRET] * 3 and not os.path.exists("only/c/file")
+
+
+def what_may_be_written_in_what_may_only_be_read_is_written() -> None:
+    here = os.getcwd()
+    os.makedirs("a/only/open")
+    put("a/.env")
+    settings = {
+        "filesystem": {"hide": [".env"], "read": [f"{here}/a/only"], "write": [f"{here}/a/only/open"]}
+    }
+    with opened(settings) as session:
+        does(session, "touch a/only/file; touch a/only/open/file a/file")
+    assert os.listdir("a/only/open") == ["file"] and os.listdir("a/only") == ["open"]
+    assert os.path.exists("a/file")
+
+
 def what_others_have_closed_in_a_root_is_closed_and_no_hindrance() -> None:
     """Root finds what is protected and hidden there; whoever builds a pen, without its powers, does not."""
     if os.geteuid():

@@ -160,10 +160,32 @@ def test_read_only_mode_opens_nothing(policy: SandboxPolicy, where: Places) -> N
 @given(policies, places)
 def test_parents_come_before_children_and_covers_are_sealed(policy: SandboxPolicy, where: Places) -> None:
     operations = plan_pen(policy, where).operations
+    mounted: list[str] = []
+    for operation in operations:
+        if isinstance(operation, Bind | Pin | Protect):
+            assert not [path for path in mounted if path != operation.path and covers(path, operation.path)]
+            mounted.append(operation.path)
     binds = [operation.path for operation in operations if isinstance(operation, Bind)]
-    assert binds == sorted(set(binds))
+    assert len(binds) == len(set(binds))
     enter = operations.index(EnterRoot())
     assert all(operations.index(each) < enter for each in operations if isinstance(each, Seal | Bind | Hide))
+
+
+@given(policies, places)
+def test_what_may_only_be_read_is_opened_by_nothing_that_comes_later(
+    policy: SandboxPolicy, where: Places
+) -> None:
+    operations = plan_pen(policy, where).operations
+    open_ = {each.path for each in operations if isinstance(each, Bind) and each.writable}
+    for place in where.readable:
+        over = [
+            each
+            for each in operations
+            if isinstance(each, Bind | Pin | Protect) and covers(place.path, each.path)
+        ]
+        if place.path not in open_ and place not in where.roots and over:
+            assert not isinstance(over[-1], Pin), over
+            assert isinstance(over[-1], Protect) or not over[-1].writable, over
 
 
 def test_a_plan_is_plain_data_for_the_keeper() -> None:

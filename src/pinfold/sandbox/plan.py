@@ -5,7 +5,8 @@ answers a `Plan`, a value that prints, compares and travels. `sandbox.linux` car
 order; it decides nothing more.
 
 The order is the meaning: the whole machine read-only; our own /proc, /dev and /tmp over it; then the writable
-roots; then, in them, what is protected; last what is hidden, so that no grant ever uncovers it.
+roots; then, in them, other grants and what is protected; last what is hidden, so that no grant ever uncovers
+it.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -102,11 +103,12 @@ def plan_pen(
     writable = () if policy.type is PolicyType.WORKSPACE_READONLY else (*places.roots, *places.writable)
     writable = tuple(place for place in writable if tmp or place.path not in TEMPORARY)
     require_possible(place.path for place in writable)
+    granted = _granted(places, writable)
     return Plan(
         (
             *_machine(places, tmp),
-            *_binds(places, writable),
-            *_protections(policy, places, writable),
+            *_binds(granted),
+            *_inside(policy, places, granted),
             *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
             *(Seal(path) for path in _covers(places, tmp)),
             EnterRoot(),
@@ -170,27 +172,45 @@ def _covers(places: Places, tmp: bool) -> tuple[str, ...]:
     return tuple(path for path in (*COVERED, *(() if tmp else TEMPORARY)) if path in places.machine)
 
 
-def _binds(places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
-    """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
+Granted = dict[str, tuple[Place, bool]]
+"""By its path: what a pen has of the machine's that is more than to be looked at, and whether to write."""
+
+
+def _granted(places: Places, writable: tuple[Place, ...]) -> Granted:
     granted = {place.path: (place, True) for place in writable}
     for place in (*places.roots, *places.readable, *places.sockets):
         granted.setdefault(place.path, (place, False))
+    return granted
+
+
+def _tops(granted: Granted) -> set[str]:
+    return {path for path, (_, may_write) in granted.items() if may_write}
+
+
+def _binds(granted: Granted) -> Iterator[Operation]:
+    """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
+    tops = _tops(granted)
     uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY)
     for path in sorted(granted):
         place, may_write = granted[path]
         covered = _within(path, uncovered)
+        if _within(path, tops):
+            continue  # its turn comes by `_inside`
         if covered and not _within(path, granted):
             yield Point(path, place.kind)
-        if may_write or covered or _within(path, {own for own, (_, writes) in granted.items() if writes}):
+        if may_write or covered:
             yield Bind(path, may_write)
 
 
-def _protections(policy: SandboxPolicy, places: Places, writable: tuple[Place, ...]) -> Iterator[Operation]:
-    """Read-only over what is protected, and its parents held in place, so that none is moved aside.
+def _inside(policy: SandboxPolicy, places: Places, granted: Granted) -> Iterator[Operation]:
+    """In writable roots: other grants, read-only over what is protected, and the parents of both held in
+    place, so that none is moved aside.
 
-    Parents first: a mount on a directory covers what was mounted below it.
+    Parents first: a mount on a directory covers what was mounted below it. So no grant opens what lies in
+    something protected, and nothing is held in place where all is read-only: that would be open then.
     """
-    tops = {place.path for place in writable}
+    tops = _tops(granted)
+    nested = {path: may_write for path, (_, may_write) in granted.items() if _within(path, tops)}
     found = set(places.protected)
     if policy.block_git_writes:
         found |= {_git_directory(place) for place in found}
@@ -198,9 +218,23 @@ def _protections(policy: SandboxPolicy, places: Places, writable: tuple[Place, .
     protecting = {place.path for place in inside}
     pins = {pin for place in inside for pin in _pins(place.path, tops)}
     pins |= _kept_in_place(policy, places, tops)
-    for path in sorted((pins - tops) | protecting):
-        if not _within(path, protecting):
-            yield Protect(path) if path in protecting else Pin(path)
+    pins |= {pin for path, may_write in nested.items() if not may_write for pin in _parents(path, tops)}
+    for path in sorted((pins - granted.keys()) | protecting | nested.keys()):
+        if _within(path, protecting):
+            continue
+        if path in nested:
+            yield Bind(path, nested[path])
+        if path in protecting:
+            yield Protect(path)
+        elif path not in nested and _may_write_at(path, granted):
+            yield Pin(path)
+
+
+def _may_write_at(path: str, granted: Granted) -> bool:
+    """What the innermost grant that a path lies in says."""
+    while path != "/" and path not in granted:
+        path = dirname(path)
+    return path in granted and granted[path][1]
 
 
 def _kept_in_place(policy: SandboxPolicy, places: Places, tops: set[str]) -> set[str]:

@@ -136,7 +136,7 @@ class LinuxSession:
         places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
         held = (
-            *hold(place.path for place in (*places.roots, *places.writable)),
+            *hold(place.path for place in (*places.roots, *places.writable, *places.readable)),
             *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
         )
         asks = self.elevation is not None and self.elevation.asks(policy)
