@@ -11,7 +11,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.protected import protected_by
 from pinfold.sandbox.backend import Found
-from pinfold.session import unchanged, walk
+from pinfold.session import unchanged, walk, ways
 from pinfold.session.survey import Surveyor
 from tests.sandbox.people import USERS, run_at_home
 from tests.session.listing import note_listings
@@ -253,3 +253,31 @@ if __name__ == "__main__":
     import sys
 
     globals()[sys.argv[1]]()
+
+
+def _linked(work: Path, links: int, chain: int) -> SandboxPolicy:
+    """So many links of a hidden name to a chain of links, each with a path of many parts."""
+    deep = work / "/".join("d" * 20)
+    deep.mkdir(parents=True)
+    for number in range(chain):
+        (deep / f"{number}").symlink_to(deep / f"{number + 1}")
+    (deep / f"{chain}").write_text("")
+    for number in range(links):
+        (work / f"k{number}").mkdir()
+        (work / f"k{number}" / ".env").symlink_to(deep / "0")
+    return SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
+
+
+def test_links_that_lead_nowhere_take_no_time(work: Path) -> None:
+    policy = _linked(work, links=200, chain=200)
+    began = time.process_time()
+    assert survey(work, policy).hidden == ()
+    assert time.process_time() - began < 2
+
+
+def test_links_that_lead_far_are_followed_so_many_steps(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = _linked(work, links=5, chain=30)
+    assert below(work, survey(work, policy).hidden) == ["/".join("d" * 20) + "/30"]
+    monkeypatch.setattr(ways, "MOST_STEPS", 1000)
+    with pytest.raises(ConfinementError, match="too many links"):
+        survey(work, policy)

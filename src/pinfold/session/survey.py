@@ -18,6 +18,7 @@ from pinfold.sandbox.plan import COVERED, OURS
 from pinfold.session.doubles import Mount, doubles, load_mounts
 from pinfold.session.gitdirs import bare, elsewhere
 from pinfold.session.walk import Walk
+from pinfold.session.ways import Ways
 
 REMEMBERED = 4
 """How many sets of rules are remembered, each with its walk."""
@@ -65,17 +66,18 @@ class Surveyor:
         protected = [path for each in seen for path in each.protected]
         called_git = [path for path in protected if os.path.basename(path) == GIT]
         away.append(bare(bares, tops, rules, called_git, git_writes=git_writes))
-        linked = [rule for path in protected for rule in self._rules_beyond(path, tops)]
+        ways = Ways()
+        linked = [rule for path in protected for rule in self._rules_beyond(path, tops, ways)]
         protected += [path for each in away for path in each.protected]
         mounts = load_mounts()
         self.stood = self.stood or mounts
         hidden = {
             *self._unmounted(mounts, (*tops, *map(os.path.realpath, policy.additional_readonly_paths))),
-            *self._led(path for each in seen for path in each.hidden),
+            *self._led((path for each in seen for path in each.hidden), ways),
             *(path for path in hiding.paths if _may_exist(path)),
         }
         return Found(
-            protected=tuple(sorted(set(self._led(path for path in protected if os.path.lexists(path))))),
+            protected=tuple(sorted(set(self._led(filter(os.path.lexists, protected), ways)))),
             hidden=tuple(sorted({*hidden, *self._doubles(hidden, mounts)})),
             placed=(
                 *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
@@ -97,10 +99,10 @@ class Surveyor:
             del self.walks[next(iter(self.walks))]
         return walk
 
-    def _led(self, paths: Iterable[str]) -> Iterator[str]:
+    def _led(self, paths: Iterable[str], ways: Ways) -> Iterator[str]:
         """The paths, where links lead for those that are links."""
         for path in paths:
-            target = _target(path) if os.path.islink(path) else path
+            target = ways.of(path).end if os.path.islink(path) else path
             if target == path or (target and self._may_stand_for(target, (*self.roots, self.home))):
                 yield target
 
@@ -117,24 +119,15 @@ class Surveyor:
             if is_seen and not _holds(path, own) and _may_exist(path):
                 yield path
 
-    def _rules_beyond(self, path: str, tops: tuple[str, ...]) -> Iterator[NameRule]:
+    def _rules_beyond(self, path: str, tops: tuple[str, ...], ways: Ways) -> Iterator[NameRule]:
         """Where a link to something protected leads: there, too, it must not be made."""
         if os.path.islink(path) or not os.path.lexists(path):
-            target = _target(path)
+            target = ways.of(path).end
             if target and target != path and self._may_stand_for(target, tops):
                 yield NameRule(target, BEHIND_LINK)
 
     def _may_stand_for(self, target: str, places: tuple[str, ...]) -> bool:
         return is_covered(target, places) and not _holds(target, (*self.roots, self.home))
-
-
-def _target(path: str) -> str:
-    """Where a path leads, empty if nowhere: commands can make chains of links longer than Python's stack, and
-    than the kernel follows."""
-    try:
-        return os.path.realpath(path)
-    except (OSError, RecursionError):
-        return ""
 
 
 def _holds(path: str, own: Iterable[str]) -> bool:
