@@ -336,6 +336,67 @@ def a_link_on_the_way_to_a_protected_name_protects_where_it_leads() -> None:
     assert not os.path.exists(".cargo/config.toml")
 
 
+def what_is_hidden_by_a_link_stays_hidden_without_it() -> None:
+    """The link has the hidden name, or the ignore file is one, or lies behind one."""
+    put("store/env")
+    os.symlink("store/env", ".env")
+    for name in ("a", "b"):
+        put(f"{name}/real/ignore", "secret.txt\n")
+        put(f"{name}/secret.txt")
+    os.symlink("real/ignore", "a/.pinfoldignore")
+    os.symlink("real", "b/linked")
+    os.symlink("linked/ignore", "b/.pinfoldignore")
+    for _ in range(2):
+        with opened(ENV) as session:
+            stays_hidden(
+                session,
+                "rm .env; mv .env x; rm a/.pinfoldignore",
+                "rm b/linked; mkdir b/linked && touch b/linked/ignore",
+                "ln -sfn . b/linked; mv b c; mv a d; cat store/env */secret.txt",
+            )
+            wait_for_a_walk(session)
+            stays_hidden(session, "cat store/env */secret.txt")
+
+
+def where_a_protected_link_leads_is_not_led_elsewhere() -> None:
+    """By a link behind it, a directory that it leaves again, or where it lies itself."""
+    for name in ("a/real/vs", "b/real/vs", "b/left", "c/lies", "c/real/vs"):
+        os.makedirs(name)
+    os.symlink("real", "a/linked")
+    os.symlink("linked/vs", "a/.vscode")
+    os.symlink("left/../real/vs", "b/.vscode")
+    os.symlink("../real/vs", "c/lies/.vscode")
+    line = (
+        "for each in a/linked/vs b/evil/real/vs c/deep/real/vs; do\n"
+        "    mkdir -p $each; echo > $each/tasks.json\ndone\n"
+        "rm a/linked; mkdir -p a/linked/vs; echo > a/linked/vs/tasks.json; "
+        "mkdir b/evil/x; rmdir b/left; mv b/left b/gone; ln -s evil/x b/left; mv c/lies c/deep/lies; "
+        "rm */.vscode"
+    )
+    for _ in range(2):
+        with opened() as session:
+            does(session, line)
+    links = [f"{top}/{name}" for top, names, _ in os.walk(".") for name in names if name == ".vscode"]
+    assert len(links) == 3 and not [link for link in links if os.listdir(link)], links
+
+
+def where_a_link_in_something_protected_leads_is_protected() -> None:
+    for name in ("conf/tasks.json", "scripts/check", ".vscode/settings.json"):
+        put(name)
+    subprocess.run(["git", "init", "--quiet", "."], check=True)
+    os.symlink("../conf/tasks.json", ".vscode/tasks.json")
+    os.symlink("../conf/launch.json", ".vscode/launch.json")
+    os.symlink("../../scripts/check", ".git/hooks/pre-commit")
+    names = ".vscode/tasks.json conf/tasks.json .git/hooks/pre-commit scripts/check conf/launch.json"
+    for settings in ({}, GIT):
+        with opened(settings) as session:
+            does(
+                session, f"for each in {names}; do echo changed > $each; done; mv conf x; mv scripts y; true"
+            )
+    assert read(".vscode/tasks.json") == read(".git/hooks/pre-commit") == SECRET
+    assert not os.path.exists(".vscode/launch.json")
+
+
 def a_name_that_begins_above_a_granted_directory_is_protected_in_it() -> None:
     home = f"{os.getcwd()}/home"
     for name in (".m2", ".config/nvim", ".cargo"):

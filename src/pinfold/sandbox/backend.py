@@ -37,6 +37,8 @@ class Found(Struct, frozen=True):
     """Directories outside of the roots that work in them has to write: git's, of linked worktrees."""
     placed: tuple[str, ...] = ()
     """Paths that have to stay where they are: elsewhere nothing would hide or protect them."""
+    links: tuple[str, ...] = ()
+    """Links in the roots that something hidden or protected is found by: they have to stay as they are."""
     closed: tuple[str, ...] = ()
     """Directories that could not be looked into: hidden in new pens. Those that run have hidden what is in
     them, and what they close they may open again."""

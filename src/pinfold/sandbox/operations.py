@@ -73,6 +73,12 @@ class Pin(Operation, frozen=True):
     path: str
 
 
+class Fasten(Operation, frozen=True):
+    """A link bound onto itself, so that it can neither be removed nor replaced."""
+
+    path: str
+
+
 class Protect(Operation, frozen=True):
     """Read-only, inside a writable root."""
 

@@ -22,6 +22,7 @@ from pinfold.sandbox.operations import (
     Cover,
     DropPowers,
     EnterRoot,
+    Fasten,
     Group,
     Hide,
     Kind,
@@ -74,6 +75,8 @@ class Places(Struct, frozen=True):
     hidden: tuple[Place, ...] = ()
     placed: tuple[str, ...] = ()
     """Paths that only their place hides or protects."""
+    links: tuple[str, ...] = ()
+    """Links that something hidden or protected is found by: real paths but for what they lead to."""
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
     """Which of the machine's directories that every pen treats specially are there."""
 
@@ -203,8 +206,8 @@ def _binds(granted: Granted) -> Iterator[Operation]:
 
 
 def _inside(policy: SandboxPolicy, places: Places, granted: Granted) -> Iterator[Operation]:
-    """In writable roots: other grants, read-only over what is protected, and the parents of both held in
-    place, so that none is moved aside.
+    """In writable roots: other grants, read-only over what is protected, links that lead to such, and the
+    parents of all held in place, so that none is moved aside: a link may then lead elsewhere, too.
 
     Parents first: a mount on a directory covers what was mounted below it. So no grant opens what lies in
     something protected, and nothing is held in place where all is read-only: that would be open then.
@@ -218,14 +221,18 @@ def _inside(policy: SandboxPolicy, places: Places, granted: Granted) -> Iterator
     protecting = {place.path for place in inside}
     pins = {pin for place in inside for pin in _pins(place.path, tops)}
     pins |= _kept_in_place(policy, places, tops)
-    pins |= {pin for path, may_write in nested.items() if not may_write for pin in _parents(path, tops)}
-    for path in sorted((pins - granted.keys()) | protecting | nested.keys()):
+    links = {path for path in places.links if _within(path, tops) and _may_write_at(path, granted)}
+    kept = (*links, *(path for path, may_write in nested.items() if not may_write))
+    pins |= {pin for path in kept for pin in _parents(path, tops)}
+    for path in sorted((pins - granted.keys()) | links | protecting | nested.keys()):
         if _within(path, protecting):
             continue
         if path in nested:
             yield Bind(path, nested[path])
         if path in protecting:
             yield Protect(path)
+        elif path in links:
+            yield Fasten(path)
         elif path not in nested and _may_write_at(path, granted):
             yield Pin(path)
 

@@ -7,6 +7,7 @@ command may make links too, and must not hide the machine from those that come a
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
@@ -71,10 +72,13 @@ class Surveyor:
         protected += [path for each in away for path in each.protected]
         mounts = load_mounts()
         self.stood = self.stood or mounts
+        known = [path for path in hiding.paths if _may_exist(path)]
+        # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
+        over = [ways.of(path) for path in chain((path for each in seen for path in each.linked), known)]
         hidden = {
             *self._unmounted(mounts, (*tops, *map(os.path.realpath, policy.additional_readonly_paths))),
             *self._led((path for each in seen for path in each.hidden), ways),
-            *(path for path in hiding.paths if _may_exist(path)),
+            *known,
         }
         return Found(
             protected=tuple(sorted(set(self._led(filter(os.path.lexists, protected), ways)))),
@@ -82,8 +86,10 @@ class Surveyor:
             placed=(
                 *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
                 *(f"{path}/HEAD" for path in bares if rules),
+                *sorted({f"{path}/.." for way in over if way.links for path in way.left}),
             ),
             closed=tuple(sorted(path for each in seen for path in each.closed)),
+            links=tuple(sorted({link for way in over for link in way.links if is_covered(link, tops)})),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )

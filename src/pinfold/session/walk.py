@@ -41,6 +41,8 @@ class Step(Struct, frozen=True):
     inside_git: bool = False
     only_named: bool = False
     """Whether only what these names meet counts."""
+    is_protected: bool = False
+    """Whether it is, or lies in, something protected."""
 
     @property
     def path(self) -> str:
@@ -62,6 +64,8 @@ class Seen(Struct, frozen=True):
     """The directory itself, if it is ours and could not be listed."""
     is_bare: bool = False
     """Whether git would take the directory itself for a repository, although it is not called `.git`."""
+    linked: tuple[str, ...] = ()
+    """Paths of what is protected or hidden that lead over a link."""
 
 
 class Walk:
@@ -97,7 +101,7 @@ class Walk:
     def _step(self, place: str, name: str, inside_git: bool) -> Step:
         step = Step(place, name, {}, inside_git)
         names = self.matcher.children(step.path)
-        return step if isinstance(names, Match) else replace(step, names=names)
+        return replace(step, is_protected=True) if isinstance(names, Match) else replace(step, names=names)
 
     def _seen(self, step: Step, path: str) -> Seen:
         known = self.seen.get(path)
@@ -121,6 +125,7 @@ class Walk:
             _is_odd(lowered)
             or not step.names.keys().isdisjoint(lowered.split("/"))
             or (step.inside_git and bool(step.names))
+            or (step.is_protected and any(entry.is_symlink() for entry in listed))
         )
         hides = None if step.only_named else self.hiding.within(path)
         if noted or (hides and hides.may_hide(names)):
@@ -142,7 +147,7 @@ class Walk:
     def _further(self, step: Step, path: str, name: str) -> Step:
         """A directory that no rule meets: the rules for any place are all there is, unless it is a root."""
         if not step.names:
-            return Step(path, name, step.names, step.inside_git)
+            return Step(path, name, step.names, step.inside_git, is_protected=step.is_protected)
         if step.inside_git or os.path.join(path, name) in self.matcher.roots:
             return self._step(path, name, step.inside_git)
         return Step(path, name, self.matcher.anywhere)
@@ -159,6 +164,7 @@ class Walk:
         protected: list[str] = []
         hidden: list[str] = []
         gits: list[str] = []
+        linked: list[str] = []
         for entry in listed:
             plain = folded(entry.name)
             met = step.names.get(plain)
@@ -167,6 +173,7 @@ class Walk:
             if len(hidden) + len(protected) > MOST_FOUND:  # before all of one directory have their paths
                 raise ConfinementError(_too_much(False))
             is_directory = entry.is_dir(follow_symlinks=False)
+            before = len(hidden), len(protected)
             if hides and hides.is_hidden(entry.name, is_directory):
                 hidden.append(os.path.join(path, entry.name))
             elif plain == GIT and not is_directory:
@@ -174,9 +181,21 @@ class Walk:
                 protected.append(gits[-1])
             elif met:
                 self._met(entry, path, is_directory, met, step, below, protected)
+            elif step.is_protected and entry.is_symlink():
+                protected.append(os.path.join(path, entry.name))
             elif is_directory and not (step.inside_git and plain in CONTENT_OF_GIT):
                 below.append(self._further(step, path, entry.name))
-        return Seen(mark, tuple(below), tuple(protected), tuple(hidden), tuple(gits), len(listed))
+            if entry.is_symlink():
+                linked += (*hidden[before[0] :], *protected[before[1] :])
+        return Seen(
+            mark,
+            tuple(below),
+            tuple(protected),
+            tuple(hidden),
+            tuple(gits),
+            len(listed),
+            linked=tuple(linked),
+        )
 
     def _met(
         self,
@@ -194,7 +213,7 @@ class Walk:
         if not met[0].rest:
             protected.append(place)
             if is_directory and not step.only_named:
-                below.append(Step(path, entry.name, {}, inside_git))
+                below.append(Step(path, entry.name, {}, inside_git, is_protected=True))
         elif is_directory:
             only = step.only_named or (step.inside_git and folded(entry.name) in CONTENT_OF_GIT)
             below.append(replace(self._step(path, entry.name, inside_git), only_named=only))

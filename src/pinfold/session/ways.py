@@ -26,6 +26,8 @@ TOO_MANY = (
 class Way(NamedTuple):
     links: tuple[str, ...]
     """Each where it really lies."""
+    left: tuple[str, ...]
+    """Directories that it leaves again (`..`): were one of them a link, it would lead elsewhere."""
     end: str
     """Where it leads, whether or not anything is there; empty if nowhere."""
 
@@ -47,14 +49,19 @@ class Ways:
             os.stat(path)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                return Way((), "")
+                return Way((), (), "")
         links: list[str] = []
-        end = ""
+        left: list[str] = []
+        at = end = ""
         for step in way_of(path):
             self.left -= 1
             if self.left < 0:
                 raise ConfinementError(TOO_MANY)
+            end = "" if step.is_link else step.place
             if step.is_link:
                 links.append(step.place)
-            end = "" if step.is_link else step.place
-        return Way(tuple(links), end)
+            else:
+                if len(step.place) < len(at):
+                    left.append(at)
+                at = step.place
+        return Way(tuple(links), tuple(left), end)

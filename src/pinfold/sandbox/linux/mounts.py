@@ -6,7 +6,8 @@ Facts that shape it:
   descriptor with RESOLVE_NO_SYMLINKS, and mounted by descriptor; a plan's paths are real, so a link is an
   attack.
 - With O_NOFOLLOW too, RESOLVE_NO_SYMLINKS would open a link at the end of the path as itself, and a link
-  can be mounted on a link: nothing would be refused.
+  can be mounted on a link: nothing would be refused. Where a link is meant, that is what holds it: it leads
+  where it did, and is neither removed nor replaced (EBUSY).
 - Something protected or hidden that is gone by now needs no mount. One that we may not reach, the commands,
   which are the same user without our powers, cannot reach either, unless it lies where they may chmod: then
   we stop. A directory that is somebody else's, as in a /tmp that is granted, they may not.
@@ -46,11 +47,13 @@ class Builder:
             case ("point", str(path), str(kind)):
                 self._point(path, kind)
             case ("bind", str(path), bool(writable)):
-                self._onto(path, SAFE if writable else READ_ONLY)
+                self._onto(path, SAFE if writable else READ_ONLY, Held)
                 if writable:
                     self.writable.append(path)
             case ("pin", str(path)):
                 self._unless_gone(path, SAFE)
+            case ("fasten", str(path)):
+                self._unless_gone(path, READ_ONLY, HeldLink)
             case ("protect", str(path)):
                 self._unless_gone(path, READ_ONLY)
             case ("hide", str(path), str()):
@@ -64,15 +67,15 @@ class Builder:
                 return False
         return True
 
-    def _onto(self, path: str, attributes: int) -> None:
+    def _onto(self, path: str, attributes: int, held: "type[Held]") -> None:
         """The machine's tree at a path, over the same path of the new root."""
-        with Held(self.host, path) as source, Held(self.new, path) as target:
+        with held(self.host, path) as source, held(self.new, path) as target:
             self._put(source, target, "", attributes)
 
-    def _unless_gone(self, path: str, attributes: int) -> None:
+    def _unless_gone(self, path: str, attributes: int, held: "type[Held] | None" = None) -> None:
         try:
             with suppress(FileNotFoundError):
-                self._onto(path, attributes)
+                self._onto(path, attributes, held or Held)
         except PermissionError as error:
             if error.errno != errno.EACCES or not self._is_closed_by_others(path):
                 raise
@@ -163,3 +166,15 @@ class Held:
 
     def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
+
+
+class HeldLink(Held):
+    """The link at a path, none being followed on the way. If something else is there, it counts as gone."""
+
+    def __init__(self, directory: int, path: str) -> None:
+        head, _, name = path.strip("/").rpartition("/")
+        with Held(directory, head) as parent:
+            self.descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        if not stat.S_ISLNK(os.fstat(self.descriptor).st_mode):
+            os.close(self.descriptor)
+            raise FileNotFoundError(errno.ENOENT, "no link any more", path)

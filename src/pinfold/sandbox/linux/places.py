@@ -17,6 +17,7 @@ def look(
     hidden: Iterable[str] = (),
     writable: Iterable[str] = (),
     placed: tuple[str, ...] = (),
+    links: tuple[str, ...] = (),
 ) -> Places:
     """What is there of a policy's paths. A missing root is an error, a missing grant is none.
 
@@ -31,6 +32,7 @@ def look(
         protected=_found(protected),
         hidden=_found(hidden),
         placed=placed,
+        links=links,
         machine=tuple(
             path
             for path in (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)

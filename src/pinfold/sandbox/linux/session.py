@@ -133,11 +133,12 @@ class LinuxSession:
             require_possible((*self.roots, *everywhere))  # before a survey of the whole machine
         found = self.survey(policy) if self.survey else Found()
         hidden = (*found.hidden, *found.closed)
-        places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed)
+        places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed, found.links)
         # Before the pen is built: what is replaced while that lasts is found different by the next command.
         held = (
             *hold(place.path for place in (*places.roots, *places.writable, *places.readable)),
             *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
+            *hold(places.links),
         )
         asks = self.elevation is not None and self.elevation.asks(policy)
         reads = self.elevation is not None and self.elevation.notes_reads
