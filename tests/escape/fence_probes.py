@@ -798,6 +798,37 @@ def what_others_have_closed_in_a_root_is_closed_and_no_hindrance() -> None:
     os.chmod("ours", 0o755)
 
 
+def what_others_close_and_open_in_a_root_is_hidden_then() -> None:
+    """Root can look into it all the time; its commands cannot, until then."""
+    if os.geteuid():
+        return
+    os.mkdir("apart")
+    apart = os.path.abspath("apart")
+    for name in ("theirs/deep/.env", "apart/theirs/deep/key"):
+        put(name)
+    tops = ("theirs", "apart/theirs")
+    for top in tops:
+        for path in (top, f"{top}/deep"):
+            os.chown(path, 12345, 12345)
+            os.chmod(path, 0o710)
+    settings = {"filesystem": {"hide": [".env", f"{apart}/theirs/deep/key"]}}
+    line = "cat theirs/deep/.env apart/theirs/deep/key"
+    wait = (
+        "until test -e go; do sleep 0.1; done\n"
+        "for i in $(seq 300); do\n"
+        "    cat theirs/deep/.env || cat apart/theirs/deep/key || exit 0\n    sleep 0.1\ndone; exit 1"
+    )
+    with opened(settings) as session:
+        stays_hidden(session, line)
+        waiting = session.start(wait)
+        for top in tops:
+            for path in (top, f"{top}/deep"):
+                os.chmod(path, 0o755)
+        put("go")
+        assert waiting.wait().exit_code == 0
+        stays_hidden(session, line)
+
+
 def nothing_that_runs_as_its_owner_is_left() -> None:
     program = (
         "import os\nopen('a', 'w').close()\n"

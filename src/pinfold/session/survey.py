@@ -18,6 +18,7 @@ from pinfold.sandbox.backend import Found
 from pinfold.sandbox.plan import COVERED, OURS
 from pinfold.session.doubles import Mount, doubles, load_mounts
 from pinfold.session.gitdirs import bare, elsewhere
+from pinfold.session.unchanged import is_out_of_reach
 from pinfold.session.walk import Walk
 from pinfold.session.ways import Ways
 
@@ -72,7 +73,7 @@ class Surveyor:
         protected += [path for each in away for path in each.protected]
         mounts = load_mounts()
         self.stood = self.stood or mounts
-        known = [path for path in hiding.paths if _may_exist(path)]
+        known = [path for path in hiding.paths if _may_exist(path) and not is_out_of_reach(path)]
         # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
         over = [ways.of(path) for path in chain((path for each in seen for path in each.linked), known)]
         hidden = {
