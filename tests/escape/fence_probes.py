@@ -380,6 +380,40 @@ def where_a_protected_link_leads_is_not_led_elsewhere() -> None:
     assert len(links) == 3 and not [link for link in links if os.listdir(link)], links
 
 
+def where_a_link_leads_out_of_its_root_to_what_is_granted_counts_too() -> None:
+    """Commands write there as in a root."""
+    work, beside = os.path.abspath("work"), os.path.abspath("beside")
+    put(f"{beside}/vs/tasks.json")
+    put(f"{beside}/env")
+    os.mkdir(work)
+    os.symlink(f"{beside}/vs", f"{work}/.vscode")
+    os.symlink(f"{beside}/env", f"{work}/.env")
+    write = "import os; os.write(os.open('.vscode/tasks.json', os.O_WRONLY), b'changed')"
+    with opened({"filesystem": {"hide": [".env"], "write": [beside]}}, work) as session:
+        stays_hidden(session, f"cat .env {beside}/env; ln -s {beside} x; mkdir y; ln -s {beside} y/.env")
+        assert session.run(python(write)).exit_code
+        session.change({"network": {"access": "none"}})
+        does(session, f"touch {beside}/made")  # which a link of a command's own does not hide as a whole
+    assert read(f"{beside}/vs/tasks.json") == SECRET and os.path.exists(f"{beside}/made")
+
+
+def chains_of_links_where_a_setting_names_something_do_not_end_the_session() -> None:
+    here = os.getcwd()
+    files = {"hide": ["secrets/key"], "read": ["looked/at"], "write": ["written/to"]}
+    settings = {"filesystem": {key: [f"{here}/{path}" for path in paths] for key, paths in files.items()}}
+    chain = (
+        "import os\nfor name in ('secrets', 'looked', 'written'):\n    for i in range(1500):\n"
+        "        os.symlink(f'{name}{i + 1}', f'{name}{i}' if i else name)"
+    )
+    with opened(settings) as session:
+        session.run(python(chain)).check()
+        session.change({"network": {"access": "none"}})
+        assert does(session, "echo goes on") == "goes on\n"
+        wait_for_a_walk(session)
+    with opened(settings) as session:
+        assert does(session, "echo goes on") == "goes on\n"
+
+
 def where_a_link_in_something_protected_leads_is_protected() -> None:
     for name in ("conf/tasks.json", "scripts/check", ".vscode/settings.json"):
         put(name)

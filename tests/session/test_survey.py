@@ -11,6 +11,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.protected import protected_by
 from pinfold.sandbox.backend import Found
+from pinfold.session import survey as surveys
 from pinfold.session import unchanged, walk, ways
 from pinfold.session.survey import Surveyor
 from tests.sandbox.people import USERS, run_at_home
@@ -281,3 +282,18 @@ def test_links_that_lead_far_are_followed_so_many_steps(work: Path, monkeypatch:
     monkeypatch.setattr(ways, "MOST_STEPS", 1000)
     with pytest.raises(ConfinementError, match="too many links"):
         survey(work, policy)
+
+
+def test_so_many_links_are_held_and_no_more(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = _linked(work, links=5, chain=30)
+    assert len(survey(work, policy).links) == 5 + 30
+    monkeypatch.setattr(surveys, "MOST_LINKS", 34)
+    with pytest.raises(ConfinementError, match="too many links"):
+        survey(work, policy)
+
+
+def test_links_of_a_hidden_name_that_hide_nothing_are_not_held(work: Path) -> None:
+    (work / ".env").symlink_to("/etc/hostname")
+    (work / ".vscode").symlink_to("/etc")
+    policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
+    assert below(work, survey(work, policy).links) == [".vscode"]

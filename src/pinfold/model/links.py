@@ -46,6 +46,15 @@ def way_of(path: str) -> Iterator[Step]:
             left += target.split("/")[::-1]
 
 
+def real_path(path: str) -> str:
+    """As `os.path.realpath`, which fails at a chain of links that is longer than Python's stack: commands can
+    make one wherever they write. The kernel follows no such chain, and so it leads nowhere but to itself."""
+    try:
+        return os.path.realpath(path)
+    except RecursionError:
+        return os.path.normpath(path)
+
+
 def _target_of(place: str) -> str | None:
     try:
         return os.readlink(place)

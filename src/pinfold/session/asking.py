@@ -18,6 +18,7 @@ from msgspec import Struct, convert
 
 from pinfold.model.decision import Decision, Reason, Verdict, Widening
 from pinfold.model.home import expanded, home_of
+from pinfold.model.links import real_path
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
@@ -89,7 +90,7 @@ def ask_for_first_projects(session: "Session", own: str | None) -> Asked | None:
 
 def _is_own(session: "Session", root: str, own: str) -> bool:
     # A service that was started in a home, or above, was started there for no project in particular.
-    home = os.path.realpath(home_of(session.environ))
+    home = real_path(home_of(session.environ))
     return root == own or (is_covered(root, (own,)) and not is_covered(home, (own,)))
 
 
@@ -110,7 +111,7 @@ def _judged_project(session: "Session", root: str) -> Decision:
 
 def _listed(session: "Session", root: str) -> Reason | None:
     home = home_of(session.environ)
-    listed = [os.path.realpath(expanded(entry, home)) for entry in session.settings.projects]
+    listed = [real_path(expanded(entry, home)) for entry in session.settings.projects]
     if not is_covered(root, listed):
         return None
     return Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
@@ -187,7 +188,7 @@ def _named(wish: Widening) -> str:
 
 
 def _absolute(session: "Session", paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple(os.path.realpath(_placed(session, path)) for path in paths)
+    return tuple(real_path(_placed(session, path)) for path in paths)
 
 
 def _placed(session: "Session", path: str) -> str:

@@ -132,7 +132,7 @@ def _inner_repositories(top: str) -> tuple[list[str], list[str]]:
 
 def find_repository(directory: str) -> Repository | None:
     """The repository that git would use in `directory`."""
-    directory = os.path.realpath(directory)
+    directory = real_path(directory)
     while True:
         for candidate in (_git_directory(os.path.join(directory, ".git")), directory):
             # Most directories have no HEAD, and nothing else of them needs to be looked at.

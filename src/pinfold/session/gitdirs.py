@@ -48,7 +48,7 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
     found = find_repository(top)
     if found is None or found.top != top:
         return Elsewhere()
-    directory, common = os.path.realpath(found.directory), os.path.realpath(found.common)
+    directory, common = real_path(found.directory), real_path(found.common)
     if any(is_covered(place, tops) for place in (directory, common)):
         # In a root the rules hold by themselves, and a directory that goes by a name of its own is `bare`.
         return Elsewhere()
@@ -63,7 +63,7 @@ def elsewhere(git: str, tops: tuple[str, ...], rules: Iterable[NameRule]) -> Els
 
 def is_open_to_git(path: str, roots: Sequence[str], protected: tuple[str, ...] = ()) -> bool:
     """Whether git's writes, once they are open, reach a path outside, to which the `.git` of a root leads."""
-    tops, rules = tuple(map(os.path.realpath, roots)), name_rules(protected)
+    tops, rules = tuple(map(real_path, roots)), name_rules(protected)
     for found in (elsewhere(f"{top}/.git", tops, rules) for top in tops):
         if is_covered(path, found.writable):
             names = NameMatcher((*rules, *found.names), (*tops, *found.writable))
@@ -148,7 +148,7 @@ def _listed(directory: str) -> list[str]:
 
 def _is_worktree(git: str, directory: str, common: str) -> bool:
     back = text_of(f"{directory}/gitdir").removesuffix("\n")
-    leads_back = back != "" and os.path.realpath(os.path.join(directory, back)) == git
+    leads_back = back != "" and real_path(os.path.join(directory, back)) == git
     return leads_back and os.path.dirname(directory) == f"{common}/worktrees"
 
 
@@ -158,4 +158,4 @@ def _is_submodule(top: str, directory: str) -> bool:
     except ValueError:
         return False
     told = [value for key, value in settings if key == "core.worktree"]
-    return bool(told) and os.path.realpath(os.path.join(directory, told[-1])) == top
+    return bool(told) and real_path(os.path.join(directory, told[-1])) == top

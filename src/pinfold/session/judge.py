@@ -167,7 +167,7 @@ class Judge:
         """The directory that a request starts in."""
         asked = request.cwd if isinstance(request, RunCommand) else None
         # A NUL in it is a reason to deny (`steps.nul`); until then any directory will do.
-        return os.path.realpath(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
+        return real_path(os.path.join(self.cwd, asked)) if asked and "\0" not in asked else self.cwd
 
     def _ask_hooks(self, request: RunCommand, settings: Settings, sandboxed: bool) -> tuple[HookAnswer, ...]:
         from pinfold.session.hooks import Question, ask_hooks

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import pinfold
 from pinfold.model.home import expanded, home_of
+from pinfold.model.links import real_path
 from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.policy.enrich import enrich
@@ -47,7 +48,7 @@ class Law:
         environ: Mapping[str, str],
     ) -> None:
         self.roots = roots
-        self.home = os.path.realpath(home_of(environ))
+        self.home = real_path(home_of(environ))
         self._environ = environ
         self._withheld = (state_directory(environ),)
         self._lock = allocate_lock()
@@ -133,7 +134,7 @@ class Law:
 
     def _resolved(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""
-        writable = (*self.roots, *map(os.path.realpath, policy.additional_readwrite_paths))
+        writable = (*self.roots, *map(real_path, policy.additional_readwrite_paths))
         write, unwritten = granted(policy.additional_readwrite_paths, writable)
         read, unread = granted(policy.additional_readonly_paths, writable)
         _, unreached = granted(policy.unix_sockets, writable)
@@ -196,7 +197,7 @@ class Law:
         the secrets of our own home, where the session is given another."""
         grants = (each.additional_readwrite_paths + each.additional_readonly_paths for each in policies)
         granted = set(chain.from_iterable(grants))
-        ours = os.path.realpath(home_of(os.environ))
+        ours = real_path(home_of(os.environ))
         for home in dict.fromkeys((self.home, ours)):
             if home != self.home:
                 yield from _with_targets(tuple(secrets(granted, home)))
@@ -223,12 +224,12 @@ def _code() -> tuple[str, ...]:
 
 def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
     # Most of these lie side by side: their directories are resolved once, not once for each.
-    resolved = lru_cache(maxsize=None)(os.path.realpath)
+    resolved = lru_cache(maxsize=None)(real_path)
 
     def target(entry: str) -> str:
         directory, name = os.path.split(entry)
         place = os.path.join(resolved(directory), name)
-        return os.path.realpath(place) if os.path.islink(place) else place
+        return real_path(place) if os.path.islink(place) else place
 
     paths = (entry for entry in entries if entry.startswith("/") and "*" not in entry)
     return tuple(dict.fromkeys((*entries, *map(target, paths))))

@@ -5,7 +5,6 @@ over one is left out; a path that a call asks for is judged, and shown to a pers
 What is swapped afterwards is no grant any more (`sandbox.linux.places`).
 """
 
-import os
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from pinfold.session.disk import real_path
 def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where the paths of the settings lead, and which of them a command may lead elsewhere: those do not."""
     lost = tuple(path for path in paths if any(is_covered(link, writable) for link in links_of(path)))
-    return tuple(os.path.realpath(path) for path in paths if path not in lost), lost
+    return tuple(real_path(path) for path in paths if path not in lost), lost
 
 
 def absent(policy: SandboxPolicy, roots: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from posixpath import basename, dirname
 
 from pinfold import shell
+from pinfold.model.links import real_path
 from pinfold.policy.elevation import ANYWHERE, REMOVING, Ground, is_too_much
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.protected import protected_by
@@ -60,7 +61,7 @@ def _trees(request: Request, ground: Ground) -> tuple[str, ...]:
 def _real(path: str) -> str:
     """Where its name lies: a link at its end is deleted itself."""
     plain = os.path.normpath(path)
-    return os.path.join(os.path.realpath(dirname(plain)), basename(plain))
+    return os.path.join(real_path(dirname(plain)), basename(plain))
 
 
 def _may_be_asked_for(tree: str, ground: Ground) -> bool:

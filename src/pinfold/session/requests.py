@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.links import PATH_MAX
+from pinfold.model.links import PATH_MAX, real_path
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
@@ -155,7 +155,7 @@ def directory(path: str | os.PathLike[str]) -> str:
         raise PolicyError(
             "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"
         )
-    return os.path.realpath(path)
+    return real_path(os.fspath(path))
 
 
 def start_in(roots: tuple[str, ...]) -> str:

@@ -1,14 +1,16 @@
 """What stands in the way of a pen: the protected and hidden things that exist, and the names that must not.
 
 Asked once for each pen, and again by whoever watches the workspace. What is remembered makes the second time
-cheap; what a link leads to counts like what it stands for, as long as it lies in a root or in the home: a
-command may make links too, and must not hide the machine from those that come after it.
+cheap; what a link leads to counts like what it stands for, as long as it lies where commands write or in the
+home: a command may make links too, and must not hide the machine from those that come after it.
 """
 
+import errno
 import os
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator
 
+from pinfold.model.errors import ConfinementError
+from pinfold.model.links import real_path
 from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
 from pinfold.policy.hidden import Hiding
@@ -20,10 +22,13 @@ from pinfold.session.doubles import Mount, doubles, load_mounts
 from pinfold.session.gitdirs import bare, elsewhere
 from pinfold.session.unchanged import is_out_of_reach
 from pinfold.session.walk import Walk
-from pinfold.session.ways import Ways
+from pinfold.session.ways import TOO_MANY, Way, Ways
 
 REMEMBERED = 4
 """How many sets of rules are remembered, each with its walk."""
+
+MOST_LINKS = 5_000
+"""Each is a mount of every pen's."""
 
 PENS_OWN = (*OURS, *COVERED, *TEMPORARY)
 """Where a pen shows nothing that the machine has mounted, unless a root or what is granted lies there."""
@@ -37,7 +42,7 @@ class Surveyor:
     """Looks through a session's roots; may be asked from one thread at a time."""
 
     def __init__(self, roots: Iterable[str], home: str, stood: tuple[Mount, ...] = ()) -> None:
-        self.roots = tuple(os.path.realpath(root) for root in roots)
+        self.roots = tuple(real_path(root) for root in roots)
         self.home = home
         self.walks: dict[_Rules, Walk] = {}
         self.stood = stood
@@ -53,8 +58,9 @@ class Surveyor:
         return Surveyor(roots, self.home, self.stood)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
-        added = tuple(os.path.realpath(path) for path in policy.additional_readwrite_paths)
+        added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
         tops = tuple(dict.fromkeys((*self.roots, *added)))
+        own = (*tops, self.home)
         writes = policy.type is not PolicyType.WORKSPACE_READONLY
         rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
         hiding = Hiding(policy, tops)
@@ -69,20 +75,24 @@ class Surveyor:
         called_git = [path for path in protected if os.path.basename(path) == GIT]
         away.append(bare(bares, tops, rules, called_git, git_writes=git_writes))
         ways = Ways()
-        linked = [rule for path in protected for rule in self._rules_beyond(path, tops, ways)]
+        linked = [rule for path in protected for rule in _rules_beyond(path, tops, own, ways)]
         protected += [path for each in away for path in each.protected]
         mounts = load_mounts()
         self.stood = self.stood or mounts
         known = [path for path in hiding.paths if _may_exist(path) and not is_out_of_reach(path)]
         # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
-        over = [ways.of(path) for path in chain((path for each in seen for path in each.linked), known)]
+        over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
+        over += map(ways.of, known)
+        links = {link for way in over for link in way.links if is_covered(link, tops)}
+        if len(links) > MOST_LINKS:
+            raise ConfinementError(TOO_MANY)
         hidden = {
-            *self._unmounted(mounts, (*tops, *map(os.path.realpath, policy.additional_readonly_paths))),
-            *self._led((path for each in seen for path in each.hidden), ways),
+            *self._unmounted(mounts, (*tops, *map(real_path, policy.additional_readonly_paths))),
+            *_led((path for each in seen for path in each.hidden), own, ways),
             *known,
         }
         return Found(
-            protected=tuple(sorted(set(self._led(filter(os.path.lexists, protected), ways)))),
+            protected=tuple(sorted(set(_led(filter(os.path.lexists, protected), own, ways)))),
             hidden=tuple(sorted({*hidden, *self._doubles(hidden, mounts)})),
             placed=(
                 *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
@@ -90,7 +100,7 @@ class Surveyor:
                 *sorted({f"{path}/.." for way in over if way.links for path in way.left}),
             ),
             closed=tuple(sorted(path for each in seen for path in each.closed)),
-            links=tuple(sorted({link for way in over for link in way.links if is_covered(link, tops)})),
+            links=tuple(sorted(links)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
@@ -106,13 +116,6 @@ class Surveyor:
             del self.walks[next(iter(self.walks))]
         return walk
 
-    def _led(self, paths: Iterable[str], ways: Ways) -> Iterator[str]:
-        """The paths, where links lead for those that are links."""
-        for path in paths:
-            target = ways.of(path).end if os.path.islink(path) else path
-            if target == path or (target and self._may_stand_for(target, (*self.roots, self.home))):
-                yield target
-
     def _doubles(self, hidden: set[str], mounts: tuple[Mount, ...]) -> Iterator[str]:
         """Where hidden things can be seen too."""
         own = (*self.roots, self.home)
@@ -126,15 +129,35 @@ class Surveyor:
             if is_seen and not _holds(path, own) and _may_exist(path):
                 yield path
 
-    def _rules_beyond(self, path: str, tops: tuple[str, ...], ways: Ways) -> Iterator[NameRule]:
-        """Where a link to something protected leads: there, too, it must not be made."""
-        if os.path.islink(path) or not os.path.lexists(path):
-            target = ways.of(path).end
-            if target and target != path and self._may_stand_for(target, tops):
-                yield NameRule(target, BEHIND_LINK)
 
-    def _may_stand_for(self, target: str, places: tuple[str, ...]) -> bool:
-        return is_covered(target, places) and not _holds(target, (*self.roots, self.home))
+def _led(paths: Iterable[str], own: tuple[str, ...], ways: Ways) -> Iterator[str]:
+    """The paths, where links lead for those that are links."""
+    for path in paths:
+        target = ways.of(path).end if os.path.islink(path) else path
+        if target == path or _may_stand_for(target, own, own):
+            yield target
+
+
+def _over(
+    linked: Iterable[str], protected: Collection[str], own: tuple[str, ...], ways: Ways
+) -> Iterator[Way]:
+    """The ways of links that decide what is hidden, or what a protected name leads to."""
+    for path in linked:
+        way = ways.of(path)
+        if path in protected or _may_stand_for(way.end, own, own):
+            yield way
+
+
+def _rules_beyond(path: str, tops: tuple[str, ...], own: tuple[str, ...], ways: Ways) -> Iterator[NameRule]:
+    """Where a link to something protected leads: there, too, it must not be made."""
+    if os.path.islink(path) or not os.path.lexists(path):
+        target = ways.of(path).end
+        if target != path and _may_stand_for(target, tops, own):
+            yield NameRule(target, BEHIND_LINK)
+
+
+def _may_stand_for(target: str, places: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    return bool(target) and is_covered(target, places) and not _holds(target, own)
 
 
 def _holds(path: str, own: Iterable[str]) -> bool:
@@ -147,8 +170,8 @@ def _may_exist(path: str) -> bool:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:
-        return True
+    except OSError as error:
+        return error.errno != errno.ELOOP  # nobody comes there
     return True
 
 

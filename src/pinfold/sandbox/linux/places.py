@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from pinfold.model.errors import ConfinementError
+from pinfold.model.links import real_path
 from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.sandbox.operations import Kind, Place
 from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, Places
@@ -36,7 +37,7 @@ def look(
         machine=tuple(
             path
             for path in (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
-            if os.path.isdir(path) and os.path.realpath(path) == path
+            if os.path.isdir(path) and real_path(path) == path
         ),
     )
 
@@ -59,12 +60,12 @@ def _found(paths: Iterable[str]) -> tuple[Place, ...]:
 
 
 def _straight(paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if os.path.realpath(path) == os.path.normpath(path))
+    return (path for path in paths if real_path(path) == os.path.normpath(path))
 
 
 def place_of(path: str) -> Place | None:
     """Where a path leads once every link is followed; None if that is nowhere."""
-    real = os.path.realpath(path)
+    real = real_path(path)
     try:
         mode = os.lstat(real).st_mode
     except PermissionError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.kernel.process import pace_of
 from pinfold.model.errors import ConfinementError
+from pinfold.model.links import real_path
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey
@@ -370,4 +371,4 @@ class LinuxSession:
 
 def _found_at(root: str) -> str:
     """Where a root is now. One that is not absolute is refused, when a pen is to be made of it."""
-    return os.path.realpath(root) if os.path.isabs(root) else root
+    return real_path(root) if os.path.isabs(root) else root
