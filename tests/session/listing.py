@@ -2,8 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 
 import pytest
+
+from pinfold.session.unchanged import Mark, listing
 
 
 def note_listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -16,4 +20,22 @@ def note_listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return scandir(directory)
 
     monkeypatch.setattr(os, "scandir", noting)
+    return found
+
+
+def note_entries(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[str]:
+    """Names that are taken from now on by what a module lists."""
+    found: list[str] = []
+
+    def noted(entries: "Iterator[os.DirEntry[str]]") -> "Iterator[os.DirEntry[str]]":
+        for entry in entries:
+            found.append(entry.name)
+            yield entry
+
+    @contextmanager
+    def noting(directory: str) -> "Iterator[tuple[Mark | None, Iterator[os.DirEntry[str]]]]":
+        with listing(directory) as (mark, entries):
+            yield mark, noted(entries)
+
+    monkeypatch.setattr(module, "listing", noting)
     return found

@@ -15,7 +15,7 @@ from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.settings.files import mark
 from tests.patience import PATIENCE
 from tests.sandbox.people import USERS, run_at_home
-from tests.session.listing import note_listings
+from tests.session.listing import note_entries, note_listings
 from tests.session.test_survey import TICK
 
 NAMES = (".pinfoldignore",)
@@ -196,6 +196,16 @@ def test_what_is_listed_is_not_remembered_of_another(
     assert moments
     files.look_around()
     assert patterns(files) == [("a",)]
+
+
+def test_of_one_directory_no_more_is_taken_than_of_all(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(100):
+        (work / f"all/{number}").mkdir(parents=True)
+    monkeypatch.setattr(ignore_files, "MOST_DIRECTORIES", 19)
+    taken = note_entries(monkeypatch, ignore_files)
+    files = IgnoreFiles((f"{work}/all",))
+    files.mapping((".pinfoldignore",))
+    assert len(taken) == 20 and "19 directories only" in files.notices[0]
 
 
 def test_long_paths_do_not_take_all_memory(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from pinfold.session import survey as surveys
 from pinfold.session import unchanged, walk, ways
 from pinfold.session.survey import Surveyor
 from tests.sandbox.people import USERS, run_at_home
-from tests.session.listing import note_listings
+from tests.session.listing import note_entries, note_listings
 
 WORKSPACE = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 
@@ -267,6 +267,15 @@ def _linked(work: Path, links: int, chain: int) -> SandboxPolicy:
         (work / f"k{number}").mkdir()
         (work / f"k{number}" / ".env").symlink_to(deep / "0")
     return SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
+
+
+def test_of_one_directory_no_more_is_taken_than_of_all(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(work, *(f"all/{n}" for n in range(100)))
+    monkeypatch.setattr(walk, "MOST_ENTRIES", 19)
+    taken = note_entries(monkeypatch, walk)
+    with pytest.raises(ConfinementError, match="more than 19"):
+        survey(work)
+    assert len(taken) == 1 + 20
 
 
 def test_links_that_lead_nowhere_take_no_time(work: Path) -> None:

@@ -195,6 +195,8 @@ def _listed(path: str, names: frozenset[str]) -> _Directory:
                 continue
             elif entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
+                if len(below) > MOST_DIRECTORIES:  # there are too many of them anyway
+                    break
     return _Directory(lasting, has_any, tuple(below))
 
 

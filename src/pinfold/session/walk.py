@@ -14,6 +14,7 @@ would break a workspace without a word. So it does where the paths of all direct
 
 import os
 import sys
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -109,7 +110,10 @@ class Walk:
             if known and known.mark == mark_of(path):
                 return known
             with listing(path) as (mark, entries):
-                return self._listed(step, path, mark, list(entries))
+                listed = list(islice(entries, MOST_ENTRIES + 1))
+                if len(listed) > MOST_ENTRIES:  # one directory may hold as many as the disk does
+                    raise ConfinementError(_too_much(True))
+                return self._listed(step, path, mark, listed)
         except (FileNotFoundError, NotADirectoryError):
             return Seen(None)
         except OSError:
