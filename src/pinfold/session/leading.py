@@ -5,6 +5,7 @@ over one is left out; a path that a call asks for is judged, and shown to a pers
 What is swapped afterwards is no grant any more (`sandbox.linux.places`).
 """
 
+import os
 from collections.abc import Iterator
 
 from msgspec.structs import replace
