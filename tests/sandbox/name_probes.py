@@ -228,6 +228,13 @@ from collections import Counter
 def lock():
     os.close(os.open("lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     os.unlink("lock")
+def whichever():
+    kind = heard.total() % 3
+    if kind == 0: open("shared", "a").close()
+    if kind == 1: open("./by/link", "w").close()
+    if kind == 2: open(os.getcwd() + "/by/../shared", "w").close()
+def unshared():
+    os.unlink("shared")
 def lock_directory():
     os.mkdir("locked")
     os.rmdir("locked")
@@ -241,7 +248,12 @@ def above():
     os.mkdir("above")
     time.sleep(0.0002)
     os.rename("above", f"gone{heard.total()}")
-for actions in ((lock, lock), (lock_directory, lock_directory), (below, below, above)):
+os.mkdir("by")
+os.symlink("../shared", "by/link")
+contests = (
+    (lock, lock), (lock_directory, lock_directory), (below, below, above), (whichever, whichever, unshared)
+)
+for actions in contests:
     heard, end = Counter(), time.monotonic() + 1
     def work(action):
         while time.monotonic() < end:

@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 import resource
+import socket
 import stat
 import sys
 import threading
@@ -122,6 +123,14 @@ def main() -> None:
         say(f"link to {path[:20]!r}", os.link, "file", path)
         say(f"mkfifo {path[:20]!r}", os.mkfifo, path)
     print(sorted(os.listdir(".")))
+    # what is there already, and cannot be opened as it is
+    os.mkfifo("pipe")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("bound")
+    with open("unwritable", "w") as file:
+        os.fchmod(file.fileno(), 0o644 if os.getuid() == 0 else 0o444)
+    for path in ("pipe", "bound", "unwritable", f"{os.getcwd()}/unwritable", "dir/../unwritable"):
+        say(f"there {os.path.basename(path)}", opened, path, c | os.O_RDWR | os.O_NONBLOCK)
     for bad in (b"\xff\xfe", "ü".encode(), b"new\nline", b"a b", b"-rf", b"*"):
         say(f"name {bad!r}", opened, bad, c | w)
     # links

@@ -2,7 +2,8 @@
 
 Facts that shape it:
 - An open for writing makes no name if the name exists, so it goes back: it may block (a FIFO), be a device,
-  mean the caller (/dev/stdout). The boundary judges it again.
+  mean the caller (/dev/stdout). The boundary judges it again. But a plain file that would be made were it not
+  there is opened here: if it were gone by then, the boundary would find a name to be made, and refuse it.
 - Opens that write into what exists come here only where a person can be asked, or all is noted. Most are
   nobody's concern, and by their text alone most of these are known.
 - Most files are made in places that are known. A walk that follows no link (openat2) ends where the text of
@@ -10,14 +11,15 @@ Facts that shape it:
 
 Accepted: who starts from a directory that the host, or another session, replaces by another one within these
 microseconds gets its file made in that one. It is judged by the path that it really has.
-Who opens with O_CREAT, and without O_EXCL, a file that another takes away within these microseconds hears
-EACCES: the kernel finds a name to be made. Whoever opened it here instead might have to wait for it.
 """
 
 import errno
+import fcntl
 import os
+import stat
 
 from pinfold.kernel import quick
+from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.caller import ALL_FLAGS, AT_FDCWD, CREAT, Caller, Handler, as_int
 from pinfold.sandbox.linux.deeds import MODE
@@ -30,6 +32,7 @@ UNNAMED = O_TMPFILE | os.O_PATH
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
 """No link is followed at the end."""
+NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
 DEVICES = (b"/dev/", b"/proc/")
 """Devices and processes: what can be opened there exists, but for what the pen has of its own in it."""
 
@@ -78,8 +81,8 @@ class Opening:
             return self._open_existing(caller, base, path, flags)
         whole = self.spots.whole(caller, base, path)
         if self.spots.is_unruled(whole):
-            if not flags & NAMES_IT_ALONE and os.access(whole, os.F_OK):
-                return caller.resume()
+            if not flags & NAMES_IT_ALONE and self._open_there(caller, AT_FDCWD, whole, flags):
+                return None
             if self._create_plain(caller, whole, flags, mode):
                 return None
         spot = self.spots.find(caller, base, path)
@@ -97,14 +100,47 @@ class Opening:
             if spot is None or not spot.place.made_by_warden:
                 return self._open_beyond(caller, spot, flags)
             link = quick.readlinkat(spot.directory, spot.name)
-            if link == -errno.EINVAL or (isinstance(link, bytes) and flags & os.O_NOFOLLOW):
-                # It exists. A mount of its own refuses it as a rule, unless the host has just made it.
-                return None if spot.protected_by() and self.judge(caller, "open", spot) else caller.resume()
-            if isinstance(link, int):
-                return None if self._create(caller, spot, flags, mode) else caller.resume()
-            # Its target's place is judged as any, since the target may not be there.
-            spot = self.spots.walk(spot.directory, link)
+            if isinstance(link, bytes) and not flags & os.O_NOFOLLOW:
+                # Its target's place is judged as any, since the target may not be there.
+                spot = self.spots.walk(spot.directory, link)
+            elif link != -errno.ENOENT and spot.protected_by():
+                # A mount of its own refuses it as a rule, unless the host has just made it.
+                return None if self.judge(caller, "open", spot) else caller.resume()
+            elif self._open_there(caller, spot.directory, spot.name, flags) or self._create(
+                caller, spot, flags, mode
+            ):
+                return None
         return caller.refuse(errno.ELOOP)
+
+    @staticmethod
+    def _open_there(caller: Caller, directory: int, path: bytes, flags: int) -> bool:
+        """Opens a file for a caller that would make it if it were not there. False if it is not, or a link.
+
+        If the kernel were left to open it, and another call took it away meanwhile, the caller would hear
+        that it may not make names (EACCES), of a place where it may. Preconditions: no rule is about it.
+        """
+        try:
+            status = os.stat(path, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            return False
+        if not stat.S_ISREG(status.st_mode) or not caller.is_waiting():
+            caller.resume()
+            return True
+        # Who holds a lease may keep others waiting for it, but not those who do not block.
+        opened = quick.openat2(directory, path, flags & ~os.O_CREAT | os.O_NONBLOCK, NO_LINKS)
+        if opened == -errno.ENOENT:
+            return False
+        if opened < 0:
+            caller.resume()  # the kernel says the same, or waits
+            return True
+        if not flags & os.O_NONBLOCK:
+            fcntl.fcntl(opened, fcntl.F_SETFL, flags)
+        if error := caller.give(opened, bool(flags & os.O_CLOEXEC)):
+            os.close(opened)
+            caller.refuse(error)
+        return True
 
     def _open_existing(self, caller: Caller, base: int, path: bytes, flags: int) -> None:
         """No name is made, so the kernel alone judges: unless a person may be asked first."""
