@@ -5,9 +5,9 @@ a fork that ends by `os._exit`, as those of multiprocessing do.
 """
 
 import atexit
+from _weakrefset import WeakSet  # without the rest of `weakref`, which takes a cold start half a millisecond
 from contextlib import suppress
 from typing import Protocol
-from weakref import WeakSet
 
 
 class Closed(Protocol):
