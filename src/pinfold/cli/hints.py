@@ -11,10 +11,10 @@ from itertools import chain, islice, pairwise
 from stat import S_IWGRP, S_IWOTH
 
 from pinfold.model.decision import Decision
+from pinfold.model.links import real_path
 from pinfold.model.visible import visible
 from pinfold.policy.hidden import Hiding, hidden_by
 from pinfold.policy.paths import is_covered
-from pinfold.session.disk import real_path
 
 AGENT = "SSH_AUTH_SOCK"
 OF_AGENT = ("ssh", "ssh-add", "ssh-copy-id", "scp", "sftp")

@@ -13,6 +13,10 @@ from typing import NamedTuple
 MOST_LINKS = 40
 PATH_MAX = 4096
 """Bytes of a path that the kernel takes in one call, with the zero at its end."""
+LONGEST_PATH = 2 * PATH_MAX
+"""Bytes: of one that a call takes, and of the directory that it starts in."""
+REMOVED = " (deleted)"
+"""What the kernel adds to the path of something that has none any more."""
 
 
 class Step(NamedTuple):
@@ -47,12 +51,29 @@ def way_of(path: str) -> Iterator[Step]:
 
 
 def real_path(path: str) -> str:
-    """As `os.path.realpath`, which fails at a chain of links that is longer than Python's stack: commands can
-    make one wherever they write. The kernel follows no such chain, and so it leads nowhere but to itself."""
+    """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
     try:
-        return os.path.realpath(path)
-    except RecursionError:
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            return os.path.normpath(path)
+        return _walked_by_kernel(path) or os.path.realpath(path)
+    except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
+
+
+def _walked_by_kernel(path: str) -> str:
+    """Where something is that is there, in three calls instead of one for each part of its path; empty where
+    the kernel has no path of it to tell."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        found = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return found if found.startswith("/") and not found.endswith(REMOVED) else ""
 
 
 def _target_of(place: str) -> str | None:

@@ -6,16 +6,12 @@ What only a line outside of the fence needs is imported when it is needed; insid
 import os
 from collections.abc import Iterator
 
-from pinfold.model.links import PATH_MAX, way_of
+from pinfold.model.links import real_path, way_of
 from pinfold.settings.files import read_text
 
 MOST_MATCHES = 1_000
 MOST_PARTS = 128
 """Of a pattern: each of them is looked for from the first one on."""
-LONGEST_PATH = 2 * PATH_MAX
-"""Bytes: of one that a call takes, and of the directory that it starts in."""
-REMOVED = " (deleted)"
-"""What the kernel adds to the path of something that has none any more."""
 
 
 class Disk:
@@ -94,32 +90,6 @@ class Disk:
 
         self.was_searched = True
         return git_helpers(directory)
-
-
-def real_path(path: str) -> str:
-    """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
-    try:
-        if len(os.fsencode(path)) > LONGEST_PATH:
-            return os.path.normpath(path)
-        return _walked_by_kernel(path) or os.path.realpath(path)
-    except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
-        return os.path.normpath(path)
-
-
-def _walked_by_kernel(path: str) -> str:
-    """Where something is that is there, in three calls instead of one for each part of its path; empty where
-    the kernel has no path of it to tell."""
-    try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        found = os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-    return found if found.startswith("/") and not found.endswith(REMOVED) else ""
 
 
 def _between(top: str, bottom: str) -> Iterator[str]:

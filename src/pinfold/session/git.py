@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.git_config import parse_config
-from pinfold.session.disk import real_path
+from pinfold.model.links import real_path
 from pinfold.settings.files import read_text
 
 RUNNING_KEYS = (

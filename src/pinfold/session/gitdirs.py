@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from pinfold.model.git_config import parse_config
+from pinfold.model.links import real_path
 from pinfold.model.names import CONTENTS, NESTS, NameMatcher, NameRule
 from pinfold.policy.paths import is_covered
 from pinfold.policy.protected import name_rules
-from pinfold.session.disk import real_path
 from pinfold.session.git import find_repository, text_of, told_common
 
 PREFIX = ".git/"

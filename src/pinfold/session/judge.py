@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from pinfold import shell
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
+from pinfold.model.links import real_path
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Connect, Request, RunCommand
 from pinfold.model.script import Script, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
 from pinfold.policy.decide import decide
-from pinfold.session.disk import Disk, real_path
+from pinfold.session.disk import Disk
 from pinfold.session.law import Law
 from pinfold.session.leading import with_places
 from pinfold.session.probe import fence_trouble, is_inside_fence

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from pinfold.model.links import way_of
+from pinfold.model.links import real_path, way_of
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
 from pinfold.policy.paths import is_covered
-from pinfold.session.disk import real_path
 
 
 def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

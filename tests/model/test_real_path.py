@@ -1,11 +1,11 @@
-"""Where paths lead, as decisions take it: what the kernel walks is what `os.path.realpath` would say."""
+"""Where paths lead: what the kernel walks is what `os.path.realpath` would say."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from pinfold.session.disk import LONGEST_PATH, REMOVED, real_path
+from pinfold.model.links import LONGEST_PATH, REMOVED, real_path
 
 FILES = ("plain", f"named{REMOVED}", "new\nline", os.fsdecode(b"byte\xff"))
 LINKS = ("there", "through/plain", "nowhere", "loop")
@@ -46,3 +46,9 @@ def test_a_directory_that_is_gone_is_nowhere(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert real_path(".") == "."
+
+
+def test_a_chain_of_links_longer_than_pythons_stack_leads_to_itself(tmp_path: Path) -> None:
+    for number in range(1500):
+        (tmp_path / f"{number}").symlink_to(f"{number + 1}")
+    assert real_path(f"{tmp_path}/x/../0") == f"{tmp_path}/0"
