@@ -331,9 +331,16 @@ def main() -> None:
     if os.geteuid():  # root's own powers are not a pen's
         renamed_from_closed_directories()
     # no room for a descriptor
+    with open("with-text", "w") as file:
+        file.write("text")
+    say("read and emptied", opened, "with-text", c | os.O_TRUNC)
+    with open("with-text", "w") as file:
+        file.write("text")
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
     say("no room", os.open, "no-room", c | w)
     say("it is", os.path.exists, "no-room")
+    say("no room to empty it", os.open, "with-text", c | w | os.O_TRUNC)
+    say("it has", os.path.getsize, "with-text")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Unlucky(Caller):
         self.giving = giving
         self.answers: list[object] = []
 
-    def give(self, descriptor: int, close_on_exec: bool) -> int:
+    def give(self, descriptor: int, close_on_exec: bool, *, truncates: bool = False) -> int:
         error = self.giving() if callable(self.giving) else self.giving
         if not error:
             os.close(descriptor)

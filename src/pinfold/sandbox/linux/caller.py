@@ -191,9 +191,12 @@ class Caller:
     def succeed(self) -> None:
         respond(self.listener, self.id)
 
-    def give(self, descriptor: int, close_on_exec: bool) -> int:
+    def give(self, descriptor: int, close_on_exec: bool, *, truncates: bool = False) -> int:
         """A copy of our descriptor is what the call returns, and ours is closed: 0. Else an errno, which says
         why nobody has it but us, who have it still: the caller is gone, or has no room.
+
+        What a call that `truncates` opens loses its text only once the caller has it: without room for it, a
+        call fails and changes nothing.
         """
         kept = self.turns.draw_near(self.pid)
         try:
@@ -205,9 +208,22 @@ class Caller:
                 self.turns.let_go(self.pid, kept)
         if number is None:
             return errno.ESRCH
+        failure = _emptied(descriptor) if truncates else 0
         os.close(descriptor)
-        respond(self.listener, self.id, value=number)
+        if failure:
+            self.refuse(failure)
+        else:
+            respond(self.listener, self.id, value=number)
         return 0
+
+
+def _emptied(descriptor: int) -> int:
+    """0, or the errno that says why not."""
+    try:
+        os.ftruncate(descriptor, 0)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 Handler = Callable[[Caller], None]

@@ -32,6 +32,9 @@ UNNAMED = O_TMPFILE | os.O_PATH
 NEVER_CREATES = os.O_PATH | os.O_DIRECTORY
 NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
 """No link is followed at the end."""
+MAKES_OR_EMPTIES = os.O_CREAT | os.O_TRUNC
+EMPTIED_UNWRITTEN = os.O_TRUNC | os.O_WRONLY | os.O_RDWR
+"""Of these the first alone: the kernel empties what is opened to be read."""
 NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
 DEVICES = (b"/dev/", b"/proc/")
 """Devices and processes: what can be opened there exists, but for what the pen has of its own in it."""
@@ -125,11 +128,11 @@ class Opening:
             return False
         if stat.S_ISLNK(status.st_mode):
             return False
-        if not stat.S_ISREG(status.st_mode) or not caller.is_waiting():
+        if not stat.S_ISREG(status.st_mode) or flags & EMPTIED_UNWRITTEN == os.O_TRUNC:
             caller.resume()
             return True
         # Who holds a lease may keep others waiting for it, but not those who do not block.
-        opened = quick.openat2(directory, path, flags & ~os.O_CREAT | os.O_NONBLOCK, NO_LINKS)
+        opened = quick.openat2(directory, path, flags & ~MAKES_OR_EMPTIES | os.O_NONBLOCK, NO_LINKS)
         if opened == -errno.ENOENT:
             return False
         if opened < 0:
@@ -137,7 +140,8 @@ class Opening:
             return True
         if not flags & os.O_NONBLOCK:
             fcntl.fcntl(opened, fcntl.F_SETFL, flags)
-        if error := caller.give(opened, bool(flags & os.O_CLOEXEC)):
+        truncates = bool(flags & os.O_TRUNC)
+        if error := caller.give(opened, bool(flags & os.O_CLOEXEC), truncates=truncates):
             os.close(opened)
             caller.refuse(error)
         return True
