@@ -1,4 +1,4 @@
-"""Files that were made for callers who cannot take them."""
+"""Files that were made for callers who cannot take them, and those that come to be there meanwhile."""
 
 import ctypes
 import errno
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.model.names import NameMatcher
+from pinfold.kernel import quick
+from pinfold.model.names import NameMatcher, NameRule
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
@@ -27,10 +28,10 @@ NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 class Unlucky(Caller):
     """Ourselves, asking for a file; what becomes of it is told by `giving`."""
 
-    def __init__(self, proc: int, path: bytes, giving: Giving) -> None:
+    def __init__(self, proc: int, path: bytes, giving: Giving, flags: int = NEW) -> None:
         self.path = ctypes.create_string_buffer(path)
         at = ctypes.addressof(self.path)
-        super().__init__(-1, proc, Turns(), (0, os.getpid(), 0, 0, 0, AT_FDCWD, at, NEW, 0o644, 0, 0))  # type: ignore[arg-type]
+        super().__init__(-1, proc, Turns(), (0, os.getpid(), 0, 0, 0, AT_FDCWD, at, flags, 0o644, 0, 0))  # type: ignore[arg-type]
         self.giving = giving
         self.answers: list[object] = []
 
@@ -47,16 +48,47 @@ class Unlucky(Caller):
         self.answers.append("resumed")
 
 
+def opening_in(root: str, proc: int, *rules: NameRule) -> Opening:
+    grounds = Grounds((root,), (root,), ())
+    moving = Moving(os.open(root, os.O_RDONLY), frozenset())
+    matcher = NameMatcher(rules, grounds.roots)
+    names = Names(proc, Records(socket.socketpair()[0]), grounds, matcher, moving)
+    return Opening(names, grounds, rules)
+
+
+def test_what_a_rule_is_about_is_not_opened_though_it_appears_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = quick.readlinkat
+
+    def appearing(directory: int, name: bytes) -> bytes | int:
+        found = look(directory, name)
+        if name in (b".mcp.json", b"plain"):
+            (tmp_path / os.fsdecode(name)).write_text("the host's")
+        return found
+
+    def action() -> None:
+        proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
+        opening = opening_in(root, proc, NameRule(".mcp.json", "a test says so"))
+        monkeypatch.setattr(quick, "readlinkat", appearing)
+        for name, answers in ((".mcp.json", [errno.EROFS]), ("plain", [])):
+            opening.spots.unruled.clear()
+            caller = Unlucky(proc, os.fsencode(f"{root}/{name}"), 0, os.O_CREAT | os.O_WRONLY)
+            opening.handlers["openat"](caller)
+            opening.spots.release()
+            assert caller.answers == answers, name
+
+    in_child(action)
+
+
 @pytest.mark.parametrize("name", ["known", "first"])
 def test_what_nobody_takes_is_taken_back(name: str, tmp_path: Path) -> None:
     """In a place that is known to be plain, which takes one step, and in one that is seen first."""
 
     def action() -> None:
         proc, root = os.open("/proc", os.O_PATH), os.path.realpath(tmp_path)
-        grounds = Grounds((root,), (root,), ())
-        moving = Moving(os.open(root, os.O_RDONLY), frozenset())
-        names = Names(proc, Records(socket.socketpair()[0]), grounds, NameMatcher((), grounds.roots), moving)
-        opening = Opening(names, grounds, ())
+        opening = opening_in(root, proc)
+        names = opening.names
         os.mkdir(f"{root}/{name}")
 
         def ask(file: str, giving: Giving) -> list[object]:

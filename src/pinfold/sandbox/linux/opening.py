@@ -14,7 +14,6 @@ microseconds gets its file made in that one. It is judged by the path that it re
 """
 
 import errno
-import fcntl
 import os
 import stat
 
@@ -106,12 +105,14 @@ class Opening:
             if isinstance(link, bytes) and not flags & os.O_NOFOLLOW:
                 # Its target's place is judged as any, since the target may not be there.
                 spot = self.spots.walk(spot.directory, link)
-            elif link != -errno.ENOENT and spot.protected_by():
+            elif isinstance(link, int) and link != -errno.EINVAL:
+                # Judged first: what a rule is about may come to be there meanwhile, and is not opened here.
+                if self._create(caller, spot, flags, mode):
+                    return None
+            elif spot.protected_by():
                 # A mount of its own refuses it as a rule, unless the host has just made it.
                 return None if self.judge(caller, "open", spot) else caller.resume()
-            elif self._open_there(caller, spot.directory, spot.name, flags) or self._create(
-                caller, spot, flags, mode
-            ):
+            elif self._open_there(caller, spot.directory, spot.name, flags):
                 return None
         return caller.refuse(errno.ELOOP)
 
@@ -139,7 +140,7 @@ class Opening:
             caller.resume()  # the kernel says the same, or waits
             return True
         if not flags & os.O_NONBLOCK:
-            fcntl.fcntl(opened, fcntl.F_SETFL, flags)
+            os.set_blocking(opened, True)
         truncates = bool(flags & os.O_TRUNC)
         if error := caller.give(opened, bool(flags & os.O_CLOEXEC), truncates=truncates):
             os.close(opened)
