@@ -47,7 +47,8 @@ _HOW = struct.Struct("=QQQ")
 _how = ctypes.create_string_buffer(_HOW.size)
 _HOW_SIZE = _HOW.size
 _put_how = _HOW.pack_into
-_NEW, _NO_LINKS = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
+_NEW = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
 
 _call, _call_terse = _libc.syscall, _terse.syscall
 _readv, _readv_terse = _libc.process_vm_readv, _terse.process_vm_readv
@@ -100,7 +101,7 @@ def openat2(directory: int, path: bytes, flags: int, resolve: int) -> int:
 
 def make_file(path: bytes, flags: int, mode: int) -> int:
     """A new file at an absolute path with no links in it, close-on-exec; negative if it cannot be made."""
-    _put_how(_how, 0, flags | _NEW, mode, _NO_LINKS)
+    _put_how(_how, 0, flags | _NEW, mode, NO_LINKS)
     descriptor: int = _call_terse(_OPENAT2, AT_FDCWD, path, _how, _HOW_SIZE)
     return descriptor
 

@@ -51,11 +51,11 @@ class Builder:
                 if writable:
                     self.writable.append(path)
             case ("pin", str(path)):
-                self._unless_gone(path, SAFE)
+                self._unless_gone(path, SAFE, Held)
             case ("fasten", str(path)):
                 self._unless_gone(path, READ_ONLY, HeldLink)
             case ("protect", str(path)):
-                self._unless_gone(path, READ_ONLY)
+                self._unless_gone(path, READ_ONLY, Held)
             case ("hide", str(path), str()):
                 self._hide(path)
             case ("seal", str(path)):
@@ -72,10 +72,10 @@ class Builder:
         with held(self.host, path) as source, held(self.new, path) as target:
             self._put(source, target, "", attributes)
 
-    def _unless_gone(self, path: str, attributes: int, held: "type[Held] | None" = None) -> None:
+    def _unless_gone(self, path: str, attributes: int, held: "type[Held]") -> None:
         try:
             with suppress(FileNotFoundError):
-                self._onto(path, attributes, held or Held)
+                self._onto(path, attributes, held)
         except PermissionError as error:
             if error.errno != errno.EACCES or not self._is_closed_by_others(path):
                 raise

@@ -18,7 +18,6 @@ import os
 import stat
 
 from pinfold.kernel import quick
-from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.caller import ALL_FLAGS, AT_FDCWD, CREAT, Caller, Handler, as_int
 from pinfold.sandbox.linux.deeds import MODE
@@ -34,7 +33,6 @@ NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
 MAKES_OR_EMPTIES = os.O_CREAT | os.O_TRUNC
 EMPTIED_UNWRITTEN = os.O_TRUNC | os.O_WRONLY | os.O_RDWR
 """Of these the first alone: the kernel empties what is opened to be read."""
-NO_LINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
 DEVICES = (b"/dev/", b"/proc/")
 """Devices and processes: what can be opened there exists, but for what the pen has of its own in it."""
 
@@ -133,7 +131,7 @@ class Opening:
             caller.resume()
             return True
         # Who holds a lease may keep others waiting for it, but not those who do not block.
-        opened = quick.openat2(directory, path, flags & ~MAKES_OR_EMPTIES | os.O_NONBLOCK, NO_LINKS)
+        opened = quick.openat2(directory, path, flags & ~MAKES_OR_EMPTIES | os.O_NONBLOCK, quick.NO_LINKS)
         if opened == -errno.ENOENT:
             return False
         if opened < 0:
