@@ -16,9 +16,12 @@ from msgspec import Struct
 from pinfold.model.carrying import GATE, PROXY_PORT
 from pinfold.model.policy import EnvironmentRules
 
-SECRETS = (
+SECRET_WORDS = (
     "*token*", "*secret*", "*passw*", "*passphrase*", "*credential*", "*api_key*", "*apikey*",
-    "*access_key*", "*private_key*", "*_key", "*_pat", "*_dsn", "*_auth", "*cookie*", "*session_id*",
+    "*access_key*", "*private_key*",
+)  # fmt: skip
+SECRETS = (
+    *SECRET_WORDS, "*_key", "*_pat", "*_dsn", "*_auth", "*cookie*", "*session_id*",
     "aws_*", "azure_*", "arm_*", "gcp_*", "google_application_*", "cloudsdk_*", "digitalocean_*",
     "docker_*", "kube*", "vault_*", "npm_config__*", "twine_*", "pgpass*", "mysql_pwd", "database_url",
     "redis_url", "mongo*_uri", "*_connection_string", "*_webhook*", "anthropic_*", "openai_*", "gemini_*",
@@ -104,6 +107,11 @@ def scrub(
         kept.update(PROXIES)
     kept.update(PINFOLD_PEN="1", PINFOLD_PEN_NETWORK=str(int(network)), IS_SANDBOX="1")
     return kept
+
+
+def names_secret(name: str) -> bool:
+    """Whether a variable's own name says that its value is nobody's to read."""
+    return _matches(name, SECRET_WORDS)
 
 
 def is_kept(name: str, rules: EnvironmentRules) -> bool:

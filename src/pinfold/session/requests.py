@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver
 
 CO_COROUTINE = 0x80
-SECRETS = ("token", "secret", "passw", "credential", "api_key", "apikey", "access_key", "private_key")
-"""What is in the names of variables whose values are nobody's to read."""
 CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
 
 
@@ -63,8 +61,10 @@ def judged_line(request: RunCommand) -> str:
 
 
 def _told(name: str, value: str) -> str:
-    """Questions are shown and written down, and no program takes what it runs from a variable called so."""
-    return "..." if any(part in name.lower() for part in SECRETS) else value
+    """Questions are shown and written down. What a secret is, is not judged; that it is given, is."""
+    from pinfold.sandbox.environment import names_secret
+
+    return "..." if names_secret(name) else value
 
 
 def has_unread_variables(request: RunCommand) -> bool:
