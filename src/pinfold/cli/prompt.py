@@ -2,8 +2,6 @@
 
 from argparse import ArgumentParser, Namespace
 
-from msgspec.structs import replace
-
 from pinfold.cli.common import add_common, print_json
 from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
 
@@ -20,15 +18,13 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from pinfold.policy.descriptions import describe_tools
     from pinfold.policy.summary import Face, summarize
-    from pinfold.session.leading import absent
+    from pinfold.session.leading import told
 
     with session_of(args) as session:
         require_part_of_machine(session)
         policy, settings = session.policy, session.settings
-        missing = absent(policy, session.roots)
-        there = tuple(path for path in policy.additional_readwrite_paths if path not in missing)
-        found = replace(policy, additional_readwrite_paths=there)
-        text = summarize(found, settings, session.roots, Face.HOOK if args.hook else Face.SESSION)
+        face = Face.HOOK if args.hook else Face.SESSION
+        text = summarize(told(policy, session.roots), settings, session.roots, face)
     tools = describe_tools(settings)
     if args.json:
         from pinfold.policy.convert import to_executor

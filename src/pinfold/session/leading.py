@@ -22,6 +22,13 @@ def granted(paths: tuple[str, ...], writable: tuple[str, ...]) -> tuple[tuple[st
     return tuple(real_path(path) for path in paths if path not in lost), lost
 
 
+def told(policy: SandboxPolicy, roots: tuple[str, ...]) -> SandboxPolicy:
+    """What a model is told of: what is not there is not promised to it."""
+    missing = absent(policy, roots)
+    there = tuple(path for path in policy.additional_readwrite_paths if path not in missing)
+    return replace(policy, additional_readwrite_paths=there)
+
+
 def absent(policy: SandboxPolicy, roots: tuple[str, ...]) -> tuple[str, ...]:
     """What may be written but is not there: a pen opens what it finds, so commands cannot make it either."""
     paths = policy.additional_readwrite_paths

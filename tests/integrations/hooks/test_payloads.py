@@ -272,6 +272,16 @@ def test_a_directory_that_is_not_there_is_told_before_anything_is_run(
     assert f"there is no directory {home}/gone".encode() in said.stdout + said.stderr.encode()
 
 
+def test_a_model_is_promised_nothing_that_is_not_there(home: Path, environ: dict[str, str]) -> None:
+    file = home / ".config/pinfold/settings.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    (home / "there").mkdir()
+    file.write_text(f'[filesystem]\nwrite = ["{home}/there", "{home}/gone"]\n')
+    payload = {"hook_event_name": "SessionStart", "cwd": str(home / "project"), "source": "new"}
+    said = answer("claude-code", json.dumps(payload).encode(), environ)
+    assert f"{home}/there".encode() in said.stdout and f"{home}/gone".encode() not in said.stdout
+
+
 def test_a_model_is_told_of_a_directory_that_is_not_there(home: Path, environ: dict[str, str]) -> None:
     payload = {"hook_event_name": "SessionStart", "cwd": f"{home}/gone", "source": "new"}
     said = answer("claude-code", json.dumps(payload).encode(), environ)

@@ -10,6 +10,7 @@ from pinfold.model.errors import ConfinementError
 def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
     from pinfold.policy.summary import Face, summarize
     from pinfold.session.judge import Judge, Talk
+    from pinfold.session.leading import told
     from pinfold.settings.sources import find_project
 
     cwd = os.path.realpath(call.cwd)
@@ -24,4 +25,5 @@ def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
             require_pen_or_way_out(roots, judge.law.settings)
         except ConfinementError as error:
             return Outcome(Opinion.NONE, context=f"No command can be run here: {error}.")
-    return Outcome(Opinion.NONE, context=summarize(judge.law.policy, judge.law.settings, roots, Face.HOOK))
+    policy = told(judge.law.policy, roots)
+    return Outcome(Opinion.NONE, context=summarize(policy, judge.law.settings, roots, Face.HOOK))

@@ -32,6 +32,7 @@ from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.visible import visible
 from pinfold.policy.summary import summarize
 from pinfold.session import Session
+from pinfold.session.leading import told
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -64,11 +65,11 @@ class McpServer:
             call.withdraw(question)
 
     def server(self) -> Server[Any]:
-        session = self.session
+        session, roots = self.session, self.session.roots
         return Server(
             "pinfold",
             version=__version__,
-            instructions=summarize(session.policy, session.settings, session.roots) or None,
+            instructions=summarize(told(session.policy, roots), session.settings, roots) or None,
             on_list_tools=self._list,
             on_call_tool=self._called,
         )
