@@ -75,6 +75,7 @@ ALWAYS = [
     ("socket", (2, 0x80002, 17), "allow"),
     ("socket", (10, 0x801, 6), "allow"),
     ("socket", (2, 2, 1), "allow"),  # ping
+    ("socket", (10, 2, 58), "allow"),
     ("socket", (2, 3, 1), "EPERM"),  # SOCK_RAW
     ("socket", (2, 10, 0), "EPERM"),  # SOCK_PACKET
     ("socket", (2, 1, 262), "EPROTONOSUPPORT"),  # Multipath TCP
@@ -224,3 +225,45 @@ def test_the_refusing_member_is_the_default() -> None:
 
 def test_every_rule_names_calls() -> None:
     assert all(rule.calls for rule in rules(Warden.PRESENT, UnixSockets.PAIRS))
+
+
+ORDINARY = {
+    *((family, 1, protocol) for family in (2, 10) for protocol in (0, 6)),
+    *((family, 2, protocol) for family in (2, 10) for protocol in (0, 17)),
+    *((2, 2, 1), (10, 2, 58), (16, 2, 0), (16, 3, 0)),
+}
+"""Families, types and protocols that programs use."""
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", ["socket", "socketpair"])
+def test_no_socket_loads_a_module(architecture: str, name: str) -> None:
+    """Whatever is no ordinary socket is refused before the kernel looks for it."""
+    program = profile(architecture, Warden.PRESENT, UnixSockets.STREAMS)
+    protocols = (*range(20), 33, 41, 47, 58, 132, 136, 255, 256, 262, -1)
+    for family in (*range(48), -1):
+        for kind in range(16):
+            for protocol in protocols:
+                given = family, kind, protocol
+                said = call(program, architecture, name, *given)
+                assert said == call(program, architecture, name, family, kind | 0x80800, protocol)
+                # Of AF_UNIX the kernel itself refuses other protocols, and looks for none.
+                is_open = given in ORDINARY or (family == 1 and kind in (1, 5))
+                assert (said == "allow") is is_open, given
+
+
+BY_NAME = [
+    *(("ioctl", (0, wanted), "EPERM") for wanted in (0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983)),
+    *(("setsockopt", (0, 6, option), "ENOPROTOOPT") for option in (14, 31, 32, 38)),
+    *(("setsockopt", (0, 6, option), "allow") for option in (1, 4, 5, 13, 30)),
+    *(("setsockopt", (0, 1, option), "allow") for option in (14, 31)),
+]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("name", "arguments", "expected"), BY_NAME)
+def test_no_option_loads_a_module(
+    architecture: str, name: str, arguments: tuple[int, ...], expected: str
+) -> None:
+    program = profile(architecture, Warden.PRESENT, UnixSockets.STREAMS)
+    assert call(program, architecture, name, *arguments) == expected

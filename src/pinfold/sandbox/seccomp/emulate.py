@@ -16,7 +16,9 @@ _ERRORS = {
     1: "EPERM",
     22: "EINVAL",
     38: "ENOSYS",
+    92: "ENOPROTOOPT",
     93: "EPROTONOSUPPORT",
+    94: "ESOCKTNOSUPPORT",
     95: "EOPNOTSUPP",
     97: "EAFNOSUPPORT",
 }

@@ -17,15 +17,16 @@ from collections.abc import Iterator
 from enum import Enum
 
 from pinfold.kernel import namespaces
-from pinfold.kernel.seccomp import RET_USER_NOTIF
+from pinfold.kernel.seccomp import RET_ALLOW, RET_USER_NOTIF
 from pinfold.sandbox.seccomp.bpf import ALL_BITS, Condition, Instruction, Rule, compile_rules, errno
 
 # The kernel's values, as they are on both architectures, whatever machine compiles this.
-EPERM, EINVAL, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 22, 38, 93, 95, 97
+EPERM, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT = 1, 22, 38, 92, 93
+ESOCKTNOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 94, 95, 97
 O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000
 O_PATH = 0o10000000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-SOCK_STREAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 3, 5, 10
+SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 2, 3, 5, 10
 SOCK_TYPE_MASK = 0xF
 
 
@@ -128,6 +129,11 @@ SUBVOLUME_IOCTLS = (
     0x4020BC11,
 )
 
+# Bridges and VLANs, by old calls: whoever makes one loads its driver, and is asked for powers only then.
+# SIOCGIFBR, SIOCSIFBR, SIOCBRADDBR, SIOCBRDELBR, SIOCGIFVLAN, SIOCSIFVLAN.
+DRIVER_IOCTLS = (0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983)
+CLOSED_IOCTLS = (*TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS, *DRIVER_IOCTLS)
+
 # A lease (F_SETLEASE, F_SETDELEG) on any file of the user's that can be read makes whoever else opens it wait
 # for 45 seconds, on the machine too; who does not wait hears EAGAIN. As of a file system without leases.
 LEASES = (1024, 1040)
@@ -136,16 +142,28 @@ LEASES = (1024, 1040)
 S_ISUID = 0o4000
 MODE_OF = (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2))
 
-# Sockets: what is not listed is drivers and protocols that a build does not need, some of which (AF_VSOCK,
-# AF_BLUETOOTH, AF_QIPCRTR) know no network namespace.
+# Sockets. Where the kernel lacks a family, type and protocol it loads a module of that name, whoever asks
+# (`net-pf-2-proto-0-type-5`): so the three are listed as they go together. What is not listed is drivers and
+# protocols that a build does not need, some of which (AF_VSOCK, AF_BLUETOOTH, AF_QIPCRTR) know no network
+# namespace. Of netlink, ordinary programs use the part that lists addresses and routes.
 FAMILIES = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
-NETLINK_ROUTE = 0
 INET = (AF_INET, AF_INET6)
-# The default, ICMP, TCP, UDP, ICMPv6. Not Multipath TCP, which Landlock's TCP rights do not see; Go and
-# others that ask for it first fall back to TCP.
-INET_PROTOCOLS = (0, 1, 6, 17, 58)
+IP, ICMP, TCP, UDP, ICMPV6, NETLINK_ROUTE = 0, 1, 6, 17, 58, 0
 # A datagram names its receiver in each send; AF_UNIX makes a datagram socket of SOCK_RAW.
 CONNECTED_TYPES = (SOCK_STREAM, SOCK_SEQPACKET)
+# Family, types, protocols (None: the kernel has but one, and looks for no module). Not Multipath TCP, which
+# Landlock's TCP rights do not see; Go and others that ask for it first fall back to TCP.
+SOCKETS = (
+    (AF_UNIX, CONNECTED_TYPES, None),
+    (AF_INET, (SOCK_STREAM,), (IP, TCP)),
+    (AF_INET, (SOCK_DGRAM,), (IP, UDP, ICMP)),
+    (AF_INET6, (SOCK_STREAM,), (IP, TCP)),
+    (AF_INET6, (SOCK_DGRAM,), (IP, UDP, ICMPV6)),
+    (AF_NETLINK, (SOCK_DGRAM, SOCK_RAW), (NETLINK_ROUTE,)),
+)
+# What a TCP socket can have besides: signatures (TCP_MD5SIG, _EXT, TCP_AO_ADD_KEY), which load a cipher by a
+# name of the caller's, and other protocols on top (TCP_ULP). As of a kernel built without.
+TCP_MODULES = (14, 32, 38, 31)
 MSG_FASTOPEN = 0x20000000
 
 # The mark by which a command's processes are found and killed; see sandbox/linux/tags.py.
@@ -199,7 +217,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
         yield Rule(closed, errno(EPERM))
     for missing in (IO_URING, MACHINE_WIDE, KEYRINGS, OBSOLETE):
         yield Rule(missing, errno(ENOSYS))
-    yield Rule(("ioctl",), errno(EPERM), (_is(1, *TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS),))
+    yield Rule(("ioctl",), errno(EPERM), (_is(1, *CLOSED_IOCTLS),))
     yield Rule(("fcntl",), errno(EINVAL), (_is(1, *LEASES),))
     yield Rule(("personality",), errno(EPERM), (_is_not(0, *PERSONALITIES),))
     for call, mode in MODE_OF:
@@ -222,15 +240,17 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
 
 def _sockets(unix: UnixSockets) -> Iterator[Rule]:
     both = ("socket", "socketpair")
-    disconnected = _is_not(1, *CONNECTED_TYPES, mask=SOCK_TYPE_MASK)
-    raw = _is(1, SOCK_RAW, SOCK_PACKET, mask=SOCK_TYPE_MASK)
     yield Rule(both, errno(EAFNOSUPPORT), (_is_not(0, *FAMILIES),))
-    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, AF_UNIX), disconnected))
     if unix is UnixSockets.PAIRS:
-        yield Rule(("socket",), errno(EAFNOSUPPORT), (_is(0, AF_UNIX),))
-    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, AF_NETLINK), _is_not(2, NETLINK_ROUTE)))
-    yield Rule(both, errno(EPERM), (_is(0, *INET), raw))
-    yield Rule(both, errno(EPROTONOSUPPORT), (_is(0, *INET), _is_not(2, *INET_PROTOCOLS)))
+        yield Rule(("socket",), errno(EAFNOSUPPORT), (_is(0, AF_UNIX), _has_type(*CONNECTED_TYPES)))
+    for family, types, protocols in SOCKETS:
+        spoken = () if protocols is None else (_is(2, *protocols),)
+        yield Rule(both, RET_ALLOW, (_is(0, family), _has_type(*types), *spoken))
+    yield Rule(both, errno(EPERM), (_is(0, *INET), _has_type(SOCK_RAW, SOCK_PACKET)))
+    unknown = _is_not(1, SOCK_STREAM, SOCK_DGRAM, mask=SOCK_TYPE_MASK)
+    yield Rule(both, errno(ESOCKTNOSUPPORT), (_is(0, *INET), unknown))
+    yield Rule(both, errno(EPROTONOSUPPORT))
+    yield Rule(("setsockopt",), errno(ENOPROTOOPT), (_is(1, TCP), _is(2, *TCP_MODULES)))
     # A connect by another name; whoever tries it falls back to connect.
     for send, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
         yield Rule((send,), errno(EOPNOTSUPP), (_has_some(flags, MSG_FASTOPEN),))
@@ -268,6 +288,11 @@ def _is(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
 
 def _is_not(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
     return Condition(argument, values, mask, none_of=True)
+
+
+def _has_type(*types: int) -> Condition:
+    """Of a socket: the other bits of that argument are flags."""
+    return _is(1, *types, mask=SOCK_TYPE_MASK)
 
 
 def _has_some(argument: int, bits: int) -> Condition:
