@@ -36,6 +36,8 @@ PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"} 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
+DEVICE = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC | mounts.MOUNT_ATTR_RDONLY
+"""A device node is the machine's own inode: root inside could change its mode. Input and output work."""
 SAME_NUMBERS = os.ST_NOATIME | os.ST_NODIRATIME
 """To statvfs(3) and to mount(2)."""
 TERMINALS = 256
@@ -110,7 +112,7 @@ def _own_dev() -> None:
     for name in DEVICES:
         if os.path.exists(f"{HOST}/dev/{name}"):
             os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_CLOEXEC, 0o666))
-            put(f"{HOST}/dev/{name}", f"/dev/{name}", mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC)
+            put(f"{HOST}/dev/{name}", f"/dev/{name}", DEVICE)
     os.mkdir(EMPTY, 0o555)
     # Nobody may read it: a hidden file that looked empty would be copied and committed as an empty one.
     os.close(os.open(VOID, os.O_CREAT | os.O_CLOEXEC, 0o000))
