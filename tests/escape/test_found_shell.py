@@ -1251,6 +1251,13 @@ def test_a_deny_rule_for_git_push_leaves_it_alone(line: str, workspace: Path) ->
     assert check(line, workspace, {"commands": {"deny": ["git push"]}}).verdict is Verdict.ALLOW
 
 
+@pytest.mark.parametrize("line", ["vim -c ':call F()' x", "vim '+normal dd' x", "nvim --cmd 'let g:x = 1' x"])
+def test_code_that_seldom_starts_anything_is_a_question(line: str, workspace: Path) -> None:
+    assert check(line, workspace, DENYING).verdict is Verdict.ASK
+    assert check("vim -c ':q' x", workspace, DENYING).verdict is Verdict.ALLOW
+    assert check("vim -c ':!git push' x", workspace, DENYING).verdict is Verdict.DENY
+
+
 ODD: list[Row] = [
     ('rm -rf ""', "an empty word"),
     ("rm -rf $'\\0'", "an empty word"),

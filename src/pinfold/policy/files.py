@@ -15,7 +15,7 @@ from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.opening import hider
-from pinfold.policy.places import absolute, is_ruinous, writable_roots
+from pinfold.policy.places import absolute, is_own_process, is_ruinous, writable_roots
 from pinfold.policy.protected import Grant, protected_by
 from pinfold.policy.protections import hides_something_below, write_objection
 from pinfold.policy.reasons import by_setting, needs_person
@@ -25,6 +25,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
     path = _real(request.path, facts)
     reason = (
         _malformed(request.path)
+        or _process_own(request.path, facts)
         or _hidden(request.path, path, settings, facts)
         or _hides_below(request, path, facts)
         or needs_person(settings, "every file")
@@ -37,6 +38,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
     path = _real(request.path, facts)
     reason = (
         _malformed(request.path)
+        or _process_own(request.path, facts)
         or _hidden(request.path, path, settings, facts)
         or _never(path, facts)
         or _read_only(settings, facts)
@@ -63,6 +65,15 @@ def _malformed(path: str) -> Reason | None:
         return None
     what = "contains a NUL character" if path else "is empty"
     return Reason("malformed_path", f"the path {what}", Verdict.DENY, remedy="send a path")
+
+
+def _process_own(written: str, facts: Facts) -> Reason | None:
+    """`/proc/self` is whoever looks: here that is us, or the process that answers hooks, never the agent."""
+    path = absolute(written, facts)
+    if not (is_own_process(path) or facts.files.is_process_own(path)):
+        return None
+    said, remedy = f"{written} leads through a process's own directory in /proc", "name the file itself"
+    return Reason("process_own", said, Verdict.DENY, remedy=remedy)
 
 
 def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:

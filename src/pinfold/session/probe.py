@@ -1,14 +1,18 @@
 """Whether this process is itself inside somebody's fence, and whether anything speaks against making one.
 
 IS_SANDBOX is only a claim, and any value of it can be set by anyone. It counts together with what the
-kernel says of this very process.
+kernel says of this very process, and only where the kernel refuses a write that the owner of a place may
+make anywhere else: a user namespace of one's own (`unshare -Ur`) and many a filter confine no file.
 
-Facts (proc(5), user_namespaces(7)): `Seccomp: 2` in /proc/self/status means a filter holds this
-process; the initial user namespace maps all 2^32 - 1 ids. `NoNewPrivs: 1` alone holds nothing: many
-services have it.
+Facts (proc(5), user_namespaces(7), access(2), landlock(7)): `Seccomp: 2` in /proc/self/status means a
+filter holds this process; the initial user namespace maps all 2^32 - 1 ids. `NoNewPrivs: 1` alone holds
+nothing: many services have it. access(2) knows of read-only mounts and not of Landlock, which an open meets.
+An O_TMPFILE that is closed leaves nothing behind.
 """
 
+import errno
 import os
+import stat
 import sys
 from collections.abc import Mapping
 
@@ -16,13 +20,42 @@ from pinfold.model.errors import SandboxUnavailable
 
 EVERY_ID = 4294967295
 NO_FENCE = f"there is no fence for {sys.platform} yet"
+OUTSIDE = ("/", "/etc", "/usr")
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 LONGEST = 1 << 16
 """More than any file that is looked at here has."""
 
 
 def is_inside_fence(environ: Mapping[str, str]) -> bool:
-    """Whether IS_SANDBOX is set and the kernel agrees."""
-    return bool(environ.get("IS_SANDBOX")) and (_is_filtered() or _is_namespaced())
+    """Whether IS_SANDBOX is set and the kernel agrees: it confines us and refuses writes outside."""
+    return bool(environ.get("IS_SANDBOX")) and (_is_filtered() or _is_namespaced()) and _is_confined(environ)
+
+
+def _is_confined(environ: Mapping[str, str]) -> bool:
+    """Whether no place outside of the working directory takes a write, though one of them is ours."""
+    ours = [place for place in (environ.get("HOME") or "/", *OUTSIDE) if _is_ours(place)]
+    return bool(ours) and not any(map(_takes_a_write, ours))
+
+
+def _is_ours(place: str) -> bool:
+    """Whether, by its owner and mode alone, we may write there, and do not work there anyway."""
+    try:
+        status = os.stat(place)
+        works_there = os.path.samestat(status, os.stat("."))
+    except OSError:
+        return False
+    is_writable = stat.S_ISDIR(status.st_mode) and bool(status.st_mode & stat.S_IWUSR)
+    return is_writable and status.st_uid == os.geteuid() and not works_there
+
+
+def _takes_a_write(place: str) -> bool:
+    if not os.access(place, os.W_OK, effective_ids=True):
+        return False
+    try:
+        os.close(os.open(place, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        return error.errno not in REFUSED
+    return True
 
 
 def require_platform() -> None:

@@ -146,7 +146,7 @@ class _Sorter:
             self.doubts.append(word)
         if program.slashes and start.startswith("/"):
             self._give((start.lower(),), UNLISTED, word)
-        elif program.plus and start.startswith("+") and len(start) > 1:
+        elif program.plus and start.startswith("+") and (len(start) > 1 or "+" in self.chart.spellings):
             self._short(word, "+")
         elif not start.startswith("-") or (word.literal == "-" and "-" not in self.chart.spellings):
             self.operands.append(word)
@@ -228,6 +228,10 @@ class _Sorter:
             self._give((canonical,), option, word, drop(word, len(longest)))
 
     def _short(self, word: Word, sign: str) -> None:
+        if sign == "+" and sign in self.chart.spellings:
+            canonical, option = self.chart.spellings[sign]
+            self._give((canonical,), option, word, drop(word, 1))
+            return
         letters = word.start[1:]
         for index, letter in enumerate(letters):
             found = self.chart.spellings.get(sign + letter)

@@ -87,6 +87,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """The values that are no hazard, as a regular expression."""
     code: str = ""
     """The values by which code is run that is not known, as a regular expression."""
+    is_rarely_code: bool = False
+    """Such a value seldom starts anything, so a question is enough where a rule denies something."""
     goes_on: str = ""
     """The values with which it runs standard input too, after all it is told, as a regular expression."""
     anywhere: bool = False

@@ -56,9 +56,10 @@ class Started:
         else:
             self.start_unknown(f"what `{self.name}` is told to run is only known when it runs", span)
 
-    def start_foreign(self, span: Span) -> None:
+    def start_foreign(self, span: Span, *, is_data: bool = False) -> None:
         """Code in a language that is not the shell's."""
-        self.start_unknown(f"code for `{self.name}` cannot be judged by the rules of bash", span)
+        why = f"code for `{self.name}` cannot be judged by the rules of bash"
+        self.start_unknown(why, span, is_data=is_data)
 
     def start_unknown(self, why: str, span: Span, *, is_data: bool = False) -> None:
         """Any command may be started here."""

@@ -256,7 +256,7 @@ class _Unwrapping:
         if given.option.settings:
             self._setting(given)
         if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
-            self.found.start_foreign(given.word.span)
+            self.found.start_foreign(given.word.span, is_data=given.option.is_rarely_code)
         if given.option.script and given.value is not None:
             self._code().judge_file(given.value)
             if is_stream(given.value, self.places):

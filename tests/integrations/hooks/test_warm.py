@@ -63,6 +63,26 @@ def test_the_answers_are_the_same(home: Path, environ: dict[str, str], served: d
         assert hook(data, served) == alone
 
 
+@pytest.mark.parametrize("tool", ["Read", "Write", "Edit"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/self/environ", "/proc/self/cwd/a", "/proc/self/root/etc/hostname", "/proc/thread-self/cwd/a",
+        "/proc/1/root/etc/hostname", "//proc/./self/cwd/a", "/proc/x/../self/cwd/a", "me/a",
+        "/dev/fd/0", "/dev/stdin",
+    ],
+)  # fmt: skip
+def test_file_tools_never_follow_proc(
+    tool: str, path: str, home: Path, environ: dict[str, str], served: dict[str, str]
+) -> None:
+    (home / "project/me").symlink_to("/proc/self/cwd")
+    asked = json.loads(payload(home, tool=tool)) | {"tool_input": {"file_path": path}}
+    for where in (environ, served):
+        assert b'"deny"' in hook(json.dumps(asked).encode(), where)[1]
+    asked["tool_input"] = {"file_path": "/proc/cpuinfo"}
+    assert b'"deny"' not in hook(json.dumps(asked).encode(), environ)[1]
+
+
 def test_settings_that_change_count_at_once(home: Path, served: dict[str, str]) -> None:
     assert b'"allow"' in hook(payload(home, "make"), served)[1]
     (home / ".config/pinfold/settings.toml").write_text('[commands]\ndeny = ["make"]\n')
