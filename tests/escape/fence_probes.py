@@ -496,12 +496,15 @@ def what_starts_pinfold_from_a_checkout_is_not_the_agents_to_write() -> None:
         "import sys; sys.path.insert(0, 'checkout/src')\nimport pinfold\n"
         "with pinfold.Session(['.'], settings={}) as session:\n"
         "    for line in ('echo evil >> pinfold; ln -s x .venv.log', 'echo evil >> pyproject.toml',\n"
-        "        'mv pinfold away; echo evil > pinfold; echo fine > notes'):\n"
+        "        'mv pinfold away; echo evil > pinfold; echo fine > notes',\n"
+        "        'echo evil > src/sitecustomize.py; mkdir src/msgspec; mv src/pinfold src/p; mv src s',\n"
+        "        'mkdir .venv; ln -s /tmp .venv; echo evil > .venv'):\n"
         "        assert session.run(f'cd checkout; {line}').ran\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert read("checkout/pinfold") == "#!/bin/sh\n" and read("checkout/pyproject.toml") == "[project]\n"
     assert sorted(os.listdir("checkout")) == ["notes", "pinfold", "pyproject.toml", "src"]
+    assert os.listdir("checkout/src") == ["pinfold"]
 
 
 EVIL = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = touch {};\n"

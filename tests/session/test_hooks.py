@@ -99,6 +99,27 @@ def test_a_missing_hook_is_a_no(tmp_path: Path) -> None:
     assert "could not be started" in decision.reasons[0].message
 
 
+def test_a_hook_is_started_with_nothing_from_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual environment of the project is on PATH as a rule, and commands write it."""
+    (project := tmp_path / "project").mkdir()
+    mark = tmp_path / "mark"
+    for name in ("python3", "cat"):
+        (project / name).write_text(f"#!/bin/sh\n: > {mark}\n")
+        (project / name).chmod(0o755)
+    (project / "sitecustomize.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    hook = tmp_path / "hook"
+    hook.write_text("#!/usr/bin/env python3\nimport os\nos.system('cat > /dev/null')\nprint('{}')\n")
+    hook.chmod(0o755)
+    monkeypatch.setenv("PATH", f".:{project}:/usr/bin:/bin")
+    monkeypatch.setenv("PYTHONPATH", str(project))
+    settings = {"hooks": {"before_command": [str(hook)]}}
+    decision = Session([str(project)], settings=settings, cwd=str(project)).check("ls")
+    assert decision.verdict is Verdict.ALLOW, decision.reasons
+    assert not mark.exists()
+
+
 def test_a_late_hook_is_a_no_and_nothing_of_it_stays(tmp_path: Path) -> None:
     decision = judged(tmp_path, "ls", f"sleep 600 & echo $! > {tmp_path}/pid; wait", timeout="3s")
     assert decision.verdict is Verdict.DENY and "did not answer within 3 s" in decision.reasons[0].message

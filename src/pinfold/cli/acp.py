@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pinfold.cli import FAILED, SIGNALLED
-from pinfold.cli.common import add_common
+from pinfold.cli.common import add_common, here
 from pinfold.cli.requests import add_choices, overrides_of
+from pinfold.isolated import program_outside
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.session import Session
+from pinfold.settings.sources import find_project
 from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
@@ -42,12 +44,20 @@ def run(args: Namespace) -> int:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words or not words[0]:
         raise PolicyError("give the agent to start, after --")
+    directory = args.cwd or here()
+    program = program_outside(words[0], os.environ, (find_project(directory),))
+    if not program:
+        raise PinfoldError(
+            f"{words[0]}: PATH names none that lies outside of the project; give its whole path"
+        )
     editor = Lines(os.dup(0), os.dup(1))
     with open(os.devnull) as null:
         os.dup2(null.fileno(), 0)
     os.dup2(2, 1)
     try:
-        started = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=args.cwd)
+        started = subprocess.Popen(
+            words, executable=program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=args.cwd
+        )
     except OSError as error:
         raise PinfoldError(f"{words[0]}: {error.strerror}") from None
     assert started.stdin and started.stdout  # noqa: S101

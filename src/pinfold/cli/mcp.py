@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
 
         from pinfold.integrations.mcp.server import McpServer
     except ImportError as error:
-        mend = f"{sys.executable} -m pip install 'mcp>=2.3'"
+        mend = f"{sys.executable} -I -m pip install 'mcp>=2.3'"
         raise PinfoldError(f"the MCP SDK is missing ({error}); run: {mend}") from None
 
     def opened(approvers: "Sequence[Approver]") -> Session:

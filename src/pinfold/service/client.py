@@ -8,7 +8,6 @@ import os
 import queue
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
+from pinfold.isolated import isolated_environment, own_command
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer
 from pinfold.model.structs import ready
@@ -96,10 +96,10 @@ class Client:
     ) -> Self:
         """Runs `pinfold serve` with these arguments; it ends with the client."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "pinfold", "serve", *arguments],
+            own_command("serve", *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=None if environ is None else dict(environ),
+            env=isolated_environment(os.environ if environ is None else environ),
         )
         stdin, stdout = process.stdin, process.stdout
         assert stdin and stdout  # noqa: S101

@@ -1,7 +1,6 @@
 """What this machine enforces, and what pinfold needs besides: gathered for a person to look at."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from shlex import quote
@@ -11,6 +10,7 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pinfold.isolated import program_outside
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.home import home_of
 from pinfold.model.machine import Machine
@@ -133,9 +133,9 @@ def _tools() -> Iterator[Standing]:
     try:
         yield Standing("shell parser", State.READY, find_binary())
     except PinfoldError as error:
-        fix = f"{sys.executable} -m pip install --force-reinstall shfmt-py"
+        fix = f"{sys.executable} -I -m pip install --force-reinstall shfmt-py"
         yield Standing("shell parser", State.NOT, str(error), fix)
-    if git := shutil.which("git"):
+    if git := program_outside("git", os.environ):
         yield Standing("git", State.READY, git)
     else:
         why = "not found: what git ignores is not known"

@@ -9,7 +9,7 @@ Hooks are asked all at once, and whatever one of them started ends with it.
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -54,8 +54,10 @@ class _Trouble(Exception):  # noqa: N818 - told as a denial, never raised furthe
     """Why a hook has no answer."""
 
 
-def ask_hooks(question: Question, settings: HookSettings, home: str) -> tuple[HookAnswer, ...]:
-    """What each hook says, those without an opinion left out."""
+def ask_hooks(
+    question: Question, settings: HookSettings, home: str, environ: Mapping[str, str]
+) -> tuple[HookAnswer, ...]:
+    """What each hook says, those without an opinion left out. `environ` is what hooks are started with."""
     if not settings.before_command:
         return ()
     try:
@@ -65,7 +67,7 @@ def ask_hooks(question: Question, settings: HookSettings, home: str) -> tuple[Ho
         why = "the line is not valid UTF-8, so it could not be asked"
         return tuple(_denial(hook, why) for hook in settings.before_command)
     deadline = monotonic() + settings.timeout
-    asked = [(hook, _start(hook, text, home)) for hook in settings.before_command]
+    asked = [(hook, _start(hook, text, home, environ)) for hook in settings.before_command]
     answers = _at_once(
         [partial(_answer, hook, started, deadline, settings.timeout) for hook, started in asked]
     )
@@ -82,7 +84,7 @@ def _at_once(waits: "list[Callable[[], HookAnswer | None]]") -> list[HookAnswer 
         return [waiting.result() for waiting in [threads.submit(wait) for wait in waits]]
 
 
-def _start(hook: Hook, question: bytes, home: str) -> "Callable[[float], bytes]":
+def _start(hook: Hook, question: bytes, home: str, environ: Mapping[str, str]) -> "Callable[[float], bytes]":
     """Starts a hook; what is returned waits for its answer until a deadline."""
     # Imported here: most lines have no hooks, and this module is on the way of every cold start.
     import subprocess
@@ -98,6 +100,7 @@ def _start(hook: Hook, question: bytes, home: str) -> "Callable[[float], bytes]"
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=home,
+            env=environ,
             start_new_session=True,
         )
     except OSError as error:

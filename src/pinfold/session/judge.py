@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold import shell
+from pinfold.isolated import isolated_environment
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.links import real_path
@@ -181,7 +182,8 @@ class Judge:
             cwd=self.start_of(request),
             sandbox=sandboxed,
         )
-        return ask_hooks(question, settings.hooks, self.home)
+        writable = (*self.roots, *self.law.last_policy.additional_readwrite_paths)
+        return ask_hooks(question, settings.hooks, self.home, isolated_environment(os.environ, writable))
 
 
 def _is_plain(request: Request) -> bool:

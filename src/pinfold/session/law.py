@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-import pinfold
 from pinfold.model.home import expanded, home_of
 from pinfold.model.links import real_path
 from pinfold.model.policy import TEMPORARY, SandboxPolicy
@@ -23,6 +22,7 @@ from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
 from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.session.leading import granted
+from pinfold.session.own_code import own_code, require_out_of_reach
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of, secrets
 from pinfold.shell.shape import shape
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
-
-LAUNCHER = ("pinfold", "pyproject.toml", ".venv.lock", ".venv.log")
-"""In a checkout: the script that starts pinfold there, what it installs by, and what it writes meanwhile."""
 
 
 class Law:
@@ -49,6 +46,7 @@ class Law:
     ) -> None:
         self.roots = roots
         self.home = real_path(home_of(environ))
+        require_out_of_reach(roots, self.home)
         self._environ = environ
         self._withheld = (state_directory(environ),)
         self._lock = allocate_lock()
@@ -167,7 +165,8 @@ class Law:
         hooks = self._hooks(settings)
         # A project's own file is in its `.pinfold`, which is protected by its name.
         files = (file for file in self._live.files if os.path.basename(os.path.dirname(file)) != ".pinfold")
-        paths = (*files, *hooks, *_code(), sys.prefix, sys.base_prefix)
+        command = os.path.join(self.home, ".local", "bin", "pinfold")  # where installers link it
+        paths = (*files, *hooks, *own_code(), command)
         writable = (*self.roots, *policy.additional_readwrite_paths)
         return tuple(path for path in _with_targets(paths) if is_covered(path, writable))
 
@@ -180,9 +179,8 @@ class Law:
         settings = self.settings
         if self._own[0] is not settings:
             files = (path for file in self._live.files for path in (file, *_own_directory(file)))
-            code = (*_code(), os.path.dirname(os.__file__), sys.executable)
-            environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
-            paths = (*self._withheld, *files, *self._hooks(settings), *code, *environment, MANAGED)
+            code = (*(each for each in own_code() if each != sys.base_prefix), os.path.dirname(os.__file__))
+            paths = (*self._withheld, *files, *self._hooks(settings), *code, sys.executable, MANAGED)
             self._own = settings, _with_targets(tuple(filter(None, paths)))
         return self._own[1]
 
@@ -212,14 +210,6 @@ def _hiding_files(settings: Settings) -> tuple[str, ...]:
     hidden from it, whatever the file is called."""
     listed = FilesystemSettings().ignore_files
     return tuple(name for name in settings.filesystem.ignore_files if name not in listed)
-
-
-def _code() -> tuple[str, ...]:
-    """Our own package, and in a checkout what starts it there, outside of every fence."""
-    package = os.path.dirname(pinfold.__file__)
-    checkout, source = os.path.split(os.path.dirname(package))
-    starts = LAUNCHER if source == "src" else ()
-    return (package, *(os.path.join(checkout, name) for name in starts))
 
 
 def _with_targets(entries: tuple[str, ...]) -> tuple[str, ...]:

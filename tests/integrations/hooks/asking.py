@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pinfold.integrations.hooks import answer, wrapping
+from pinfold.integrations.hooks import answer
 from tests.sandbox.probing import probes_of, run
 
 CANNOT = "the fence cannot be held here"
@@ -87,7 +87,7 @@ def a_yes_is_for_the_very_line_and_place() -> None:
     for other in (
         line.replace("ship it", "ship it now"),
         f"cd sub; {line}",
-        line.replace(" -c ", " --write /opt -c "),
+        " --write /opt -c ".join(line.rsplit(" -c ", 1)),
         line.replace("claude-code", "codex"),
     ):
         run = shell(other)
@@ -152,6 +152,4 @@ def no_ticket_can_be_made_inside() -> None:
 ASKING = probes_of(globals(), "asked", "shell", "prepared")
 
 if __name__ == "__main__":
-    # An ordinary user's interpreter finds us by PYTHONPATH alone.
-    wrapping.own_program = lambda: (sys.executable, "-m", "pinfold")
     run(globals())

@@ -111,9 +111,12 @@ def _peer(connection: _socket.socket) -> int:
 
 def leave_behind(start: str) -> None:
     """Starts a service, which holds on to nothing of ours."""
+    # Imported here: an answer that the service gives needs neither.
+    from pinfold.isolated import isolated_environment, isolated_python
+
     nothing = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
-    words = [sys.executable, "-I", "-S", start, "--serve"]
-    os.posix_spawn(sys.executable, words, os.environ, file_actions=nothing, setsid=True)
+    words = isolated_python(start, "--serve")
+    os.posix_spawn(words[0], words, isolated_environment(os.environ), file_actions=nothing, setsid=True)
 
 
 def serve(path: str) -> None:

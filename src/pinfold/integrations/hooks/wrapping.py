@@ -9,18 +9,33 @@ import os
 import re
 import sys
 from collections.abc import Collection
+from functools import cache
 from typing import NamedTuple
 
+from pinfold.isolated import SOURCE, own_command
 from pinfold.model.quoting import quoted
 
 PLAN_POLICY = "read-only"
+LAUNCHER = os.path.join(SOURCE, "pinfold", "launcher.sh")
 _PROJECT = re.compile(r"--project ((?:'[^']*'|\\'|[^\s'])+) ")
 
 
+@cache
 def own_program() -> tuple[str, ...]:
-    """How pinfold is started from anywhere: by its whole path."""
+    """How pinfold is started from anywhere: by the whole path of our launcher, or else of our Python.
+
+    A script of another version of ours, which a variable could lead elsewhere, is not taken for the launcher.
+    """
     script = os.path.join(os.path.dirname(sys.executable), "pinfold")
-    return (script,) if os.access(script, os.X_OK) else (sys.executable, "-I", "-m", "pinfold")
+    return (script,) if os.access(script, os.X_OK) and _is_launcher(script) else own_command()
+
+
+def _is_launcher(script: str) -> bool:
+    try:
+        with open(script, "rb") as found, open(LAUNCHER, "rb") as ours:
+            return found.read() == ours.read()
+    except OSError:
+        return False
 
 
 def wrapped(

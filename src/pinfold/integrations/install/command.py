@@ -1,17 +1,17 @@
 """How an agent's configuration names our hook: by whole paths, and by the quickest way in."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 
 from pinfold.integrations.hooks import start
+from pinfold.isolated import isolated_python
 from pinfold.model.quoting import quoted
 
 MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
 
 
 def hook_words(agent: str) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", os.path.abspath(start.__file__), agent)
+    return isolated_python(os.path.abspath(start.__file__), agent)
 
 
 def hook_line(agent: str) -> str:

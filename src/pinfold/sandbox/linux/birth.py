@@ -13,9 +13,8 @@ import os
 import sys
 from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_SEQPACKET, socketpair
 
-import pinfold
+from pinfold.isolated import SOURCE, isolated_python
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(pinfold.__file__)))
 PROGRAM = "import sys; sys.path.insert(0, {!r}); from pinfold.sandbox.linux.keeper import main; main()"
 
 early: list[tuple[int, int, int, int]] = []
@@ -41,9 +40,10 @@ def start_program(code: str) -> tuple[int, int, int]:
     """A Python of its own, with nothing of ours but the way to it, as its standard input: the same three."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
     try:
+        argv = isolated_python("-X", "utf8", "-c", code)
         pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", code],
+            argv[0],
+            argv,
             {},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
