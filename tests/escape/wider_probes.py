@@ -56,18 +56,8 @@ print("through")
 """
 HANDED = """
 way = socket.socket(socket.AF_UNIX)
-way.connect("/tmp/wider")
-_, (there, here), _, _ = socket.recv_fds(way, 8, 2)
-tried("write", lambda: os.open("kept", os.O_WRONLY, dir_fd=there))
-tried("make", lambda: os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=there))
-tried("mkdir", lambda: os.mkdir("new", dir_fd=there))
-tried("unlink", lambda: os.unlink("kept", dir_fd=there))
-tried("rename", lambda: os.rename("kept", "new", src_dir_fd=there, dst_dir_fd=there))
-tried("link", lambda: os.link("kept", "new", src_dir_fd=there))
-tried("protected", lambda: os.open(".envrc", os.O_CREAT | os.O_WRONLY, dir_fd=here))
-tried("hook", lambda: os.open(".git/hooks/pre-commit", os.O_CREAT | os.O_WRONLY, dir_fd=here))
-print("read", os.read(os.open("secret", os.O_RDONLY, dir_fd=here), 8))
-way.send(b"done")
+tried("connected", lambda: way.connect("/tmp/wider"))
+tried("handed", lambda: socket.recv_fds(way, 8, 2))
 print("through")
 """
 
@@ -99,10 +89,10 @@ def nobody_reaches_into_a_wider_command() -> None:
         assert told.stdout == "through\n", told
 
 
-def what_a_wider_command_hands_over_can_be_read_and_not_written() -> None:
+def a_wider_command_hands_nothing_over() -> None:
     with beside_a_wider_one() as session:
         told = session.run(["/usr/bin/python3", "-c", BEGIN + HANDED, OUT])
-        assert told.stdout == "read b'kept\\n'\nthrough\n", told
+        assert told.stdout == "through\n", told
 
 
 PROBES = probes_of(globals(), "beside_a_wider_one")

@@ -78,7 +78,7 @@ def what_a_pen_left_running_keeps_its_group_until_the_session_ends() -> None:
     parent = _place()
     session = _opened(Grouping())
     assert session.run(Request("sleep 1004 & true", POLICY, os.getcwd())).exit_code == 0
-    session.look_again()
+    session.close_idle(1e-9)
     assert len(_groups(parent, session.keeping.pid)) == 1
     session.close()
     assert _groups(parent, session.keeping.pid) == []

@@ -659,7 +659,7 @@ def wardens_end_with_their_pens() -> None:
     bench = Bench()
     bench.out("sleep 1001 & true")
     (warden,) = wardens_of(bench.session.keeping.pid)
-    bench.session.look_again()
+    bench.session.close_idle(1e-9)
     # What was left running still makes names.
     assert is_alive(warden)
     bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')")
@@ -672,7 +672,7 @@ def wardens_end_with_their_pens() -> None:
 def what_is_left_running_goes_on_making_names() -> None:
     bench = Bench()
     bench.out("(for n in $(seq 100); do echo > f$n; sleep 0.02; done) >/dev/null 2>&1 & true")
-    bench.session.look_again()
+    bench.session.close_idle(1e-9)
     bench.out("true")
     wait_until(lambda: os.path.exists("f20"))
 

@@ -247,7 +247,7 @@ def hidden_stays_hidden_when_its_parents_are_changed() -> None:
     secret = f"{os.getcwd()}/config/deep/.env"
     bench = Bench(protected=(f"{os.getcwd()}/config/deep",), hidden=(secret,))
     bench.out("chmod 000 config")
-    bench.session.look_again()
+    bench.session.close_idle(1e-9)
     result = bench.run("chmod 755 config; cat config/deep/.env; echo > config/deep/x")
     assert result.stdout == b"" and b"Read-only" in result.stderr, result
     by_path = SandboxPolicy(type=WORKSPACE.type, hidden=(secret,))

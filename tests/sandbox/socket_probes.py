@@ -133,7 +133,7 @@ print("none")
     bench.out("mkdir still-there")
 
 
-def the_next_command_and_every_pen_of_the_session_connect() -> None:
+def the_next_command_of_the_pen_connects_and_others_do_not() -> None:
     bench = Bench()
     server = f"""{ECHO}
 if os.fork() == 0:
@@ -151,7 +151,9 @@ if os.fork() == 0:
     )
     for name in ("s", "/tmp/s", f"{bench.work}/s"):
         assert python(bench, ask, name) == "b'X'\n"
-        assert python(bench, ask, name, policy=READ_ONLY) == "b'X'\n"
+        refused = bench.run([PYTHON, "-c", ask, name], READ_ONLY)
+        assert refused.exit_code and b"Permission denied" in refused.stderr, refused
+        assert "in another sandbox" in refused.violations[0].why
     bench.session.look_again()
     assert python(bench, ask, "s") == "b'X'\n"
     other = bench.backend.open_session([bench.work])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.escape import lending_probes
 from tests.sandbox import name_probes, probes
 from tests.sandbox.people import FOR_EACH_USER, run_at_home
 
@@ -74,3 +75,8 @@ def test_protected_stays_protected(module: str, probe: str, user: str) -> None:
 @by_probes_of("warden_death_closes")
 def test_warden_death_closes(module: str, probe: str, user: str) -> None:
     run_at_home(user, probe, module)
+
+
+@pytest.mark.parametrize("probe", lending_probes.PROBES)
+def test_no_pen_lends_its_mounts(probe: str, user: str) -> None:
+    run_at_home(user, probe, lending_probes.__name__)

@@ -991,7 +991,7 @@ def who_handles_a_signal_never_waits_for_what_it_came_in_the_middle_of() -> None
             signal.signal(signal.SIGUSR1, lambda *_, do=do: do())
             session.fences.fenced().look_again()  # type: ignore[attr-defined]
             with mock.patch(
-                "pinfold.sandbox.linux.session.look", lambda *_: signal.raise_signal(signal.SIGUSR1)
+                "pinfold.sandbox.linux.draft.look", lambda *_: signal.raise_signal(signal.SIGUSR1)
             ):
                 try:
                     raise AssertionError(session.run("true"))

@@ -99,7 +99,7 @@ def _of_hidden(
 
 
 def _is_of_host(violation: Violation) -> bool:
-    return violation.operation == "connect" and not violation.path.startswith("/")
+    return violation.operation == "connect" and not violation.path.startswith(("/", "@"))
 
 
 def _with_gates_remedy(violation: Violation) -> Violation:
@@ -110,7 +110,7 @@ def _with_gates_remedy(violation: Violation) -> Violation:
 
 
 def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tuple[str, str]:
-    if violation.operation == WARDEN:
+    if violation.operation == WARDEN or (violation.operation == "connect" and not violation.grantable):
         return "", ""
     if violation.why == HEARD_OUTSIDE:
         return _of_setting(settings, "network.allow", _lending_remedy(violation, settings))

@@ -1,4 +1,4 @@
-"""What counts as bound in a session, as two of its wardens see it."""
+"""What counts as bound in a pen, as two wardens of its session see it."""
 
 import os
 import socket
@@ -43,16 +43,17 @@ def bind(path: Path) -> tuple[socket.socket, int]:
     return server, os.open(path, os.O_PATH)
 
 
-def test_every_warden_of_the_session_knows(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
+def test_it_counts_for_one_warden_and_others_know_why(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
     one, other = wardens
     server, inode = bind(tmp_path / "s")
     with server:
         identity = identity_of(inode)
         assert not one.has(identity) and not other.has(identity)
         one.add(inode)
-        assert one.has(identity) and other.has(identity)
+        assert one.has(identity) and not other.has(identity)
+        assert other.is_held_by_another(identity) and not one.is_held_by_another(identity)
         close(one)
-        assert not one.has(identity) and not other.has(identity)
+        assert not one.has(identity) and not other.is_held_by_another(identity)
 
 
 def test_what_a_dead_warden_left_can_be_held_again(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_what_a_dead_warden_left_can_be_held_again(wardens: tuple[Bound, Bound],
         one.add(inode)
         close(one)
         other.add(os.open(tmp_path / "s", os.O_PATH))
-        assert one.has(identity_of(other.held.popitem()[1][0]))
+        assert one.is_held_by_another(identity_of(other.held.popitem()[1][0]))
 
 
 def test_the_number_of_an_inode_stays_taken(wardens: tuple[Bound, Bound], tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_the_closed_are_let_go(
         one.add(inode)
         server.close()
         assert len(one.held) <= 5
-    assert one.has(identity) and other.has(identity)
+    assert one.has(identity) and other.is_held_by_another(identity)
     assert len(os.listdir(tmp_path / "room")) == len(one.held)
     kept.close()
 
@@ -103,9 +104,9 @@ def test_a_warden_that_is_killed_lets_go(wardens: tuple[Bound, Bound], tmp_path:
 
     def action() -> bool:
         one.add(inode)
-        return other.has(identity_of(inode))
+        return other.is_held_by_another(identity_of(inode))
 
     assert in_child(action)
-    assert not other.has(identity_of(inode))
+    assert not other.is_held_by_another(identity_of(inode))
     server.close()
     os.close(inode)

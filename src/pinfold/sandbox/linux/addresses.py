@@ -46,6 +46,19 @@ def unix_address(path: bytes) -> bytes:
     return _FAMILY.pack(AF_UNIX) + path + b"\0"
 
 
+def abstract_name(address: bytes) -> bytes | None:
+    """The name that is no path, with the NUL at its beginning; empty where bind chooses one. None if the
+    address has no such name."""
+    if family_of(address) != AF_UNIX or len(address) > LONGEST_UNIX:
+        return None
+    name = address[_FAMILY.size :]
+    return name if name[:1] in (b"", b"\0") else None
+
+
+def abstract_address(name: bytes) -> bytes:
+    return _FAMILY.pack(AF_UNIX) + name
+
+
 class Peer(NamedTuple):
     """Whom an internet address means."""
 

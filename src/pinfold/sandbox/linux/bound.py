@@ -1,12 +1,16 @@
-"""Which unix sockets were bound in this session: the ones that its commands may connect to.
+"""Which unix sockets were bound by path in this pen: the ones that its commands may connect to.
+
+A socket carries descriptors (SCM_RIGHTS), and a descriptor keeps the mounts of the pen that opened it. So the
+commands of one pen never connect to a socket of another.
 
 Facts that shape it:
 - A socket's file may lie in the workspace, next to sockets of the host. Names tell nothing, since they can be
   moved; the inode does, for as long as it is held: once let go, its number may come back as another's.
-- So each inode is held open while it counts, by the warden of the pen that bound it. The session's other
-  wardens see it in a directory that all of them share and no command can reach: a file by the inode's number,
-  locked by the one that holds it. The kernel unlocks it with its owner's last descriptor, so what a dead
-  warden left there counts for nothing.
+- So each inode is held open while it counts, by the warden of the pen that bound it.
+- The session's other wardens tell their callers why they are refused. They see the inode in a directory that
+  all wardens share and no command can reach: a file by the inode's number, locked by the warden that holds
+  the inode. The kernel unlocks the file with its owner's last descriptor, so what a dead warden left there
+  counts for nothing.
 - A socket that is closed never comes back on its inode: then there is nothing more to hold.
 """
 
@@ -49,9 +53,11 @@ class Bound:
         self.held[identity] = (inode, locked)
 
     def has(self, identity: Identity) -> bool:
-        return identity in self.held or self._is_held_by_another(identity)
+        return identity in self.held
 
-    def _is_held_by_another(self, identity: Identity) -> bool:
+    def is_held_by_another(self, identity: Identity) -> bool:
+        if identity in self.held:
+            return False
         try:
             file = os.open(_name(identity), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.room)
         except FileNotFoundError:

@@ -11,15 +11,13 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 
 from pinfold.kernel.process import Pace, pace_of
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.enforcement import Enforcement
-from pinfold.sandbox.linux.held import Held
+from pinfold.sandbox.linux.draft import Draft
+from pinfold.sandbox.linux.held import is_held
 from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.plan import Plan
 
 PATIENCE = 5.0
 STEP = 0.25
@@ -39,14 +37,9 @@ class Pen:
         handle: int,
         control: _socket.socket,
         refusals: Refusals,
-        plan: Plan,
-        enforcement: Enforcement,
+        draft: Draft,
         environment: dict[str, str],
         pace: Pace,
-        held: Held,
-        protected: Iterable[str],
-        hidden: Iterable[str],
-        leads_out: bool,
     ) -> None:
         self.number = number
         self.pid = pid
@@ -55,20 +48,22 @@ class Pen:
         self.handling = threading.Lock()
         self.control = control
         self.refusals = refusals
-        self.plan = plan
-        self.enforcement = enforcement
+        self.draft = draft
+        """What it was built by."""
+        self.plan = draft.plan
+        self.enforcement = draft.enforcement
         self.environment = environment
         """What a command gets that brings none of its own."""
         self.last_environment: dict[str, str] | None = None
         """What the last one got, which the spawner has in mind."""
         self.pace = pace
         """The keeper's, when it was made: no command can slow that down."""
-        self.held = held
+        self.held = draft.held
         """What is compared before each command; not all of it where that is too much."""
-        self.protected = set(protected)
-        self.hidden = set(hidden)
+        self.protected = set(draft.protected)
+        self.hidden = set(draft.hidden)
         """All that it holds: built so, or its warden was told."""
-        self.leads_out = leads_out
+        self.leads_out = draft.leads_out
         """Whether its programs can reach hosts outside."""
         self.lock = threading.Lock()
         self.running = 0
@@ -104,6 +99,10 @@ class Pen:
                 return True
             self.wake()
         return False
+
+    def is_usable(self) -> bool:
+        """Whether another command may begin in it."""
+        return is_held(self.held) and not self.refusals.ended and self.keeps_pace()
 
     def keeps_pace(self) -> bool:
         """Whether commands begin as fast as the keeper's children: one may have slowed down their spawner."""

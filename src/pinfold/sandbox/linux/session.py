@@ -15,15 +15,15 @@ from pinfold.kernel.process import pace_of
 from pinfold.model.errors import ConfinementError
 from pinfold.model.links import real_path
 from pinfold.model.machine import Machine
-from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey
-from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import Layer
 from pinfold.sandbox.environment import scrub
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.command import PennedCommand
-from pinfold.sandbox.linux.held import hold, is_held
+from pinfold.sandbox.linux.draft import Draft, draft
+from pinfold.sandbox.linux.held import hold
 from pinfold.sandbox.linux.keeping import Keeping
 from pinfold.sandbox.linux.pen import Pen, PenGone
 from pinfold.sandbox.linux.pid_one import PidOne
@@ -32,8 +32,7 @@ from pinfold.sandbox.linux.presence import building
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.replies import FIRST_TAG
 from pinfold.sandbox.linux.start import Start
-from pinfold.sandbox.operations import as_data
-from pinfold.sandbox.plan import Plan, plan_pen, require_possible
+from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.threads import require_free
 
 if TYPE_CHECKING:
@@ -67,6 +66,8 @@ class LinuxSession:
         self.tagging = threading.Lock()
         self.drain = Drain()
         self.pens: list[tuple[SandboxPolicy, Pen]] = []
+        self.doubtful: set[Pen] = set()
+        """Those that are looked at again before their next command."""
         self.retired: list[Pen] = []
         self.running: set[PennedCommand] = set()
         self.tag = FIRST_TAG
@@ -110,50 +111,40 @@ class LinuxSession:
             if self.closed:
                 raise ConfinementError("the session is closed")
             self.keeping.require_own()
-            for known, pen in self.pens:
-                if known is policy or known == policy:
-                    if is_held(pen.held) and not pen.refusals.ended and pen.keeps_pace():
-                        pen.began()
-                        return pen
-                    self.pens.remove((known, pen))
-                    self.retired.append(pen)
-                    break
+            pen = next((pen for known, pen in self.pens if known is policy or known == policy), None)
+            if pen and pen.is_usable() and pen not in self.doubtful:
+                pen.began()
+                return pen
             try:
                 with building():
-                    pen = self._make(policy)
+                    pen = self._renewed(policy, pen)
             except OSError as error:
                 why = error.strerror or error
                 raise ConfinementError(f"no pen could be made: {why}; nothing was run") from None
-            self.pens.append((policy, pen))
             pen.began()
             return pen
 
-    def _make(self, policy: SandboxPolicy) -> Pen:
-        if policy.type is not PolicyType.WORKSPACE_READONLY:
-            everywhere = (path for path in policy.additional_readwrite_paths if path == "/")
-            require_possible((*self.roots, *everywhere))  # before a survey of the whole machine
-        found = self.survey(policy) if self.survey else Found()
-        hidden = (*found.hidden, *found.closed)
-        places = look(policy, self.roots, found.protected, hidden, found.writable, found.placed, found.links)
-        # Before the pen is built: what is replaced while that lasts is found different by the next command.
-        held = (
-            *hold(place.path for place in (*places.roots, *places.writable, *places.readable)),
-            *hold(place.path for place in (*places.protected, *places.hidden, *places.sockets)),
-            *hold(places.links),
+    def _renewed(self, policy: SandboxPolicy, pen: Pen | None) -> Pen:
+        """The policy's pen, if it is as one that was built now; else one that is built now."""
+        wanted = draft(
+            policy, self.roots, self.machine, self.survey, self.accepted, self.outside, self.elevation
         )
-        asks = self.elevation is not None and self.elevation.asks(policy)
-        reads = self.elevation is not None and self.elevation.notes_reads
-        wanted = plan_pen(policy, places, asks=asks, notes_reads=reads)
-        plan, enforcement = fit(wanted, self.machine, policy)
-        require_accepted(enforcement, self.accepted)
+        if pen:
+            if pen.is_usable() and wanted.is_as(pen.draft):
+                self.doubtful.discard(pen)
+                return pen
+            self._retire((pen,))
+        made = self._build(policy, wanted)
+        self.pens.append((policy, made))
+        return made
+
+    def _build(self, policy: SandboxPolicy, wanted: Draft) -> Pen:
         if self.machine.superuser:
             self.pid_one.bound(policy.limits.processes)
-        operations = tuple(as_data(operation) for operation in plan.operations)
-        names = tuple(tuple(rule) for rule in found.names)
-        leads_out = self.outside is not None and self.outside.leads_out(policy)
-        lent = self.outside.lent_ports(policy) if self.outside and leads_out else {}
+        leads_out = wanted.leads_out
         number, pid, ways = self.keeping.ask(
-            ("pen", self.number, operations, names, leads_out, lent), 3 if leads_out else 2
+            ("pen", self.number, wanted.operations, wanted.names, leads_out, wanted.lent),
+            3 if leads_out else 2,
         )
         handle = -1
         try:
@@ -162,24 +153,10 @@ class LinuxSession:
             refusals = Refusals(warden)
             if self.outside and leads_out:
                 self._lead_out(self.outside, number, policy, ways.pop(), refusals)
-            if asks:
+            if wanted.asks:
                 self._attend(refusals, policy)
-            environment = self._scrub(self.environment, policy, plan, leads_out)
-            return Pen(
-                number,
-                pid,
-                handle,
-                control,
-                refusals,
-                plan,
-                enforcement,
-                environment,
-                pace,
-                held,
-                (place.path for place in places.protected),
-                (place.path for place in places.hidden),
-                leads_out,
-            )
+            environment = self._scrub(self.environment, policy, wanted.plan, leads_out)
+            return Pen(number, pid, handle, control, refusals, wanted, environment, pace)
         except BaseException:
             self.keeping.close(number)
             for way in ways:
@@ -238,6 +215,7 @@ class LinuxSession:
             if len(kept) == len(self.pens):
                 return
             self.pens = kept
+            self.doubtful.discard(pen)
         self._end(pen)
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
@@ -249,6 +227,8 @@ class LinuxSession:
         trouble: ConfinementError | None = None
         with self.lock:
             pens = [pen for known, pen in self.pens if known == policy]
+            # Those of other policies that nobody has used since the last time are told as well.
+            self._retire(self.doubtful.difference(pens))
             for pen in (*pens, *self.retired):
                 protected = tuple(each.path for each in places.protected if each.path not in pen.protected)
                 hidden = tuple(each.path for each in places.hidden if each.path not in pen.hidden)
@@ -262,7 +242,8 @@ class LinuxSession:
                 pen.protected.update(protected)
                 pen.hidden.update(hidden)
                 pen.held = (*pen.held, *hold((*protected, *hidden)))
-        # And the next command's pen is planned anew, with whatever else has changed.
+            # The next command's pen is planned anew, with whatever else has changed.
+            self._retire(pens)
         self.look_again()
         if trouble:
             raise trouble
@@ -281,11 +262,16 @@ class LinuxSession:
         self.look_again()
 
     def look_again(self) -> None:
-        """The next command of each policy gets a new pen, planned by what the file system has then."""
+        """The next command of each policy gets a pen that is planned by what the file system has then."""
         with self.lock:
-            self.retired += [pen for _, pen in self.pens]
-            self.pens = []
+            self.doubtful = {pen for _, pen in self.pens}
         self.close_idle()
+
+    def _retire(self, pens: Collection[Pen]) -> None:
+        """No command begins in them any more. Preconditions: the lock is held."""
+        self.retired += pens
+        self.pens = [(policy, pen) for policy, pen in self.pens if pen not in pens]
+        self.doubtful.difference_update(pens)
 
     def tend(self, idle_seconds: float) -> None:
         for command in self.running.copy():
@@ -314,6 +300,7 @@ class LinuxSession:
             if seconds:
                 late = [pen for _, pen in self.pens if not pen.running and pen.idle_since <= before]
                 self.pens = [(policy, pen) for policy, pen in self.pens if pen not in late]
+                self.doubtful.difference_update(late)
                 idle += late
         for pen in idle:
             self._end(pen)

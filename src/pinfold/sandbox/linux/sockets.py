@@ -5,8 +5,8 @@ swapped by another thread an allowed inet connect would become one to a unix soc
 namespace and, below its ABI 9, no Landlock closes.
 
 What may be connected to:
-- a unix path, if its inode was bound in this session (`bound`) or is a socket that the policy grants;
-- an abstract unix name, which belongs to the session's network namespace;
+- a unix path, if its inode was bound in this pen (`bound`) or is a socket that the policy grants;
+- an abstract unix name, if it is this pen's (`abstract_names`);
 - an internet address of the session's own, in that namespace, but for ports of the machine's loopback that
   were lent; a stream to those or to any other is carried to the gate (`carrying`) if the policy has a way
   out, and is unreachable if not. Other families: in that namespace.
@@ -40,9 +40,12 @@ from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagra
 from pinfold.model.carrying import DNS, GATE, PROXY_PORT, UNHEARD
 from pinfold.model.names import NameRule, folded
 from pinfold.model.repositories import COMPLETED_BY
+from pinfold.sandbox.linux.abstract_names import AbstractNames
 from pinfold.sandbox.linux.addresses import (
     AF_UNIX,
     Peer,
+    abstract_address,
+    abstract_name,
     family_of,
     internet_peer,
     is_inside,
@@ -62,6 +65,10 @@ from pinfold.sandbox.linux.records import UNSHOWN, Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 
 FOREIGN = "this socket was not made in the session"
+OTHER_PEN = (
+    "a command of this session made this socket under other rules, in another sandbox; "
+    "end that server, and start it again under the rules of now"
+)
 NO_NETWORK = "there is no network but the session's own loopback"
 NO_NAMES = f"no host's name can be looked up: {NO_NETWORK}"
 
@@ -92,6 +99,7 @@ class Sockets:
             lambda id_, error: respond(listener, id_, error=error),
             lambda id_: is_valid(listener, id_),
         )
+        self.abstract_names = AbstractNames(lambda name: abstract_address(name) in self.waiting.targets)
         ends = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
         self.protected = {**dict.fromkeys(COMPLETED_BY, RULE), **ends}
         """By the last component: where it stands does not count, see `binding`."""
@@ -116,6 +124,8 @@ class Sockets:
                 target = self._reachable(caller, inode)
                 address = unix_address(b"%d" % inode)
                 os.fchdir(self.descriptors)
+            elif name := self._abstract_name(socket, address):
+                self._require_own_name(caller, name)
         except OSError as error:
             close(held)
             if self.covered and path and error.errno == errno.ENOENT:
@@ -173,8 +183,13 @@ class Sockets:
         path = self._path(socket, address)
         if path is not None:
             return self._bind_path(caller, socket, address, path)
-        # A port, or an abstract name: both belong to the session's network namespace.
-        answer = bind(socket, address) if caller.is_waiting() else errno.ESRCH
+        name = self._abstract_name(socket, address)
+        if not caller.is_waiting():
+            answer = errno.ESRCH
+        elif name is None:
+            answer = bind(socket, address)  # a port, which belongs to the session's network namespace
+        else:
+            answer = self.abstract_names.bind(socket, name)
         os.close(socket)
         return caller.refuse(answer)
 
@@ -216,6 +231,21 @@ class Sockets:
         path = unix_path(address)
         return path if path is not None and family(socket) == AF_UNIX else None
 
+    @staticmethod
+    def _abstract_name(socket: int, address: bytes) -> bytes | None:
+        name = abstract_name(address)
+        return name if name is not None and family(socket) == AF_UNIX else None
+
+    def _require_own_name(self, caller: Caller, name: bytes) -> None:
+        """Raises OSError if no socket of this pen can have the name."""
+        if self.abstract_names.has(name):
+            return
+        if self.abstract_names.is_held_by_another(name):
+            shown = "@" + os.fsdecode(name[1:]).replace("\0", "@")
+            self._record(caller, "connect", shown, NameRule("", OTHER_PEN, grantable=False))
+            raise PermissionError(errno.EACCES, OTHER_PEN)
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody of this pen has this name")
+
     def _walk(self, caller: Caller, path: bytes) -> int:
         """What a path leads to as the caller sees it, as an O_PATH descriptor."""
         base, rest = AT_FDCWD, path
@@ -240,14 +270,16 @@ class Sockets:
     def _reachable(self, caller: Caller, inode: int) -> Identity:
         """Which inode it is; raises OSError if the caller may not connect to it."""
         identity = identity_of(inode)
-        if identity in self.granted or self.bound.has(identity):
+        is_of_another = self.bound.is_held_by_another(identity)
+        if self.bound.has(identity) or (identity in self.granted and not is_of_another):
             return identity
         os.fchdir(self.descriptors)
         if not is_alive(inode):
             # Left by a program that ended, or no socket at all: as the kernel says it.
             raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
-        self._record(caller, "connect", os.readlink(str(inode)), NameRule("", FOREIGN))
-        raise PermissionError(errno.EACCES, FOREIGN)
+        rule = NameRule("", OTHER_PEN, grantable=False) if is_of_another else NameRule("", FOREIGN)
+        self._record(caller, "connect", os.readlink(str(inode), dir_fd=self.descriptors), rule)
+        raise PermissionError(errno.EACCES, rule.why)
 
     def _note_covered(self, caller: Caller, path: bytes) -> None:
         place = os.path.realpath(os.fsdecode(path)) if path.startswith(b"/") else ""
