@@ -1,7 +1,14 @@
 """Ways out of the fence that were found: closed, as root and as an ordinary user. The probes say it."""
 
 import pytest
-from tests.escape import fence_probes, neighbour_probes, root_probes, spawner_probes, wider_probes
+from tests.escape import (
+    exhaustion_probes,
+    fence_probes,
+    neighbour_probes,
+    root_probes,
+    spawner_probes,
+    wider_probes,
+)
 from tests.sandbox.people import FOR_EACH_USER, run_at_home
 
 pytestmark = FOR_EACH_USER
@@ -13,3 +20,8 @@ MODULES = (fence_probes, neighbour_probes, root_probes, spawner_probes, wider_pr
 )
 def test_fence(module: str, probe: str, user: str) -> None:
     run_at_home(user, probe, module)
+
+
+@pytest.mark.parametrize("probe", exhaustion_probes.PROBES)
+def test_no_command_takes_what_all_share(probe: str, user: str) -> None:
+    run_at_home(user, probe, exhaustion_probes.__name__)

@@ -36,7 +36,7 @@ class Lookout:
         self.survey = survey
         self.changed = changed
         self.tend = tend
-        """Called on every round: whatever else wants looking after."""
+        """Called every two seconds, however long a walk takes: whatever else wants looking after."""
         self.lock = threading.Lock()
         self.known: list[tuple[SandboxPolicy, Found]] = []
         self.ended = threading.Event()
@@ -72,18 +72,21 @@ class Lookout:
         self.known.append((policy, found))
 
     def _watch(self) -> None:
-        patience = SECONDS
-        while not self.ended.wait(patience):
+        next_look = time.monotonic()
+        while not self.ended.wait(SECONDS):
             began = time.monotonic()
-            self._go_round()
-            patience = max(SECONDS, SHARE * (time.monotonic() - began))
+            looks = began >= next_look
+            self._go_round(looks)
+            if looks:
+                next_look = began + SHARE * (time.monotonic() - began)
 
-    def _go_round(self) -> None:
+    def _go_round(self, looks: bool = True) -> None:
         try:
-            for policy, then in list(self.known):
+            for policy, then in list(self.known) if looks else ():
                 self._look(policy, then)
             self.tend()
-            self.trouble = ""
+            if looks:
+                self.trouble = ""
         except Exception as error:  # noqa: BLE001  (a lookout that ends would leave everything open)
             self.trouble = f"{type(error).__name__}: {error}"
 

@@ -49,6 +49,10 @@ def _parted(line: bytes) -> tuple[bytes, bytes, bytes]:
     return line.partition(b":")
 
 
+def _last_number(status: bytes, field: bytes) -> int:
+    return int(status.partition(field)[2].partition(b"\n")[0].split()[-1])
+
+
 def as_int(register: int) -> int:
     """An argument that the kernel takes as a signed int."""
     return (register & 0xFFFFFFFF) - ((register & 0x80000000) << 1)
@@ -122,6 +126,11 @@ class Caller:
     def process(self) -> int:
         """The process that the calling thread belongs to."""
         return int(self._status().partition(b"\nTgid:")[2].split()[0])
+
+    def numbers_inside(self) -> tuple[int, int]:
+        """The process and the calling thread, by their numbers in the innermost pid namespace."""
+        status = self._status()
+        return _last_number(status, b"\nNStgid:"), _last_number(status, b"\nNSpid:")
 
     def umask(self) -> int:
         return parse_umask(self._status())

@@ -14,14 +14,21 @@ from contextlib import suppress
 
 from pinfold.kernel import landlock, netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
+from pinfold.kernel.socket_diag import NETLINK_SOCK_DIAG
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import drop_powers, restrict
-from pinfold.sandbox.linux.replies import LEFT, MOST_PROCESSES, REQUEST
+from pinfold.sandbox.linux.replies import DIAGNOSIS, LEFT, MOST_PROCESSES, REQUEST, STREAM
 from pinfold.sandbox.linux.rooms import build_rooms
 from pinfold.sandbox.linux.tags import bound, kill_tagged
 
 NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
 """In the order in which a pen joins them: the user namespace first gives the right to the others."""
+SOCKETS = {
+    # IPv6's reaches both families, where the machine has it.
+    STREAM: ((socket.AF_INET6, socket.SOCK_STREAM, 0), (socket.AF_INET, socket.SOCK_STREAM, 0)),
+    DIAGNOSIS: ((socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG),),
+}
+"""What to try for each kind that the host may want."""
 
 
 def serve(control: socket.socket) -> None:
@@ -46,8 +53,8 @@ def serve(control: socket.socket) -> None:
         request, _ = channel.receive_bytes(control, REQUEST.size)
         tag, wanted = REQUEST.unpack(request)
         left = 0
-        if not tag and not wanted:
-            send_socket(control)
+        if not tag and wanted in SOCKETS:
+            send_socket(control, wanted)
             continue
         if tag:
             left = kill_tagged(tag, pid_max, most)
@@ -57,11 +64,11 @@ def serve(control: socket.socket) -> None:
         control.send(LEFT.pack(tag, wanted, left))
 
 
-def send_socket(control: socket.socket) -> None:
-    """IPv6's reaches both families, where the machine has it. Where there is no room for either, the answer
-    has none: who asked may ask again, and the session goes on."""
-    for family in (socket.AF_INET6, socket.AF_INET):
-        with suppress(OSError), socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as fresh:
-            return channel.send_bytes(control, LEFT.pack(0, 0, 0), (fresh.fileno(),))
-    control.send(LEFT.pack(0, 0, 0))
+def send_socket(control: socket.socket, wanted: int) -> None:
+    """The first of these that the machine has. Where there is no room for any, the answer has none: who asked
+    may ask again, and the session goes on."""
+    for family, kind, protocol in SOCKETS[wanted]:
+        with suppress(OSError), socket.socket(family, kind | socket.SOCK_CLOEXEC, protocol) as fresh:
+            return channel.send_bytes(control, LEFT.pack(0, wanted, 0), (fresh.fileno(),))
+    control.send(LEFT.pack(0, wanted, 0))
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.replies import LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS
+from pinfold.sandbox.linux.replies import DIAGNOSIS, LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS, STREAM
 
 if TYPE_CHECKING:
     from socket import socket
@@ -61,11 +61,18 @@ class PidOne:
 
     def reach(self) -> "socket":
         """A stream socket of this session's network, where it stays. Raises OSError once there is none."""
+        return self._socket(STREAM)
+
+    def diagnosis(self) -> "socket":
+        """What asks about the sockets of this session's network. Raises OSError once there is none."""
+        return self._socket(DIAGNOSIS)
+
+    def _socket(self, kind: int) -> "socket":
         from socket import socket
 
         with self._lock:
             try:
-                _, descriptors = self._exchange(0, 0)
+                _, descriptors = self._exchange(0, kind)
             except channel.Closed:
                 raise ConnectionRefusedError("the session has ended") from None
         if not descriptors:

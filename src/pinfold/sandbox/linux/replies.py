@@ -10,8 +10,11 @@ STATUS = struct.Struct("=ii")
 STARTED, FAILED, NO_DIRECTORY, EXITED, SIGNALLED = range(5)
 
 REQUEST = struct.Struct("=QI")
-"""To init: the tag of the command that is to end, or 0 and the highest process number from now on. Both 0: a
-stream socket of the session's own network is wanted."""
+"""To init: the tag of the command that is to end; or 0 and the highest process number from now on; or 0 and
+which socket is wanted."""
+STREAM, DIAGNOSIS = range(2)
+"""A socket of the session's own network: to connect, or to ask what its sockets take
+(`kernel.socket_diag`)."""
 LEFT = struct.Struct("=QIi")
 """From init: what it was asked, and how many are left; with the socket, if that was asked for."""
 MOST_PROCESSES = 8192

@@ -2,7 +2,7 @@
 
     /host      the machine's root, as it is        /new    where a pen's root is put together
     /proc      of this pid namespace               /dev    a few devices, pts, shm
-    /tmp, /var-tmp   the session's own             /dev/.empty, /dev/.void   what stands for hidden things
+    /scratch         /tmp, /var/tmp and /dev/shm   /dev/.empty, /dev/.void   what stands for hidden things
     /bound     which sockets were bound in the session; in no pen, for the wardens alone
 
 It is a tmpfs that exists in this mount namespace alone: nothing of it is ever in the user's tree, and it goes
@@ -20,6 +20,8 @@ Facts, tried on 6.18:
   mounts of it but the first.
 - /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does
   not.
+- A tmpfs may take half of the machine's memory, and as many inodes as that half has pages, unless its mount
+  says less. The size counts pages of content alone; an inode takes about a kilobyte of the kernel's memory.
 """
 
 import contextlib
@@ -32,7 +34,8 @@ from pinfold.sandbox.linux.replies import MOST_PROCESSES
 HOST, NEW, BOUND = "/host", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"
 """In /dev, since a pen has that at the same place: what is hidden late needs a stand-in too."""
-PIECES = {"proc": "/proc", "dev": "/dev", "tmp": "/tmp", "var-tmp": "/var-tmp"}  # noqa: S108
+SCRATCH = "/scratch"
+PIECES = {"proc": "/proc", "dev": "/dev", **{name: f"{SCRATCH}/{name}" for name in ("tmp", "var-tmp")}}
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
@@ -43,6 +46,10 @@ SAME_NUMBERS = os.ST_NOATIME | os.ST_NODIRATIME
 TERMINALS = 256
 """Of one session: others of the machine want some too."""
 PID_MAX = "/proc/sys/kernel/pid_max"
+GENEROUS = 4 << 30
+"""Bytes of scratch files that a session may have where the machine has twice as much memory."""
+PAGES_PER_INODE = 4
+"""A session may have as many scratch files as would fill its scratch memory with 16 KiB each."""
 
 WATCHES = {
     "/proc/sys/fs/inotify/max_user_instances": "/proc/sys/user/max_inotify_instances",
@@ -63,10 +70,8 @@ def build_rooms() -> int | None:
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")
-    for name in ("/tmp", "/var-tmp"):  # noqa: S108
-        os.mkdir(name)
-        os.chmod(name, 0o1777)  # noqa: S103
     pid_max = _own_proc()
+    _own_scratch()
     _own_dev()
     return pid_max
 
@@ -107,6 +112,24 @@ def _bound_watches() -> None:
             bound.write(str(int(told.read()) // 2))
 
 
+def scratch_pages() -> int:
+    """What the scratch files of one session may take: a quarter of the machine's memory, but up to `GENEROUS`
+    where that leaves half for everything else."""
+    memory = os.sysconf("SC_PHYS_PAGES")
+    return min(memory // 2, max(memory // 4, GENEROUS // os.sysconf("SC_PAGE_SIZE")))
+
+
+def _own_scratch() -> None:
+    """A file system apart from the rooms: whoever fills it keeps no pen from being built."""
+    pages = scratch_pages()
+    os.mkdir(SCRATCH)
+    options = f"mode=0755,nr_blocks={pages},nr_inodes={pages // PAGES_PER_INODE}"
+    mounts.mount("pinfold", SCRATCH, "tmpfs", SAFE, options)
+    for name in ("tmp", "var-tmp", "shm"):
+        os.mkdir(f"{SCRATCH}/{name}")
+        os.chmod(f"{SCRATCH}/{name}", 0o1777)  # noqa: S103
+
+
 def _own_dev() -> None:
     mounts.mount("pinfold", "/dev", "tmpfs", mounts.MS_NOSUID, "mode=0755,size=64k")
     for name in DEVICES:
@@ -122,7 +145,7 @@ def _own_dev() -> None:
     options = f"newinstance,ptmxmode=0666,mode=0620,max={TERMINALS}"
     mounts.mount("devpts", "/dev/pts", "devpts", mounts.MS_NOSUID | mounts.MS_NOEXEC, options)
     os.mkdir("/dev/shm")  # noqa: S108
-    mounts.mount("pinfold", "/dev/shm", "tmpfs", SAFE, "mode=1777")  # noqa: S108
+    put(f"{SCRATCH}/shm", "/dev/shm", 0)  # noqa: S108
     mounts.mount_setattr(mounts.AT_FDCWD, "/dev", turn_on=mounts.MOUNT_ATTR_RDONLY)
 
 

@@ -37,6 +37,7 @@ from pinfold.sandbox.threads import require_free
 
 if TYPE_CHECKING:
     from pinfold.sandbox.linux.elevating import Elevating
+    from pinfold.sandbox.linux.overuse import OveruseFinder
 
 
 class LinuxSession:
@@ -76,6 +77,7 @@ class LinuxSession:
         self.closed = False
         self.number, self.pid, (control,) = keeping.ask(("session",))
         self.pid_one = PidOne(control)
+        self.overuse: OveruseFinder | None = None
 
     def start(self, request: Request) -> Running:
         pen = self.pen(request.policy)
@@ -278,6 +280,19 @@ class LinuxSession:
             with suppress(ConfinementError):  # the next round tries again
                 command.pump.expire()
         self.close_idle(idle_seconds)
+        self._end_overuse()
+
+    def _end_overuse(self) -> None:
+        """Ends the command that leaves the user's other programs too little."""
+        if self.overuse is None:
+            from pinfold.sandbox.linux.overuse import OveruseFinder
+
+            self.overuse = OveruseFinder(self.pid_one)
+        with suppress(OSError):  # the session has ended
+            for tag, violation in self.overuse.find():
+                for command in [each for each in self.running.copy() if each.tag == tag]:
+                    command.pen.refusals.add(tag, violation)
+                self.kill(tag)
 
     def is_alive(self) -> bool:
         """Whether keeper and init are there."""

@@ -42,6 +42,7 @@ from pinfold.sandbox.linux.changing import Changing
 from pinfold.sandbox.linux.charge import Charge
 from pinfold.sandbox.linux.ending import serve_alone
 from pinfold.sandbox.linux.failure import words_of
+from pinfold.sandbox.linux.filter_budget import FilterBudget
 from pinfold.sandbox.linux.git import Git
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
@@ -135,7 +136,8 @@ class Warden:
         carrying = Carrying(charge.gate, records, charge.lent) if charge.gate else None
         covered = charge.covered if charge.notes_reads else ()
         sockets = Sockets(listener, proc, bound, records, changed, rules, charge.sockets, carrying, covered)
-        self.handlers: dict[int, Handler] = by_number({**handlers, **sockets.handlers})
+        handlers |= {**sockets.handlers, **FilterBudget(records).handlers}
+        self.handlers: dict[int, Handler] = by_number(handlers)
 
     def serve(self) -> None:
         poll = select.poll()

@@ -8,8 +8,8 @@ code behind them, which a user namespace would otherwise open.
 Left open on purpose:
 - ptrace, process_vm_*, pidfd_getfd, kcmp: debuggers are ordinary work. Landlock bounds them to the pen's own
   domain, pid 1 is not dumpable, and since 4.8 a tracer's change of a call is judged by this filter again.
-- seccomp and landlock_*: a program may narrow itself further. An error outranks a notification, and a second
-  listener is refused by the kernel (EBUSY).
+- seccomp and landlock_*: a program may narrow itself further, and the warden counts its filters. An error
+  outranks a notification, and a second listener is refused by the kernel (EBUSY).
 - unlink, utimens, truncate, and chmod but for one bit: the boundary judges them, and they make no names.
 """
 
@@ -166,6 +166,11 @@ SOCKETS = (
 TCP_MODULES = (14, 32, 38, 31)
 MSG_FASTOPEN = 0x20000000
 
+# A filter on a socket is compiled code, which the kernel counts for the whole machine, and a command may have
+# tens of thousands of sockets. Packet captures need one, and sockets that no pen has.
+SOL_SOCKET = 1
+SOCKET_FILTERS = (26, 50, 51, 52)
+
 # The mark by which a command's processes are found and killed; see sandbox/linux/tags.py.
 RLIMIT_RTTIME = 15
 
@@ -202,6 +207,9 @@ W_OK = 2
 MASKING = ("umask",)
 # ... and about every connect, since the address lies behind a pointer. Bind is above: it makes a name too.
 CONNECTING = ("connect",)
+# ... about filters that a program installs: what they compile to is counted for the whole
+# machine (`linux/filter_budget`). Call, and the arguments that say so.
+NARROWING = (("seccomp", ((0, 1),)), ("prctl", ((0, 22), (1, 2))))
 # Where reads are noted, about every other open too, but those that read nothing (O_PATH).
 OPENING = (("open", 1), ("openat", 2))
 # Its flags lie behind a pointer; libc falls back to openat.
@@ -223,6 +231,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     for call, mode in MODE_OF:
         yield Rule((call,), errno(EPERM), (_has_some(mode, S_ISUID),))
     yield from _sockets(unix)
+    yield Rule(("setsockopt",), errno(EPERM), (_is(1, SOL_SOCKET), _is(2, *SOCKET_FILTERS)))
     yield from _limits()
     yield from _pace()
     if warden is not Warden.ABSENT:
@@ -280,6 +289,8 @@ def _notified(opens: int) -> Iterator[Rule]:
         yield Rule((call,), RET_USER_NOTIF, (_has_some(flags, opens),))
     yield Rule(NAMING, RET_USER_NOTIF)
     yield Rule((*MASKING, *CONNECTING), RET_USER_NOTIF)
+    for call, arguments in NARROWING:
+        yield Rule((call,), RET_USER_NOTIF, tuple(_is(index, value) for index, value in arguments))
 
 
 def _is(argument: int, *values: int, mask: int = ALL_BITS) -> Condition:
