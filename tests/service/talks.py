@@ -1,5 +1,6 @@
 """What holds of the service: each function runs in a child, as root and as another user."""
 
+import hmac
 import os
 import resource
 import socket
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -558,10 +559,9 @@ def a_client_that_does_not_read_stalls_only_itself() -> None:
         with Client.connect(path) as quick, socket.socket(socket.AF_UNIX) as deaf:
             quick.create_session([os.getcwd()]).run("true")
             deaf.connect(path)
-            with open(token_file(path, os.environ)) as file:
-                _send(deaf, 1, "initialize", serviceVersion="v3", token=file.read())
-            _send(deaf, 2, "createSession", projects=[os.getcwd()])
             with deaf.makefile("rb") as answers:
+                _send(deaf, 1, "initialize", serviceVersion="v3", proof=_proven(deaf, answers, path))
+                _send(deaf, 2, "createSession", projects=[os.getcwd()])
                 answers.readline()
                 created = msgspec.json.decode(answers.readline())["result"]["sessionId"]
             for number in range(3, 11):
@@ -584,6 +584,20 @@ def a_client_that_does_not_read_stalls_only_itself() -> None:
 def _send(line: socket.socket, number: int, method: str, **params: Any) -> None:
     said = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     line.sendall(msgspec.json.encode(said) + b"\n")
+
+
+def _proven(line: socket.socket, answers: IO[bytes], path: str) -> str:
+    """What a client of another kind does with the token."""
+    nonce = "0" * 64
+    _send(line, 0, "challenge", nonce=nonce)
+    said = msgspec.json.decode(answers.readline())["result"]
+    with open(token_file(path, os.environ)) as file:
+        token = file.read().encode()
+    for side in ("pinfold service", "pinfold client"):
+        text = f"{side}{nonce}{said['nonce']}".encode()
+        proof = hmac.new(token, text, "sha256").hexdigest()
+        assert (proof == said["proof"]) == (side == "pinfold service")
+    return proof
 
 
 def _memory(pid: int) -> int:
@@ -624,10 +638,10 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
             assert created.run(f"cat {listener.token_file}").code == 1
             line = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
             assert created.run(["python3", "-c", line]).code != 0
-        for token in ("", "wrong"):
+        for proof in ("", "wrong", "0" * 64, "\xe4"):
             with socket.socket(socket.AF_UNIX) as stranger, stranger.makefile("rb") as answers:
                 stranger.connect(path)
-                _send(stranger, 1, "initialize", token=token)
+                _send(stranger, 1, "initialize", proof=proof)
                 _send(stranger, 2, "createSession", projects=[os.getcwd()])
                 for _ in range(2):
                     assert msgspec.json.decode(answers.readline())["error"]["data"]["kind"] == "unauthorized"
@@ -649,6 +663,134 @@ def the_socket_is_the_users_own_and_wants_the_token() -> None:
         listener.close()
         thread.join()
     assert not os.path.exists(path)
+
+
+def neither_side_sends_the_token() -> None:
+    """Nor does one that does not know it learn more than a nonce, be it in the place of the other."""
+    path = os.path.expanduser("~/s")
+    listener = Listener(path, Service(settings={}, cwd=os.getcwd()), os.environ)
+    token = listener.service.token
+    thread = threading.Thread(target=listener.serve)
+    thread.start()
+    try:
+        with socket.socket(socket.AF_UNIX) as stranger, stranger.makefile("rb") as answers:
+            stranger.connect(path)
+
+            def tells(method: str, **params: str) -> Any:
+                _send(stranger, 1, method, **params)
+                line = answers.readline()
+                assert token.encode() not in line
+                return msgspec.json.decode(line)
+
+            for nonce in ("", "0" * 63, "0" * 65, "A" * 64, "0" * 63 + "\n", "\u0660" * 64):
+                assert tells("challenge", nonce=nonce)["error"]["data"]["kind"] == "invalid"
+            assert tells("initialize", token=token)["error"]["data"]["kind"] == "invalid", (
+                "the old way is gone"
+            )
+            told = tells("challenge", nonce="0" * 64)["result"]
+            # What the service says of itself is no proof of the client's, whatever was the client's nonce.
+            assert tells("initialize", proof=told["proof"])["error"]["data"]["kind"] == "unauthorized"
+            again = tells("challenge", nonce=told["nonce"])["result"]
+            assert again["nonce"] != told["nonce"]
+            assert tells("initialize", proof=again["proof"])["error"]["data"]["kind"] == "unauthorized"
+            # A proof is for one challenge, and for one attempt.
+            proof = _proven(stranger, answers, path)
+            assert tells("initialize", proof="0" * 64)["error"]["data"]["kind"] == "unauthorized"
+            assert tells("initialize", proof=proof)["error"]["data"]["kind"] == "unauthorized"
+            tells("challenge", nonce="0" * 64)
+            assert tells("initialize", proof=proof)["error"]["data"]["kind"] == "unauthorized"
+            assert tells("initialize", proof=_proven(stranger, answers, path))["result"]["version"]
+    finally:
+        listener.close()
+        thread.join()
+
+
+def a_client_tells_nothing_to_what_took_the_sockets_place() -> None:
+    path = os.path.expanduser("~/s")
+    listener = Listener(path, Service(settings={}, cwd=os.getcwd()), os.environ)
+    os.unlink(path)
+    heard: list[bytes] = []
+    answered = (
+        {"result": {"nonce": "1" * 64, "proof": "2" * 64}},
+        {"result": {"nonce": "1" * 64}},
+        {"result": {"serviceVersion": "v3"}},
+        {"result": None},
+        {"error": {"code": -32601, "message": "there is no method `challenge`"}},
+    )
+    with socket.socket(socket.AF_UNIX) as fake:
+        fake.bind(path)
+        fake.listen()
+
+        def pretend() -> None:
+            for answer in answered:
+                other, _ = fake.accept()
+                with other, other.makefile("rb") as lines:
+                    for line in lines:
+                        heard.append(line)
+                        said = msgspec.json.decode(line)
+                        # Its own nonce sent back, as if both sides had the same words.
+                        other.sendall(
+                            msgspec.json.encode({"jsonrpc": "2.0", "id": said["id"], **answer}) + b"\n"
+                        )
+
+        thread = threading.Thread(target=pretend)
+        thread.start()
+        for _ in answered:
+            try:
+                Client.connect(path)
+            except PinfoldError as error:
+                assert "does not prove that it is your service" in str(error), error
+            else:
+                raise AssertionError("it was believed")
+        thread.join()
+    assert len(heard) == len(answered)
+    for line in heard:
+        said = msgspec.json.decode(line)
+        assert said["method"] == "challenge" and {*said["params"]} == {"nonce"}
+        assert listener.service.token.encode() not in line
+    listener.close()
+
+
+def no_service_listens_where_commands_write() -> None:
+    os.makedirs(outside := os.path.expanduser("~/granted"))
+    settings = os.path.expanduser("~/settings.toml")
+    with open(settings, "w") as file:
+        file.write(f'[filesystem]\nwrite = ["{outside}"]\n')
+    os.symlink(os.getcwd(), link := os.path.expanduser("~/link"))
+    for path in ("s", f"{os.getcwd()}/s", f"{outside}/s", f"{link}/s", "/tmp/pinfold-test-s"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pinfold", "serve", "--settings", settings, "--socket", path],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 125 and "no command can write: pinfold serve --socket" in done.stderr, done
+        assert not os.path.lexists(path)
+
+
+def no_command_gets_to_write_where_the_service_listens() -> None:
+    os.makedirs(place := os.path.expanduser("~/place"))
+    service = Service(settings={}, cwd=os.getcwd())
+    listener = Listener(f"{place}/s", service, os.environ)
+    thread = threading.Thread(target=listener.serve)
+    thread.start()
+    wider = {"type": "WORKSPACE_READWRITE", "additionalReadwritePaths": [place]}
+    try:
+        with Client.connect(f"{place}/s", on_permission=Person("once")) as opened:
+            created = opened.create_session([os.getcwd()])
+            for call in (
+                lambda: opened.create_session([place]),
+                lambda: opened.call("addProject", sessionId=created.id, path=place),
+                lambda: opened.call("requestPermission", sessionId=created.id, write=[place], why="why"),
+                lambda: created.run("true", sandboxPolicy=wider),
+            ):
+                try:
+                    call()
+                except ServiceError as error:
+                    assert "another socket there" in str(error), error
+                else:
+                    raise AssertionError("it was granted")
+    finally:
+        listener.close()
+        thread.join()
 
 
 def a_socket_that_nobody_listens_on_is_replaced() -> None:

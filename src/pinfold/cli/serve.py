@@ -49,6 +49,11 @@ def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, We
     from pinfold.session.doctor import enforcement_of
 
     with Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides) as session:
+        if args.socket:
+            from pinfold.service.socket_place import require_out_of_reach
+
+            writable = (*session.roots, *session.policy.additional_readwrite_paths)
+            require_out_of_reach(os.path.abspath(args.socket), writable, os.environ)
         page = WebApprover(os.environ, session.settings.approvals.stands)
         try:
             return enforcement_of(session).level != "none", page

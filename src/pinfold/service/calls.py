@@ -1,6 +1,5 @@
 """What a client may ask, and what it has by that: its sessions, and what runs in them."""
 
-import hmac
 import os
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock, Thread
@@ -9,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, WriteFile
 from pinfold.service import messages as said
+from pinfold.service import proof
 from pinfold.service.executions import Executing, command_of
 from pinfold.service.filing import FILE_CALLS, FileCall
 from pinfold.service.messages import Fault
 from pinfold.service.questions import Questions, Tell
+from pinfold.service.socket_place import require_out_of_reach
 from pinfold.session import Session
 from pinfold.session.plain import decision_as_plain, refusal_as_plain
 
@@ -41,6 +42,8 @@ class Service:
         self.environ = environ
         self.sandbox_supported = sandbox_supported
         self.token = token
+        self.socket = ""
+        """Where it listens; empty on stdio."""
         self.others = tuple(others)
 
     def open(self, asked: said.CreateSession, auto_allow: bool, questions: Questions) -> Session:
@@ -49,7 +52,7 @@ class Service:
             sandbox = overrides.get("sandbox")
             given = sandbox if isinstance(sandbox, Mapping) else {}
             overrides = {**overrides, "sandbox": {**given, "auto_allow": False}}
-        return Session(
+        session = Session(
             asked.projects,
             settings=self.settings,
             cwd=asked.cwd or (None if asked.projects else self.cwd),
@@ -60,6 +63,17 @@ class Service:
             generation=asked.generation,
             model=asked.model,
         )
+        try:
+            self.require_socket_out_of_reach((*session.roots, *session.policy.additional_readwrite_paths))
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def require_socket_out_of_reach(self, writable: Sequence[str]) -> None:
+        """Raises if commands that write in these places could answer in our place."""
+        if self.socket:
+            require_out_of_reach(self.socket, writable, os.environ if self.environ is None else self.environ)
 
 
 class Begun(NamedTuple):
@@ -79,7 +93,9 @@ class Calls:
         self._executing: dict[tuple[str, str], Executing] = {}
         self._is_closed = False
         self.is_known = not service.token
-        """Whether the client may ask for more than `initialize`."""
+        """Whether the client may ask for more than `challenge` and `initialize`."""
+        self._expected = ""
+        """What proves that the client knows the token; empty while it was not challenged."""
         self._auto_allow = False
         self._questions = Questions(tell, self._call_of)
 
@@ -95,10 +111,25 @@ class Calls:
         for thread in closing:
             thread.join()
 
-    def initialize(self, asked: said.Initialize) -> dict[str, Any]:
+    def challenge(self, asked: said.Challenge) -> dict[str, Any]:
+        """Proves to the client that we know the token, and tells it what it is to prove that with."""
         token = self._service.token
-        if token and not hmac.compare_digest(asked.token.encode(), token.encode()):
-            raise Fault(said.NOT_YOU, "unauthorized", "the token is not ours", remedy="read the token file")
+        if not token:
+            raise Fault(said.INVALID_PARAMS, "invalid", "on this line nobody has to prove anything")
+        if not proof.is_nonce(asked.nonce):
+            raise Fault(said.INVALID_PARAMS, "invalid", "`nonce` is 32 bytes as 64 lowercase hex digits")
+        nonce = proof.new_nonce()
+        self._expected = proof.proof_of(token, proof.CLIENT, asked.nonce, nonce)
+        return {"nonce": nonce, "proof": proof.proof_of(token, proof.SERVICE, asked.nonce, nonce)}
+
+    def initialize(self, asked: said.Initialize) -> dict[str, Any]:
+        if not self.is_known:
+            expected, self._expected = self._expected, ""
+            if not expected or not proof.is_same(asked.proof, expected):
+                remedy = "say `challenge` first, and prove that you read the token file"
+                raise Fault(
+                    said.NOT_YOU, "unauthorized", "that you know the token is not proven", remedy=remedy
+                )
         self.is_known = True
         self._questions.asks = asked.asks
         self._auto_allow = _number(asked.service_version) >= _number(said.SERVICE_VERSION)
@@ -136,6 +167,8 @@ class Calls:
     def execute(self, asked: said.Execute) -> Begun:
         session = self.session(asked.session_id)
         executing = Executing(session, asked, asked.execution_id or os.urandom(8).hex())
+        if executing.command.policy is not None:
+            self._service.require_socket_out_of_reach(executing.command.policy.additional_readwrite_paths)
         key = (session.id, executing.id)
         with self._lock:
             if key in self._executing:
@@ -193,6 +226,7 @@ class Calls:
         from pinfold.session.asking import ask_for_project
 
         session = self.session(asked.session_id)
+        self._service.require_socket_out_of_reach([asked.path])
         asked_for = ask_for_project(session, asked.path)
         if not asked_for.is_granted:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
@@ -201,6 +235,7 @@ class Calls:
     def request_permission(self, asked: said.RequestPermission) -> dict[str, Any]:
         from pinfold.session.asking import ask_for_permission
 
+        self._service.require_socket_out_of_reach(asked.write)
         asked_for = ask_for_permission(self.session(asked.session_id), asked)
         if not asked_for.is_granted:
             raise _refused(refusal_as_plain(asked_for.decision, asked_for.settlement))
@@ -253,6 +288,7 @@ def _of_files(use: FileCall) -> Method:
 
 METHODS: dict[str, tuple[type[said.Params], Method, bool]] = {
     # The last says whether it is answered at once, before the next line is read.
+    "challenge": (said.Challenge, Calls.challenge, True),
     "initialize": (said.Initialize, Calls.initialize, True),
     "createSession": (said.CreateSession, Calls.create_session, False),
     "disposeSession": (said.OfSession, Calls.dispose_session, False),

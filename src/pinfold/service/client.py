@@ -20,9 +20,11 @@ from pinfold.isolated import isolated_environment, own_command
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer
 from pinfold.model.structs import ready
+from pinfold.service import proof
 from pinfold.service.lines import Lines
 from pinfold.service.messages import SERVICE_VERSION
 from pinfold.service.remote import Event, Plain, RemoteExecution, RemoteSession, ServiceError
+from pinfold.session.peers import user_of
 
 
 class Welcome(Struct, frozen=True, rename="camel"):
@@ -55,6 +57,7 @@ class Question(Struct, frozen=True, rename="camel"):
     program: str | None = None
 
 
+STRANGER = "what listens there does not prove that it is your service"
 Asked = Callable[[Question], Answer | str]
 
 
@@ -84,11 +87,25 @@ class Client:
         self._reader = threading.Thread(target=self._read, name="pinfold-service", daemon=True)
         self._reader.start()
         try:
-            answer = self.call("initialize", serviceVersion=service_version, token=token, asks=asks)
+            proven = {"proof": self._proof(token)} if token else {}
+            answer = self.call("initialize", serviceVersion=service_version, asks=asks, **proven)
         except BaseException:
             self.close()
             raise
         self.welcome = msgspec.convert(answer, ready(Welcome))
+
+    def _proof(self, token: str) -> str:
+        """That we know the token; the service has proven that it does. Nothing else is said before."""
+        nonce = proof.new_nonce()
+        try:
+            told = self.call("challenge", nonce=nonce)
+            service_nonce, theirs = str(told["nonce"]), str(told["proof"])
+        except (ServiceError, LookupError, TypeError) as error:
+            raise PinfoldError(f"{STRANGER}: {error}") from None
+        expected = proof.proof_of(token, proof.SERVICE, nonce, service_nonce)
+        if not proof.is_nonce(service_nonce) or not proof.is_same(theirs, expected):
+            raise PinfoldError(f"{STRANGER}; nothing was told to it")
+        return proof.proof_of(token, proof.CLIENT, nonce, service_nonce)
 
     @classmethod
     def start(
@@ -124,8 +141,15 @@ class Client:
             held.close()
             raise PinfoldError(f"{path}: no service listens there: {error.strerror}") from None
         try:
+            if user_of(held) != os.geteuid():
+                raise PinfoldError(f"{path}: another user listens there")
             with open(token_file(path, os.environ if environ is None else environ)) as file:
                 token = file.read()
+            if not token:
+                raise PinfoldError(f"the token of the service at {path} is empty; start the service again")
+        except PinfoldError:
+            held.close()
+            raise
         except OSError as error:
             held.close()
             raise PinfoldError(f"the token of the service at {path} cannot be read: {error}") from None

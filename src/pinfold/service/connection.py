@@ -1,8 +1,9 @@
 """One client's line: what it says is read, each call is answered, and all that it has ends with it.
 
 What takes time (a command, a question, a look at the disk) has a thread of its own, so that an answer or a
-cancellation is heard meanwhile. INVARIANT: without the token, where there is one, nothing is answered but
-`initialize`; and when the client goes, every session of it is closed before `serve` returns.
+cancellation is heard meanwhile. INVARIANT: where there is a token, nothing is answered but `challenge` and
+`initialize` until the client has proven that it knows it; and when the client goes, every session of it is
+closed before `serve` returns.
 """
 
 from threading import Lock, Thread
@@ -56,8 +57,8 @@ class Connection:
             if call.method not in METHODS:
                 raise Fault(said.NO_METHOD, "invalid", f"there is no method `{call.method}`")
             kind, method, is_quick = METHODS[call.method]
-            if not self._calls.is_known and call.method != "initialize":
-                raise Fault(said.NOT_YOU, "unauthorized", "say `initialize` with the token first")
+            if not self._calls.is_known and call.method not in ("challenge", "initialize"):
+                raise Fault(said.NOT_YOU, "unauthorized", "say `challenge` and `initialize` first")
             params = said.params_of(call, kind)
             if is_quick:
                 self._answer(number, method, params)

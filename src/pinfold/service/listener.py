@@ -4,8 +4,8 @@ Facts that shape it (unix(7)):
 - Nobody can connect before `listen`: the socket's mode is set between it and `bind`.
 - A path has at most 107 bytes.
 
-Who connects must be the same user, and must say the token: a program in a pen is the same user too, and
-cannot read the token, since it lies in the state directory, which every pen hides.
+Who connects must be the same user, and must prove to know the token (`proof`): a program in a pen is the same
+user too, and cannot read the token, since it lies in the state directory, which every pen hides.
 """
 
 import errno
@@ -25,6 +25,7 @@ from pinfold.service.calls import Service
 from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
+from pinfold.service.socket_place import require_private_directory
 from pinfold.session.peers import user_of
 from pinfold.session.state import state_directory, write_private
 
@@ -46,6 +47,7 @@ class Listener:
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise PinfoldError(f"{path}: the path of a socket has at most {LONGEST_PATH} bytes")
         self.path, self.service = os.path.abspath(path), service
+        require_private_directory(self.path, environ)
         self.token_file = token_file(self.path, environ)
         self._room = BoundedSemaphore(MOST_CLIENTS)
         self._connections: set[Connection] = set()
@@ -56,6 +58,7 @@ class Listener:
                 service.token = secrets.token_urlsafe(32)
                 write_private(self.token_file, service.token.encode())
                 self._socket.listen(MOST_CLIENTS)
+                service.socket = self.path
         except PinfoldError:
             self._socket.close()
             raise

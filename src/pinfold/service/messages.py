@@ -57,12 +57,17 @@ P = TypeVar("P", bound=Params)
 class Initialize(Params, frozen=True):
     service_version: str = ""
     """What the client was written for; below ours, no command runs without a question."""
-    token: str = ""
-    """On a socket: the text of the token file."""
+    proof: str = ""
+    """On a socket: that the client knows the token; `proof` says how."""
     client_name: str = ""
     """For whoever reads the exchange: nothing is decided by it."""
     asks: bool = True
     """Whether the client puts questions to a person; else they go to the page, or the answer is no."""
+
+
+class Challenge(Params, frozen=True):
+    nonce: str = ""
+    """32 random bytes of the client's, in hex."""
 
 
 class CreateSession(Params, frozen=True):
