@@ -1,4 +1,4 @@
-"""The values in force become `model.Settings`; the administrator's controls bind them first.
+"""The values in force become `model.Settings`; the words of `[admin]` bind them first (`administrator`).
 
 The only module that knows single keys by name. It decides nothing about layers.
 """
@@ -38,24 +38,16 @@ from pinfold.model.settings import (
 )
 from pinfold.model.text import Origin
 from pinfold.model.visible import visible
+from pinfold.settings.administrator import EMPTIED, bind, insisting
 from pinfold.settings.keys import BY_NAME, Kind
-from pinfold.settings.layers import Entry, Layer, told
-from pinfold.settings.merge import Merged, merge, shown
+from pinfold.settings.layers import Entry, Layer
+from pinfold.settings.merge import Merged, merge
 
 _SANDBOXING = {
     "user": SandboxingMode.UNSPECIFIED,
     "enabled": SandboxingMode.ENABLED,
     "disabled": SandboxingMode.DISABLED,
 }
-_BINDINGS = (
-    ("admin.sandboxing", "enabled", "sandbox.enabled", True),
-    ("admin.sandboxing", "enabled", "sandbox.policy", "workspace-write"),
-    ("admin.networking", "disabled", "network.access", "none"),
-    ("admin.git", "disabled", "filesystem.git_writes", False),
-)
-"""A word of the `[admin]` table -> the widest value it leaves, whatever any layer says."""
-_EMPTIED = (("admin.networking", "disabled", "network.publish"),)
-"""A word of the `[admin]` table -> a list that it leaves nothing of."""
 _GRANTS = {
     "filesystem.write": "additional_readwrite_paths",
     "filesystem.read": "additional_readonly_paths",
@@ -77,7 +69,7 @@ def build(
         require_sound(layer, shape, check_host)
     merged = merge(layers)
     managed = [layer for layer in layers if layer.document.layer == "managed"]
-    _bind(merged, managed)
+    bind(merged, managed)
     values = _Values(merged, shape)
     return Settings(
         mode=AutoRunMode(values.word("mode")),
@@ -216,57 +208,6 @@ def _shipped_rules(entries: tuple[Entry, ...]) -> tuple[Rule, ...]:
     return tuple(Rule(text, Shape(text.split()[0], tuple(text.split())), Origin("default")) for text in texts)
 
 
-def _bind(merged: Merged, managed: list[Layer]) -> None:
-    """The `[admin]` table has the last word."""
-    for control, word, name, widest in _BINDINGS:
-        rank = BY_NAME[name].rank
-        if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(widest):
-            _put(merged, control, name, widest)
-    for control, word, name in _EMPTIED:
-        if merged.scalars[control].value == word and merged.lists.get(name):
-            (entry, *_), closed = merged.lists[name], merged.scalars[control]
-            merged.notices.append(
-                f"{told(entry.origin)}: `{name}` is not used: `{control}` is `{word}` ({told(closed.origin)})"
-            )
-            merged.lists[name] = ()
-    # A managed file that insists on the fence means a real one: `danger-full-access` would be none.
-    for name in _insisting(managed):
-        rank = BY_NAME["sandbox.policy"].rank
-        if rank(merged.scalars["sandbox.policy"].value) > rank("workspace-write"):
-            _put(merged, name, "sandbox.policy", "workspace-write")
-    # Switching the fence off is the one control that widens; a managed `sandbox.enabled` holds against it.
-    insists = any("sandbox.enabled" in layer.scalars for layer in managed)
-    is_on = merged.scalars["sandbox.enabled"].value
-    if merged.scalars["admin.sandboxing"].value == "disabled" and is_on and not insists:
-        _put(merged, "admin.sandboxing", "sandbox.enabled", False)
-    forbids = merged.scalars["admin.run_everything"]
-    mode = merged.scalars["mode"]
-    if mode.value == "run_everything" and not forbids.value:
-        merged.notices.append(
-            f"{told(mode.origin)}: `mode = run_everything` is switched off ({told(forbids.origin)})"
-        )
-
-
-def _insisting(managed: list[Layer]) -> list[str]:
-    """The managed settings by which there must be a fence."""
-    wanted = {"sandbox.enabled": True, "sandbox.allow_unsandboxed": False}
-    return [
-        name
-        for name, value in wanted.items()
-        if any(name in layer.scalars and layer.scalars[name].value is value for layer in managed)
-    ]
-
-
-def _put(merged: Merged, control: str, name: str, value: object) -> None:
-    was, entry = merged.scalars[name], merged.scalars[control]
-    if was.layer != "default":
-        merged.notices.append(
-            f"{told(was.origin)}: `{name} = {shown(was.value)}` is not used:"
-            f" `{control}` is `{shown(entry.value)}` ({told(entry.origin)})"
-        )
-    merged.scalars[name] = Entry(value, entry.document, entry.path)
-
-
 def _controls(managed: list[Layer], values: _Values) -> AutoRunControls:
     is_controlled = any(
         "commands.allow" in layer.lists or "admin" in layer.document.data for layer in managed
@@ -298,7 +239,7 @@ def _cap(managed: list[Layer]) -> Cap:
         return tuple(dict.fromkeys(entry.value for entries in lists for entry in entries)) if lists else None
 
     types = [said["sandbox.policy"]] if "sandbox.policy" in said else []
-    types += ["workspace-write"] if said.get("admin.sandboxing") == "enabled" or _insisting(managed) else []
+    types += ["workspace-write"] if insisting(managed) else []
     widest = min(types, key=BY_NAME["sandbox.policy"].rank, default="")
     access = "none" if said.get("admin.networking") == "disabled" else said.get("network.access")
     hosts = {"none": (), "rules": listed("network.allow") or ()}
@@ -325,7 +266,7 @@ def _cap(managed: list[Layer]) -> Cap:
             output=said.get("limits.output"),
         ),
     )
-    emptied = [name for control, word, name in _EMPTIED if said.get(control) == word]
+    emptied = [name for control, word, name in EMPTIED if said.get(control) == word]
     capped = [name for name in _GRANTS if name in emptied or listed(name) is not None]
     policy = replace(policy, **{_GRANTS[name]: () for name in emptied})
     return Cap(policy, tuple(_GRANTS[name] for name in capped))

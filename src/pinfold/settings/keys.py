@@ -146,7 +146,7 @@ TABLE: tuple[Key, ...] = (
 
     _word("admin.auto_run", "disabled allowed", "allowed", "Whether anything runs without a person at all.", Who.MANAGED),
     _switch("admin.run_everything", _AND, True, "Whether users may choose the mode `run_everything`.", Who.MANAGED),
-    _word("admin.sandboxing", "enabled disabled user", "user", "Whether the fence is on, off, or the user's choice.", Who.MANAGED),
+    _word("admin.sandboxing", "enabled disabled user", "user", "Whether the sandbox is on, off, or the user's choice. Where it is on, only a managed file can let a command out of it: exclusions, `allow_unsandboxed` and `if_unavailable` of other layers do not count.", Who.MANAGED),
     _word("admin.networking", "disabled user", "user", "Whether the network is closed in the fence, or the user's choice.", Who.MANAGED),
     _word("admin.git", "disabled user", "user", "Whether writes to `.git` are closed in the fence, or the user's choice.", Who.MANAGED),
     _switch("admin.browser", _AND, True, "Whether agents may drive a browser at all.", Who.MANAGED),

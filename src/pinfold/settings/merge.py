@@ -127,26 +127,29 @@ def _has_fence(merged: Merged) -> bool:
     return all(merged.scalars[name].value != bare for name, bare in _FENCE.items())
 
 
-def _close_over_hidden(merged: Merged, layers: Sequence[Layer]) -> None:
-    """What the administrator hides or protects holds for every command: none may leave the fence.
+def closes_over_hidden(managed: Sequence[Layer]) -> Entry | None:
+    """The first entry by which the administrator hides or protects something.
 
-    Unless the administrator says so too, by `allow_unsandboxed = true`.
-    """
-    lists = (merged.lists.get(name, ()) for name in ("filesystem.hide", "filesystem.protect"))
-    held = [entry for entries in lists for entry in entries if entry.layer == "managed"]
-    now = merged.scalars["sandbox.allow_unsandboxed"]
+    It holds for every command, so none may leave the sandbox. None where the administrator says
+    `allow_unsandboxed = true`, too."""
+    opened = any(entry.value for entry in _of(managed, "sandbox.allow_unsandboxed"))
+    names = ("filesystem.hide", "filesystem.protect")
+    held = (entry for name in names for layer in managed for entry in layer.lists.get(name, ()))
+    return None if opened else next(held, None)
+
+
+def _close_over_hidden(merged: Merged, layers: Sequence[Layer]) -> None:
+    held = closes_over_hidden([layer for layer in layers if layer.document.layer == "managed"])
     # Somebody less trusted who closed it too, by a word that hides nothing, must not count as its closer.
-    opened = any(
-        entry.layer == "managed" and entry.value for entry in _of(layers, "sandbox.allow_unsandboxed")
-    )
-    if held and not opened and now.layer != "managed":
-        merged.scalars["sandbox.allow_unsandboxed"] = Entry(False, held[0].document, held[0].path)
-        for entry in _of(layers, "sandbox.allow_unsandboxed"):
-            if entry.value and entry.layer != "default":
-                merged.notices.append(
-                    f"{told(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
-                    f" {told(held[0].origin)} hides or protects something from every command"
-                )
+    if held is None or merged.scalars["sandbox.allow_unsandboxed"].layer == "managed":
+        return
+    merged.scalars["sandbox.allow_unsandboxed"] = Entry(False, held.document, held.path)
+    for entry in _of(layers, "sandbox.allow_unsandboxed"):
+        if entry.value and entry.layer != "default":
+            merged.notices.append(
+                f"{told(entry.origin)}: `sandbox.allow_unsandboxed = true` is not used:"
+                f" {told(held.origin)} hides or protects something from every command"
+            )
 
 
 def _of(layers: Sequence[Layer], name: str) -> list[Entry]:
