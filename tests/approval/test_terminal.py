@@ -19,6 +19,9 @@ class Lines:
     def choices(self, asked: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
         return ["n  no"]
 
+    def is_cut(self, asked: PermissionNeeded, columns: int, rows: int) -> bool:
+        return False
+
     def explanation(self, asked: PermissionNeeded, columns: int) -> list[str]:
         return []
 

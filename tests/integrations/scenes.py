@@ -163,7 +163,7 @@ async def a_question_reaches_the_person(era: str) -> None:
         failed, said, data = await use(opened, "execute_command", command=line, description="a\nrun: ls")
         assert failed and "said no" in said and "the person said no" in data["next"]
         (message,) = person.asked
-        assert message.splitlines()[0] == "run: echo hi\\x1b[2J"
+        assert message.splitlines()[1] == "command: echo hi\\x1b[2J"
         assert message.splitlines()[-1] == "the agent says: a\\nrun: ls"
         assert person.choices[0][0] == "no" and "once" in person.choices[0]
         person.decision = "once"
@@ -214,7 +214,7 @@ async def mcp_cli_asks_to_get_out_and_is_told_when_it_may_not(era: str) -> None:
     person = Person("no")
     async with client(era, person, "[mcp]\ncli = true\n") as opened:
         failed, _, data = await use(opened, "execute_command", command="mcp-cli call x")
-        assert failed and data["step"] == "bypass" and person.asked[0].startswith("bypass: mcp-cli call x")
+        assert failed and data["step"] == "bypass" and "\ncommand: mcp-cli call x\n" in person.asked[0]
     closed = "[mcp]\ncli = true\n[sandbox]\nallow_unsandboxed = false\n"
     async with client(era, person, closed) as opened:
         failed, said, data = await use(opened, "execute_command", command="mcp-cli call x")

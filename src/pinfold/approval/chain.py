@@ -14,6 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Protocol
 
+from pinfold.approval.showing import showable, unshowable
 from pinfold.model.permission import LONGEST_QUESTION, SAID_NO, Answer, PermissionNeeded, Reply, Settlement
 
 PATIENCE = LONGEST_QUESTION + 10
@@ -49,7 +50,10 @@ def settle(
     patience: float = PATIENCE,
     is_withdrawn: Callable[[], bool] = lambda: False,
 ) -> Settlement:
-    """The first answer of the chain."""
+    """The first answer of the chain; nobody is asked what nobody can be shown whole."""
+    if trouble := unshowable(question):
+        return Settlement(Answer.NO, trouble)
+    question = showable(question)
     for approver in approvers:
         settlement = _ask(approver, question, patience, is_withdrawn)
         if settlement:

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.visible import visible
@@ -46,6 +48,9 @@ class Sheet(Protocol):
     """Puts a question into lines that are safe to draw, none wider than `columns`."""
 
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]: ...
+
+    def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
+        """Whether something that a yes is for is left out until somebody wants to see all of it."""
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]: ...
 
@@ -173,6 +178,7 @@ class _Talk:
         self._terminal, self._sheet, self._question = terminal, sheet, question
         self._deadline = time.monotonic() + seconds
         self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+        self._whole = question
         self._reach = question.reaches[0]
         self._poll = select.poll()
         self._poll.register(terminal, select.POLLIN)
@@ -191,6 +197,8 @@ class _Talk:
 
     def _said_in_time(self) -> Reply | None:
         columns, rows = self._size()
+        if self._sheet.is_cut(self._question, columns, rows):
+            self._question = replace(self._question, choices=(Answer.NO,))  # until all of it was shown
         start = "\n" if self._is_dumb else SET_RIGHT + "\r\n"
         text = start + _text(self._sheet.question(self._question, columns, rows))
         # To draw and to be quiet take a while, in which the terminal may have been given back: what is
@@ -209,6 +217,7 @@ class _Talk:
             if key in REFUSALS:
                 return self._said(Answer.NO)
             if key == EXPLAIN:
+                self._question = self._whole
                 self._write("\n" + _text(["", *self._sheet.explanation(self._question, self._size()[0]), ""]))
                 drawn = self._draw_choices()
             elif key == WIDER and self._question.can_widen:

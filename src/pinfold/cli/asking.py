@@ -23,6 +23,8 @@ AROUND = 2
 """Those before the question and behind the choices."""
 LONGEST_FACT = 240
 """Characters of one that are shown before somebody wants to see all of it."""
+GRANTING_NOTHING = ("wanted by", "agent says")
+"""Facts that a yes does not depend on."""
 Facts = list[tuple[str, str]]
 
 
@@ -35,7 +37,7 @@ class Asking:
         from rich.text import Text
 
         width = min(columns, WIDEST)
-        command = [Text(line) for line in _command(question, width, max(FEWEST_LINES, rows - BELOW))]
+        command = [Text(line) for line in _command(question, width, _most_lines(rows))]
         headline = Text(telling.headline(question, short), style="bold")
         lines = _drawn(
             [
@@ -43,13 +45,18 @@ class Asking:
                 headline,
                 Text(),
                 *(command if question.capability not in telling.RUNNING else ()),
-                _table([(name, _cut(value)) for name, value in _facts(question)]),
+                _table([(name, _cut(name, value)) for name, value in _facts(question)]),
                 Text(),
             ],
             width,
         )
         below = len(self.choices(question, question.reaches[0], columns)) + AROUND
         return lines if len(lines) + below <= rows else [*lines, *_drawn([headline, Text()], width)]
+
+    def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
+        if question.capability in telling.RUNNING:
+            return False
+        return len(_command_lines(question, min(columns, WIDEST))) > _most_lines(rows)
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
         from rich.text import Text
@@ -82,10 +89,18 @@ def _request(question: PermissionNeeded) -> Request:
 
 def _command(question: PermissionNeeded, width: int, most: int) -> list[str]:
     """The command with the parts marked that the reasons are about."""
-    lines = draw(question.command.rstrip("\n"), telling.marks(question), width=width - 8)
+    lines = _command_lines(question, width)
     if len(lines) <= most:
         return [*lines, ""]
-    return [*lines[:most], f"  ... and {len(lines) - most} more lines, which `e` shows", ""]
+    return [
+        *lines[:most],
+        f"  ... and {len(lines) - most} more lines: press `e` to see them, then answer",
+        "",
+    ]
+
+
+def _command_lines(question: PermissionNeeded, width: int) -> list[str]:
+    return draw(question.command.rstrip("\n"), telling.marks(question), width=width - 8, whole=True)
 
 
 def _whole(question: PermissionNeeded, width: int) -> list[str]:
@@ -99,13 +114,22 @@ def _whole(question: PermissionNeeded, width: int) -> list[str]:
     return _drawn([*command, _table(facts), headline], width)
 
 
-def _cut(fact: str) -> str:
-    return fact if len(fact) <= LONGEST_FACT else f"{fact[:LONGEST_FACT]} … (`e` shows all of it)"
+def _cut(name: str, fact: str) -> str:
+    """What a yes grants is never cut."""
+    if name not in GRANTING_NOTHING or len(fact) <= LONGEST_FACT:
+        return fact
+    return f"{fact[:LONGEST_FACT]} … (`e` shows all of it)"
+
+
+def _most_lines(rows: int) -> int:
+    return max(FEWEST_LINES, rows - BELOW)
 
 
 def _facts(question: PermissionNeeded) -> Facts:
     reasons = telling.reasons(question)
     facts = telling.circumstances(question, short)
+    if question.decision.widening:  # told one by one
+        reasons = [reason for reason in reasons if reason.step != "widening"]
     names = ["why", *[""] * MOST_REASONS]
     told = dict.fromkeys(visible(reason.message) for reason in reasons[:MOST_REASONS])
     facts += list(zip(names, told, strict=False))

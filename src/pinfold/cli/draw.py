@@ -9,6 +9,7 @@ from pinfold.model.visible import visible
 
 WIDEST = 100
 INDENT = "  "
+CONTINUED = "↳ "
 
 _open_line = False
 """Whether what a command wrote to the terminal last did not end its line."""
@@ -23,10 +24,13 @@ def widest() -> int:
     return max(20, min(WIDEST, columns - len(INDENT) - 4))
 
 
-def draw(text: str, spans: list[Span], *, only_marked: bool = False, width: int = 0) -> list[str]:
+def draw(
+    text: str, spans: list[Span], *, only_marked: bool = False, width: int = 0, whole: bool = False
+) -> list[str]:
     """The lines of `text` with carets below the spans; with `only_marked`, only the lines that have one.
 
-    `width` is what there is for a line; 0 is what the terminal on standard output has.
+    `width` is what there is for a line; 0 is what the terminal on standard output has. Of a longer line it
+    shows what is around the first mark; with `whole`, all of it.
     """
     drawn: list[str] = []
     width = width or widest()
@@ -38,23 +42,43 @@ def draw(text: str, spans: list[Span], *, only_marked: bool = False, width: int 
             if span.start < start + len(line) and span.end > start
         ]
         if inside or not only_marked:
-            drawn.extend(_marked(line, inside, width))
+            drawn.extend(_marked(line, inside, width, whole))
         start += len(line) + 1
     return drawn
 
 
-def _marked(line: str, spans: list[tuple[int, int]], width: int) -> list[str]:
+def _marked(line: str, spans: list[tuple[int, int]], width: int, whole: bool) -> list[str]:
     cells = [visible(character) for character in line]
     below = [" " * _columns(cell) for cell in cells]
     for first, last in spans:
         for position in range(first, last):
             below[position] = "^" * _columns(cells[position])
+    if whole:
+        return _in_pieces(cells, below if spans else [], width)
     first, last = _window(cells, spans, width)
     shown = "".join(cells[first:last])
     head, tail = "… " if first else "", " …" if last < len(cells) else ""
     drawn = [f"{INDENT}{head}{shown}{tail}".rstrip()]
     if spans:
         drawn.append(f"{INDENT}{' ' * len(head)}{''.join(below[first:last])}".rstrip())
+    return drawn
+
+
+def _in_pieces(cells: list[str], below: list[str], width: int) -> list[str]:
+    """All of a line; what goes on from the line above begins with an arrow."""
+    drawn: list[str] = []
+    first = 0
+    while first < len(cells) or not drawn:
+        head = CONTINUED if first else ""
+        last, left = first, width - len(head)
+        while last < len(cells) and (left := left - _columns(cells[last])) >= 0:
+            last += 1
+        last = max(last, first + 1)
+        drawn.append(f"{INDENT}{head}{''.join(cells[first:last])}".rstrip())
+        carets = "".join(below[first:last])
+        if carets.strip():
+            drawn.append(f"{INDENT}{' ' * len(head)}{carets}".rstrip())
+        first = last
     return drawn
 
 

@@ -316,16 +316,20 @@ def _answer(asked: _Question) -> Answer | None:
 
 
 def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, Any]:
-    reasons = "\n".join(visible(reason.message) for reason in question.decision.reasons)
+    lines = [f"it may {each}" for each in telling.wanted(question, str)]
+    lines += [visible(reason.message) for reason in question.decision.reasons]
     if question.description:
-        reasons += f"\nthe agent says: {visible(question.description)}"
+        lines.append(f"the agent says: {visible(question.description)}")
+    for offer in telling.offers(question, question.reaches[0], str):
+        effect = f"add {telling.rules(question)} to `{question.rule_key}`"
+        lines.append(f"{OPTIONS[offer.answer][0]}: {effect if offer.answer is Answer.RULE else offer.effect}")
     call = {
         "toolCallId": f"{OURS}{question.request_id}",
         "title": _title(question),
         "kind": "execute",
         "status": "pending",
         "rawInput": {"command": visible(question.command), "cwd": visible(question.cwd)},
-        "content": [{"type": "content", "content": {"type": "text", "text": reasons}}],
+        "content": [{"type": "content", "content": {"type": "text", "text": "\n".join(lines)}}],
     }
     options = [
         {"optionId": str(answer), "name": name, "kind": kind}
@@ -342,6 +346,10 @@ def _title(question: PermissionNeeded) -> str:
     if question.capability is Capability.RUN and question.decision.sandboxed:
         return command
     wanted = telling.headline(question, str)
+    if question.operation in telling.FOR_THE_SESSION:
+        return "; ".join((wanted, *telling.wanted(question, str)))
+    if question.decision.widening:
+        wanted += f" ({'; '.join(telling.wanted(question, str))})"
     if wanted == command:  # a file tool's use, which is called by what it does
         return wanted
     between = ", for " if question.capability in telling.RUNNING else ": "

@@ -55,6 +55,14 @@ class Question(Struct, frozen=True, rename="camel"):
     operation: str | None = None
     path: str | None = None
     program: str | None = None
+    rules: tuple[str, ...] = ()
+    """What an answer of `rule` would add to the user's settings."""
+    headline: str = ""
+    """What is asked, in words."""
+    wanted: tuple[str, ...] = ()
+    """Each thing that a yes grants beyond the policy in force."""
+    effects: dict[str, str] = {}
+    """An answer -> what it would grant."""
 
 
 STRANGER = "what listens there does not prove that it is your service"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
 
+from pinfold.approval.showing import too_many
 from pinfold.model.decision import Decision, Reason, Verdict, Widening
 from pinfold.model.home import expanded, home_of
 from pinfold.model.links import real_path
@@ -136,6 +137,10 @@ class Wish(Struct, frozen=True):
 def ask_for_permission(session: "Session", params: object) -> Asked:
     """Exactly what a call's parameters wish for; what is there already is not asked about."""
     wish = convert(params, ready(Wish), from_attributes=True)
+    if trouble := too_many(len((*wish.projects, *wish.write, *wish.read, *wish.hosts)) + wish.git_writes):
+        return Asked(
+            _decided(session, Reason("widening", trouble, Verdict.DENY, remedy="ask in parts")), None
+        )
     given: list[str] = []
     for project in wish.projects:
         asked = ask_for_project(session, project)

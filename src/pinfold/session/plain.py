@@ -81,7 +81,9 @@ def violation_as_plain(violation: "Violation") -> Plain:
 
 
 def question_as_plain(question: PermissionNeeded) -> Plain:
-    """What a person is asked: `SandboxPermissionNeeded`."""
+    """What a person is asked: `SandboxPermissionNeeded`. `effects` says what each answer would grant."""
+    from pinfold.session import telling
+
     return {
         "requestId": question.request_id,
         "sessionId": question.session,
@@ -96,6 +98,10 @@ def question_as_plain(question: PermissionNeeded) -> Plain:
         "operation": question.operation or None,
         "path": writable(question.path) or None,
         "program": writable(question.program) or None,
+        "rules": [writable(rule) for rule in question.rules],
+        "headline": telling.headline(question, str),
+        "wanted": telling.wanted(question, str),
+        "effects": {each.answer: each.effect for each in telling.offers(question, question.reaches[0], str)},
         **decision_as_plain(question.decision),
     }
 

@@ -10,11 +10,32 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from pinfold.approval.keys import KEYS
-from pinfold.model.decision import Reason, Verdict
+from pinfold.model.decision import Reason, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.policy import POLICY_WORDS
 from pinfold.model.text import Span
 from pinfold.model.visible import visible
 
+FOR_THE_SESSION = {
+    "add_project": "add the project {}: every command of this session may write there",
+    "create_session": "open a session in {}: every command in it may write there",
+    "request_permission": "let every command of this session do more than your own policy gives",
+}
+"""What is asked for besides any command -> the question."""
+WANTED = {
+    "additional_readwrite_paths": "write {}, and whatever is in it",
+    "additional_readonly_paths": "read {}, and whatever is in it",
+    "unix_sockets": "connect to the socket {}",
+    "published_ports": "open port {} to every program of this machine",
+    "environment": "get the variables {}",
+    "network": "connect to {}",
+    "network_access": "connect to every host",
+    "block_git_writes": "write to git's directories, hooks and configuration excepted",
+    "disable_tmp_write": "write to its /tmp",
+    "debug_output_dir": "write debugging output to {}",
+    "type": "run under {}",
+}
+"""A field of a policy -> what may be done once it is granted."""
 Short = Callable[[str], str]
 """A path as short as it can be said where it is shown."""
 RUNNING = (Capability.CONNECT, Capability.WRITE)
@@ -40,6 +61,8 @@ def headline(question: PermissionNeeded, short: Short) -> str:
             return f"read {visible(short(question.path))}"
         case Capability.BYPASS:
             return "run this without the fence: it may read, change and send whatever you can"
+        case Capability.WIDEN if question.operation:
+            return FOR_THE_SESSION[question.operation].format(visible(short(question.path)))
         case Capability.WIDEN:
             return "run this with more than your own policy gives"
     return "run this inside the fence" if question.decision.sandboxed else "run this outside of the fence"
@@ -79,22 +102,42 @@ def circumstances(question: PermissionNeeded, short: Short) -> list[tuple[str, s
             told.append(("program", visible(question.program)))
     if question.cwd:
         told.append(("in", visible(short(question.cwd))))
+    names = ("it may", *[""] * len(question.decision.widening))
+    told += zip(names, wanted(question, short), strict=False)
     return told
+
+
+def wanted(question: PermissionNeeded, short: Short) -> list[str]:
+    """Each thing that a yes grants beyond the policy in force."""
+    return [_wish(wish, short) for wish in question.decision.widening]
+
+
+def _wish(wish: Widening, short: Short) -> str:
+    if wish.field == "network" and wish.value == "*":
+        return WANTED["network_access"]
+    if wish.field == "type":
+        words = {policy.name: word for word, policy in POLICY_WORDS.items()}
+        return WANTED["type"].format(f"`{words.get(wish.value, visible(wish.value))}`")
+    return WANTED[wish.field].format(visible(short(wish.value)))
 
 
 def offers(question: PermissionNeeded, reach: Reach, short: Short) -> list[Offer]:
     """The answers that may be given, the refusing one last."""
     what = _what(question, reach, short)
-    rules = ", ".join(f"`{visible(rule)}`" for rule in question.rules)
     effects = {
         Answer.ONCE: _this_time(question),
         Answer.SESSION: f"{what}, while this {'run' if question.ends_session else 'session'} lasts",
         Answer.ALWAYS: f"{what}, in later sessions too",
-        Answer.RULE: f"edit and add {rules} to `{question.rule_key}`: not asked again",
+        Answer.RULE: f"edit and add {rules(question)} to `{question.rule_key}`: not asked again",
         Answer.NO: "not this time",
     }
     offered = question.offered(reach)
     return [Offer(each, KEYS[each], effect) for each, effect in effects.items() if each in offered]
+
+
+def rules(question: PermissionNeeded) -> str:
+    """What an answer of `rule` would add."""
+    return ", ".join(f"`{visible(rule)}`" for rule in question.rules)
 
 
 def widening(question: PermissionNeeded, reach: Reach, short: Short) -> str:
@@ -130,6 +173,8 @@ def _what(question: PermissionNeeded, reach: Reach, short: Short) -> str:
         return f"any command may change what is in {visible(short(os.path.dirname(question.path)))}"
     if reach is Reach.TARGET:
         return f"any command may {may}"
+    if question.operation in FOR_THE_SESSION:
+        return "any command"
     is_running = question.capability in RUNNING
     return f"this very command may {may}" if is_running else "this very command, here"
 

@@ -22,17 +22,21 @@ _MANAGED_ALONE = {
 }
 """Where `admin.sandboxing` is `enabled`: a key by which a command leaves the sandbox -> its value, unless a
 managed file sets that key."""
-_INSISTED = {"sandbox.enabled": True, "sandbox.policy": "workspace-write", "sandbox.if_unavailable": "refuse"}
+_INSISTED: dict[str, object] = {
+    "sandbox.enabled": True,
+    "sandbox.policy": "workspace-write",
+    "sandbox.if_unavailable": "refuse",
+}
 """Where a managed file insists on the sandbox: a key by which there could be none -> its widest value. A
 managed file's own value of it holds, but for `danger-full-access`."""
 
 
 def bind(merged: Merged, managed: list[Layer]) -> None:
     """The `[admin]` table has the last word."""
-    for control, word, name, widest in _BINDINGS:
+    for control, word, name, most in _BINDINGS:
         rank = BY_NAME[name].rank
-        if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(widest):
-            _put(merged, control, name, widest)
+        if merged.scalars[control].value == word and rank(merged.scalars[name].value) > rank(most):
+            _put(merged, control, name, most)
     for control, word, name in EMPTIED:
         if merged.scalars[control].value == word:
             _empty(merged, control, name)

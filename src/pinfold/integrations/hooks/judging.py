@@ -6,7 +6,7 @@ opens nothing that the agent would have asked about, but for MCP tools that the 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -25,6 +25,8 @@ NOTHING = Outcome(Opinion.NONE)
 ORDER = tuple(Opinion)
 MOST = 500
 """Files and hosts of one call, 2 ms each: an agent whose hook takes too long goes on without its answer."""
+MOST_REASONS = 12
+"""Reasons that are told for one command."""
 
 
 def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
@@ -41,7 +43,18 @@ def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
     outcomes = [_judged(call, request, cwd, roots, environ) for request in requests]
-    return min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
+    worst = min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
+    return _asked_at_once(worst, outcomes) if worst.opinion is Opinion.ASK and len(outcomes) > 1 else worst
+
+
+def _asked_at_once(first: Outcome, outcomes: Sequence[Outcome]) -> Outcome:
+    """One yes of the agent's person lets all of the call through, so they are told all of it."""
+    from pinfold.approval.showing import too_many
+
+    messages = dict.fromkeys(outcome.message for outcome in outcomes if outcome.opinion is Opinion.ASK)
+    if why := too_many(len(messages)):
+        return Outcome(Opinion.DENY, why)
+    return replace(first, message="; and ".join(messages))
 
 
 def _judged(
@@ -123,8 +136,13 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
         withdraw(agent, wanted.command, start, decision, environ)
         # The run asks for itself; what nobody answers is not run.
         return Outcome(Opinion.ALLOW if line or ours else Opinion.DENY, told(decision), line)
+    from pinfold.approval.showing import too_long, too_many
+
+    if why := too_long(wanted.command) or too_many(len(decision.widening)):
+        return Outcome(Opinion.DENY, f"{told(decision)}, and nobody is asked: {why}")
     leave(call, agent, wanted.command, start, decision, environ)
-    return Outcome(Opinion.ASK, told(decision), line)
+    where = "" if decision.sandboxed else "; it would run outside of the sandbox"
+    return Outcome(Opinion.ASK, told(decision) + where, line)
 
 
 def _write_down(
@@ -157,10 +175,13 @@ def _asked(call: Call, outcome: Outcome) -> Outcome:
 
 def told(decision: Decision) -> str:
     """A decision in one line, for a person and a model."""
+    from pinfold.model.visible import visible
     from pinfold.policy.descriptions import describe_refusal
 
     if decision.verdict is Verdict.ALLOW:
-        from pinfold.model.visible import visible
-
         return visible(decision.reasons[0].message)
-    return describe_refusal(decision)
+    others = list(dict.fromkeys(visible(reason.message) for reason in decision.reasons[1:]))
+    if decision.verdict is Verdict.DENY or not others:
+        return describe_refusal(decision)
+    more = f"; and {len(others) - MOST_REASONS} more reasons" if len(others) > MOST_REASONS else ""
+    return f"{describe_refusal(decision)}; besides: {'; '.join(others[:MOST_REASONS])}{more}"

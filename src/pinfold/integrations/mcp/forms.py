@@ -7,17 +7,11 @@ import mcp_types as types
 
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.visible import visible
-
-MEANINGS = {
-    Answer.NO: "no",
-    Answer.ONCE: "this once",
-    Answer.SESSION: "for this session",
-    Answer.ALWAYS: "always",
-    Answer.RULE: "always, as a rule in your settings",
-}
+from pinfold.session import telling
 
 
 def form_of(question: PermissionNeeded) -> types.ElicitRequestFormParams:
+    offered = telling.offers(question, question.reaches[0], str)
     return types.ElicitRequestFormParams(
         message="\n".join(_told(question)),
         requested_schema={
@@ -26,8 +20,8 @@ def form_of(question: PermissionNeeded) -> types.ElicitRequestFormParams:
                 "decision": {
                     "type": "string",
                     "title": "Allow it?",
-                    "enum": [str(choice) for choice in question.choices],
-                    "enumNames": [MEANINGS[choice] for choice in question.choices],
+                    "enum": [str(offer.answer) for offer in offered],
+                    "enumNames": [_meaning(offer, question) for offer in offered],
                 }
             },
             "required": ["decision"],
@@ -37,15 +31,21 @@ def form_of(question: PermissionNeeded) -> types.ElicitRequestFormParams:
 
 def _told(question: PermissionNeeded) -> list[str]:
     """What a person is shown. What comes from the agent is on lines of its own, and cannot make others."""
-    lines = [f"{question.capability}: {visible(question.command)}", f"in {visible(question.cwd)}"]
-    if question.host:
-        lines.append(f"it wants to connect to {visible(question.host)}:{question.port}")
-    if question.operation and question.path:
-        lines.append(f"{visible(question.operation)} {visible(question.path)}")
+    lines = [telling.headline(question, str)]
+    if question.capability not in telling.RUNNING and question.operation not in telling.FOR_THE_SESSION:
+        lines.append(f"command: {visible(question.command)}")
+    lines += [f"{name or '   and'}: {text}" for name, text in telling.circumstances(question, str)]
     lines += [f"- {visible(reason.message)}" for reason in question.decision.reasons]
     if question.description:
         lines.append(f"the agent says: {visible(question.description)}")
     return lines
+
+
+def _meaning(offer: telling.Offer, question: PermissionNeeded) -> str:
+    """What an answer would grant; in a form, the rules cannot be edited."""
+    if offer.answer is Answer.RULE:
+        return f"always: add {telling.rules(question)} to `{question.rule_key}`"
+    return f"{offer.answer}: {offer.effect}"
 
 
 def answer_of(response: object, question: PermissionNeeded) -> Answer:

@@ -1,0 +1,80 @@
+"""Whether a question can be shown whole. Pure.
+
+INVARIANT (granted_is_what_was_shown): a question that some face could only show in part is put to nobody. So
+each face draws all of it, and a yes is for what was drawn.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from pinfold.model.permission import Answer, PermissionNeeded
+from pinfold.model.visible import visible
+
+MOST_WANTED = 12
+"""Things that one yes may grant: more do not stand on a terminal of 24 lines beside the answers."""
+LONGEST_WANTED = 1000
+"""Characters of one of them, as they are drawn: a path, a host."""
+LONGEST_REASON = 4000
+"""Characters of a sentence that names what a call wants, with each path in it."""
+LONGEST_COMMAND = 20_000
+"""Characters of a command, as they are drawn."""
+LONGEST_DESCRIPTION = 1000
+"""Characters of the agent's own words. They grant nothing, so the rest of them is left out."""
+
+
+def unshowable(question: PermissionNeeded) -> str:
+    """Why a person cannot be shown all of it, and what would help; empty if they can."""
+    wanted = [wish.value for wish in question.decision.widening]
+    names = (*wanted, question.host, question.path, question.source, question.cwd)
+    said = question.decision.reasons[:1] if question.path else ()
+    if trouble := too_many(len(wanted)):
+        return trouble
+    if trouble := too_long(question.command):
+        return trouble
+    if any(_is_beyond(text, LONGEST_WANTED) for text in names):
+        return (
+            f"it names something of more than {LONGEST_WANTED:,} characters, which nobody can be shown whole"
+        )
+    if any(_is_beyond(reason.message, LONGEST_REASON) for reason in said):
+        return f"what it wants takes more than {LONGEST_REASON:,} characters to say: use shorter paths"
+    return ""
+
+
+def too_many(number: int) -> str:
+    """Why so many things are not asked about at once; empty if they are."""
+    if number <= MOST_WANTED:
+        return ""
+    return f"it wants {number:,} things at once, and a person is shown {MOST_WANTED} at most: ask in parts"
+
+
+def too_long(command: str) -> str:
+    """Why a command is not asked about; empty if it is."""
+    if not _is_beyond(command, LONGEST_COMMAND):
+        return ""
+    return (
+        f"the line is longer than the {LONGEST_COMMAND:,} characters that a person is shown:"
+        " put it into a script file and run that"
+    )
+
+
+def are_showable(rules: Iterable[str]) -> bool:
+    """Whether an answer that adds these rules may be offered."""
+    rules = tuple(rules)
+    return len(rules) <= MOST_WANTED and not any(_is_beyond(rule, LONGEST_WANTED) for rule in rules)
+
+
+def showable(question: PermissionNeeded) -> PermissionNeeded:
+    """The question as it is put: without an answer whose rules cannot be shown, the agent's words cut."""
+    if question.rules and not are_showable(question.rules):
+        choices = tuple(choice for choice in question.choices if choice is not Answer.RULE)
+        question = replace(question, rules=(), choices=choices)
+    left_out = len(question.description) - LONGEST_DESCRIPTION
+    if left_out <= 0:
+        return question
+    cut = f"{question.description[:LONGEST_DESCRIPTION]} [and {left_out:,} characters more]"
+    return replace(question, description=cut)
+
+
+def _is_beyond(text: str, most: int) -> bool:
+    return len(text) > most or len(visible(text)) > most

@@ -1,0 +1,171 @@
+"""What a person is shown on each face, and what is not asked because it cannot be shown."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pinfold.approval import settle
+from pinfold.approval.showing import LONGEST_COMMAND, MOST_WANTED
+from pinfold.cli.asking import Asking
+from pinfold.integrations.acp import _asked
+from pinfold.integrations.hooks.call import Call, Opinion
+from pinfold.integrations.hooks.judging import judge
+from pinfold.integrations.mcp.forms import form_of
+from pinfold.model.decision import Reason, Verdict, Widening
+from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.request import RunCommand, WriteFile
+from pinfold.model.visible import visible
+from pinfold.session import Session
+from pinfold.session.asking import ask_for_permission
+from pinfold.session.plain import question_as_plain
+from pinfold.web.sheet import sheet_of
+from tests.approval.asking import DECISION, Person, question
+
+FIELDS = ("additional_readwrite_paths", "additional_readonly_paths", "network", "unix_sockets")
+NAMES = st.one_of(
+    st.text(alphabet="ab/\u202e\u200b\x1b[2J\n\u05d0 \U000e0041", min_size=1, max_size=40),
+    st.builds(lambda n: "/" + "d" * n, st.sampled_from([200, 900, 1001, 5000])),
+)
+WISHES = st.lists(st.builds(Widening, st.sampled_from(FIELDS), NAMES), max_size=MOST_WANTED + 3, unique=True)
+COMMANDS = st.one_of(
+    st.just("touch x"),
+    st.builds(lambda n: "echo " + "x" * n, st.sampled_from([1000, LONGEST_COMMAND, 10 * LONGEST_COMMAND])),
+    st.builds(lambda n: "\n".join(f"echo {i}" for i in range(n)), st.sampled_from([2, 300, 5000])),
+)
+
+
+def wanting(wishes: list[Widening], **given: Any) -> PermissionNeeded:
+    reasons = tuple(Reason("widening", f"the request wants `{wish.value}`", Verdict.ASK) for wish in wishes)
+    decision = replace(DECISION, widening=tuple(wishes), reasons=reasons or DECISION.reasons)
+    return question(capability=Capability.WIDEN, decision=decision, **given)
+
+
+def faces(asked: PermissionNeeded) -> dict[str, str]:
+    """What each face shows before it takes a yes, lines that were folded joined."""
+    terminal, page = Asking(), sheet_of(asked, 60, "/home/me")
+    lines = terminal.question(asked, 80, 24)
+    if terminal.is_cut(asked, 80, 24):
+        lines += terminal.explanation(asked, 80)
+    command = "\\n".join("".join(piece.text for piece in line) for line in page.command)
+    acp = _asked("1", "s", asked)["params"]
+    return {
+        "terminal": "".join(lines),
+        "page": "".join((command, *(value for _, value in page.facts))),
+        "JSON-RPC": json.dumps(question_as_plain(asked)["wanted"], ensure_ascii=False) + asked.command,
+        "MCP": form_of(asked).message,
+        "ACP": acp["toolCall"]["title"] + acp["toolCall"]["rawInput"]["command"],
+        "ACP's text": acp["toolCall"]["content"][0]["content"]["text"] + asked.command,
+    }
+
+
+def bare(text: str) -> str:
+    """Without what folding, escaping and drawing add."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return "".join(text.replace("\\\\", "\\").replace("↳", "").split())
+
+
+@settings(max_examples=60, deadline=None)
+@given(WISHES, COMMANDS, st.text(max_size=3000))
+def test_granted_is_what_was_shown(wishes: list[Widening], command: str, description: str) -> None:
+    """Either every face shows each thing that a yes grants, or nobody is asked."""
+    seen: list[PermissionNeeded] = []
+
+    def person(asked: PermissionNeeded) -> Answer:
+        seen.append(asked)
+        return Answer.ONCE
+
+    settled = settle(wanting(wishes, command=command, description=description), [person])
+    if not seen:
+        assert settled.answer is Answer.NO
+        assert any(word in settled.by for word in ("ask in parts", "script file", "shown whole"))
+        return
+    for face, shown in faces(seen[0]).items():
+        told = bare(shown)
+        for wish in wishes:
+            assert bare(visible(wish.value)) in told, face
+        for line in command.splitlines():
+            assert bare(visible(line)) in told, face
+
+
+def test_what_a_person_usually_asks_for_is_asked() -> None:
+    person = Person()
+    wishes = [Widening("network", f"h{n}.example") for n in range(MOST_WANTED)]
+    assert settle(wanting(wishes), [person]).answer is Answer.ONCE
+    long = "cat > notes.md <<'END'\n" + "a line of ordinary text\n" * 400 + "END"
+    assert settle(question(command=long), [person]).answer is Answer.ONCE
+
+
+def test_a_line_that_is_cut_is_seen_whole_before_it_can_be_granted() -> None:
+    long = "\n".join(f"echo {number}" for number in range(100))
+    sheet = Asking()
+    assert sheet.is_cut(question(command=long), 80, 24)
+    assert "echo 99" not in "".join(sheet.question(question(command=long), 80, 24))
+    assert "echo 99" in "".join(sheet.explanation(question(command=long), 80))
+    assert not sheet.is_cut(question(command="touch x"), 80, 24)
+
+
+OPERATIONS = ["add_project", "create_session", "request_permission"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_words_match_the_reach_of_a_grant_for_the_session(operation: str) -> None:
+    """What is added to a session is for each of its commands, and no face calls it one command's."""
+    asked = wanting(
+        [Widening("network", "a.example")],
+        operation=operation, path="/w/x", command=operation, choices=(Answer.NO, Answer.SESSION),
+    )  # fmt: skip
+    told = faces(asked)
+    shown = "".join((*told.values(), *Asking().choices(asked, asked.reaches[0], 80)))
+    shown += json.dumps(form_of(asked).requested_schema) + json.dumps(question_as_plain(asked)["effects"])
+    assert "every command" in shown and "any command, while this session lasts" in shown
+    assert "this very command" not in shown
+
+
+def test_an_answer_that_adds_rules_shows_them_on_every_face() -> None:
+    asked = question(rules=("npm test", "make lint"), choices=tuple(Answer))
+    schema = json.dumps(form_of(asked).requested_schema)
+    acp = _asked("1", "s", asked)["params"]["toolCall"]["content"][0]["content"]["text"]
+    terminal = "".join(Asking().choices(asked, asked.reaches[0], 99))
+    for shown in (schema, acp, terminal, json.dumps(question_as_plain(asked))):
+        assert "npm test" in shown and "make lint" in shown
+    seen: list[PermissionNeeded] = []
+
+    def person(asked: PermissionNeeded) -> Answer:
+        seen.append(asked)
+        return Answer.NO
+
+    settle(question(rules=("x " * 2000,), choices=tuple(Answer)), [person])
+    assert Answer.RULE not in seen[0].choices and not seen[0].rules
+
+
+def test_so_many_things_at_once_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    person = Person(Answer.SESSION)
+    with Session([tmp_path], settings={}, environ={"HOME": str(tmp_path)}, approvers=[person]) as session:
+        asked = ask_for_permission(session, {"hosts": [f"h{n}.example" for n in range(55)]})
+        assert not asked.is_granted and not person.asked
+        assert "ask in parts" in asked.decision.reasons[0].message
+        assert ask_for_permission(session, {"hosts": ["h1.example", "h2.example"]}).is_granted
+        assert session.settings.network.allow == ("h1.example", "h2.example")
+
+
+def call(*requests: Any, cwd: Path) -> Call:
+    return Call("claude-code", "PreToolUse", "tool", str(cwd), requests=requests, can_rewrite=True)
+
+
+def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "home")}
+    files = [WriteFile(f"/srv/elsewhere/{number}") for number in range(3)]
+    outcome = judge(call(*files, cwd=tmp_path), environ)
+    assert outcome.opinion is Opinion.ASK
+    assert all(file.path in outcome.message for file in files)
+    many = [WriteFile(f"/srv/elsewhere/{number}") for number in range(40)]
+    outcome = judge(call(*many, cwd=tmp_path), environ)
+    assert outcome.opinion is Opinion.DENY and "ask in parts" in outcome.message
+    outcome = judge(call(RunCommand("echo " + "x" * 3 * LONGEST_COMMAND), cwd=tmp_path), environ)
+    assert outcome.opinion is Opinion.DENY and "script file" in outcome.message
