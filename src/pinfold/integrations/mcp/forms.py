@@ -11,7 +11,8 @@ from pinfold.session import telling
 
 
 def form_of(question: PermissionNeeded) -> types.ElicitRequestFormParams:
-    offered = telling.offers(question, question.reaches[0], str)
+    offers = telling.offers(question, question.reaches[0], str)
+    offered = sorted(offers, key=lambda offer: question.choices.index(offer.answer))  # the refusing one first
     return types.ElicitRequestFormParams(
         message="\n".join(_told(question)),
         requested_schema={
