@@ -53,8 +53,7 @@ def test_a_git_directory_is_on_the_way_to_all_of_these(path: str) -> None:
     [
         "/w/.git/modules",
         "/w/.git/refs/heads/config",
-        "/w/.git/modules/x/refs/heads/hooks",
-        "/w/.git/modules/x/logs/refs/heads/config",
+        "/w/.git/objects/modules/x/hooks",
         "/w/.git/worktrees/x/HEAD",
         "/w/modules/x/hooks",
         "/w/hooks",
@@ -62,6 +61,36 @@ def test_a_git_directory_is_on_the_way_to_all_of_these(path: str) -> None:
 )
 def test_free(path: str) -> None:
     assert MATCHER.matches(path) == ()
+
+
+INNER = (
+    "refs",
+    "objects",
+    "logs",
+    "info",
+    "hooks",
+    "worktrees",
+    "modules",
+    "gitdir",
+    "config",
+    "refs/heads",
+    ".git",
+)
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("where", (".git", "sub/.git", ".git/worktrees/w", ".git/modules/z"))
+def test_wherever_the_name_of_a_module_ends(where: str, inner: str) -> None:
+    """Names that git takes, as in `git submodule add --name x/refs/y`."""
+    for name in (f"x/{inner}/y", f"x/{inner}/y/{inner}/z", f"x/y/{inner}"):
+        for content in ("hooks", "hooks/post-checkout", "config", "objects/info/alternates"):
+            found = MATCHER.matches(f"/w/{where}/modules/{name}/{content}")
+            assert found and not found[0].rest, (name, content)
+
+
+def test_a_directory_in_modules_may_be_the_git_directory_of_one() -> None:
+    for path in ("/w/.git/modules/x/refs/y", "/w/.git/modules/x/refs", "/w/.git/modules/x/objects/ab"):
+        assert ("hooks",) in {match.rest for match in MATCHER.matches(path)}
 
 
 def test_a_blocked_git_is_blocked_with_its_modules() -> None:

@@ -50,11 +50,12 @@ PROTECTED = (
     *(".vscode/", "a/b/.ENVRC", "a/.Git/Hooks/", "a/b/.cargo/config.toml", "a/.claude. /"),
     *("a/gradle/wrapper/gradle-wrapper.jar", "x/.git", ".git/modules/m/hooks/", ".git/modules/m/n/config"),
     *(".git/modules/m/modules/o/config", ".git/worktrees/w/gitdir", ".git/worktrees/w/commondir"),
+    *(".git/modules/m/refs/heads/config", ".git/modules/m/objects/ab/hooks/", ".git/modules/m/logs/n/config"),
 )
 FREE = (
     *(".git/HEAD", ".git/index", ".git/refs/heads/config", ".git/objects/aa/hooks", ".git/info/exclude"),
     *("a/config", "a/hooks/pre-commit", "a/.cargo/registry", "a/b/c.py", ".git/modules/m/HEAD"),
-    *(".git/logs/refs/heads/.vscode", ".git/modules/m/refs/heads/config"),
+    *(".git/logs/refs/heads/.vscode", ".git/modules/m/refs/heads/x"),
 )
 
 
@@ -306,3 +307,12 @@ def test_links_of_a_hidden_name_that_hide_nothing_are_not_held(work: Path) -> No
     (work / ".vscode").symlink_to("/etc")
     policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, hidden=(".env",))
     assert below(work, survey(work, policy).links) == [".vscode"]
+
+
+def test_a_repository_that_lies_in_a_git_directory_is_closed_as_one(work: Path) -> None:
+    """As one of a submodule does whose `submodule.NAME.gitdir` says so."""
+    for name in ("HEAD", "config", "objects/", "refs/"):
+        fill(work, f".git/{name}", f".git/apart/sub/{name}")
+    found = survey(work)
+    assert ".git/apart/sub/config" in below(work, found.protected)
+    assert f"{work}/.git/apart/sub/hooks" in {rule.name for rule in found.names}

@@ -10,6 +10,9 @@ under one spelling is protected under all.
 
 Facts about git: the git directories of submodules lie in `.git/modules/NAME`, where NAME may have slashes and
 modules of its own, those of linked worktrees in `.git/worktrees/NAME`. So what holds in a `.git` holds there.
+A module may be called `a/refs/b`, and no path tells where its name ends. The disk would, but commands change
+that too: they can give `modules/a` a HEAD, and take it away again. So in `.git/modules` each directory counts
+as a git directory, whatever lies above it.
 
 What is asked is always a directory, and the answer is about every name in it (`NameMatcher.children`): a
 warden asks once for each directory, and a walk too. A rule has components, and so has the directory, counted
@@ -63,35 +66,49 @@ NESTS = ("modules", "worktrees")
 CONTENTS = frozenset(
     ("hooks", "config", "config.worktree", "info", "commondir", "gitdir", "objects", "refs", "logs", *NESTS)
 )
-"""What ends the name of a module: no git directory is without some of these."""
+"""What git's own directories hold that is no working tree."""
+ALSO_OF_REFS = frozenset(("remotes", "branches"))
+"""Names in a `.git` that references have, too (`refs/remotes`): in modules they would be those."""
 
 
-def unnested(parts: list[str]) -> tuple[list[str], bool]:
-    """The path with each git directory inside a git directory as `.git`, and whether any further name would
-    be that of such a one."""
+class Unnested(NamedTuple):
+    """A path with the git directories inside a git directory told apart."""
+
+    parts: list[str]
+    """Each linked worktree's git directory is a `.git` here; what lies in modules is as it was."""
+    module: int | None = None
+    """From which of the parts on there may be a `.git` before each, and after the last: in modules."""
+    is_nest: bool = False
+    """Whether any further name would be that of a git directory."""
+
+    @property
+    def is_git(self) -> bool:
+        """Whether the path is that of a git directory, as far as its names tell."""
+        return self.module is not None or self.parts[-1:] == [GIT]
+
+    def ends(self, first: int = 0) -> range:
+        """Where the name of a module may end, by how many parts lie before that."""
+        if self.module is None:
+            return range(0)
+        return range(max(self.module, first), len(self.parts) + 1)
+
+
+def unnested(parts: list[str]) -> Unnested:
     found: list[str] = []
-    in_git = is_module = False
     at = 0
     while at < len(parts):
         part = parts[at]
-        if not in_git or part not in NESTS:
+        if part not in NESTS or found[-1:] != [GIT]:
             found.append(part)
-            in_git = part == GIT
             at += 1
+        elif part == NESTS[0]:
+            module = len(found) + 2 if at + 1 < len(parts) else None
+            return Unnested([*found, *parts[at:]], module, is_nest=True)
         elif at + 1 == len(parts):
-            return [*found, part], True
+            return Unnested([*found, part], is_nest=True)
         else:
-            is_module = part == NESTS[0]
-            at = _end_of_module(parts, at + 1) if is_module else at + 2
-    return found, is_module and in_git
-
-
-def _end_of_module(parts: list[str], start: int) -> int:
-    """Where its name ends that starts there: as late as it may."""
-    end = start + 1
-    while end < len(parts) and parts[end] not in CONTENTS:
-        end += 1
-    return end
+            at += 2
+    return Unnested(found)
 
 
 class NameRule(NamedTuple):
@@ -159,6 +176,10 @@ class NameMatcher:
                 if not rule.top:
                     self.named.setdefault(parts[0], []).append((rule, parts))
         placed = (*self.fixed, *(each for found in self.at_top.values() for each in found))
+        in_git = ((rule, parts[1:]) for rule, parts in self.named.get(GIT, ()))
+        self.in_git = [(rule, parts) for rule, parts in in_git if ALSO_OF_REFS.isdisjoint(parts[:1])]
+        self.deepest = max((len(parts) for _, parts in self.in_git), default=0)
+        """How many names below a git directory decide whether such a rule has been reached."""
         self.tails = frozenset(part for _, parts in placed for part in parts[1:])
         """Names that can become protected by where their directory comes to stand."""
         self.begun = {root: begun for root in self.roots if (begun := list(self._begun_by(root)))}
@@ -181,15 +202,17 @@ class NameMatcher:
         for root in self.roots:
             if directory != root and not directory.startswith(f"{root}/"):
                 continue
-            below, is_nest = unnested(components(directory[len(root) :]))
+            below = unnested(components(directory[len(root) :]))
+            is_nest = below.is_nest
             inside = self._below(below, next_steps)
             if root in self.begun and not inside:
-                whole, is_nest_as_whole = unnested(components(directory))
-                is_nest = is_nest or is_nest_as_whole
-                inside = _steps(self.begun[root], whole, next_steps)
+                whole = unnested(components(directory))
+                is_nest = is_nest or whole.is_nest
+                inside = _steps(self.begun[root], whole.parts, next_steps)
+                inside = inside or self._in_modules(whole, next_steps, unnested(components(root)))
             if inside:
                 return inside
-            first_steps = first_steps or self.anywhere if below else self.anywhere_at_top
+            first_steps = first_steps or self.anywhere if below.parts else self.anywhere_at_top
         closed, inside = self._at_place(directory, next_steps)
         if inside:
             return inside
@@ -216,18 +239,27 @@ class NameMatcher:
 
     def _begun_by(self, root: str) -> Iterator[Placed]:
         """Rules that a root is on the way to. What it has reached is open: who names such a root means it."""
-        place, _ = unnested(components(root))
-        for start, component in enumerate(place):
-            taken = len(place) - start
-            for rule, parts in self.named.get(component, ()):
-                if taken < len(parts) and parts[:taken] == tuple(place[start:]):
-                    yield rule, (*place, *parts[taken:])
+        place = unnested(components(root))
+        for start, component in enumerate(place.parts):
+            yield from _left_of(self.named.get(component, ()), place.parts, start)
+        for end in place.ends():
+            yield from _left_of(self.in_git, place.parts, end)
 
-    def _below(self, given: list[str], next_steps: Children) -> Match | None:
+    def _below(self, given: Unnested, next_steps: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
-        for start, component in enumerate(given):
+        for start, component in enumerate(given.parts):
             rules = (self.named if start else self.at_top).get(component, ())
-            if inside := _steps(rules, given[start:], next_steps):
+            if inside := _steps(rules, given.parts[start:], next_steps):
+                return inside
+        return self._in_modules(given, next_steps)
+
+    def _in_modules(
+        self, given: Unnested, next_steps: Children, beyond: Unnested | None = None
+    ) -> Match | None:
+        """The rules about git directories, wherever the name of a module may end: beyond a root that lies in
+        one, if there is such a root."""
+        for end in given.ends(len(beyond.parts) + 1 if beyond else 0):
+            if inside := _steps(self.in_git, given.parts[end : end + self.deepest], next_steps):
                 return inside
         return None
 
@@ -243,6 +275,14 @@ def _steps(rules: Iterable[Placed], given: list[str], next_steps: Children) -> M
         if inside := _step(rule, parts, given, next_steps):
             return inside
     return None
+
+
+def _left_of(rules: Iterable[Placed], place: list[str], start: int) -> Iterator[Placed]:
+    """Rules that begin in a place, and are not reached at its end."""
+    taken = len(place) - start
+    for rule, parts in rules:
+        if taken < len(parts) and parts[:taken] == tuple(place[start:]):
+            yield rule, (*place, *parts[taken:])
 
 
 def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], next_steps: Children) -> Match | None:

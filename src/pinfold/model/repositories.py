@@ -11,7 +11,7 @@ one is one.
 
 from collections.abc import Callable
 
-from pinfold.model.names import GIT, components, unnested
+from pinfold.model.names import components, unnested
 
 COMPLETED_BY = {
     "head": (("objects", "refs"), ("commondir",)),
@@ -30,7 +30,7 @@ def completes(name: str, is_there: Callable[[str], bool]) -> bool:
 
 
 def is_git_by_name(path: str) -> bool:
-    return unnested(components(path))[0][-1:] == [GIT]
+    return unnested(components(path)).is_git
 
 
 def is_repository(is_there: Callable[[str], bool]) -> bool:

@@ -44,7 +44,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
         or _read_only(settings, facts)
         or _ruins(request, path, facts)
         or needs_person(settings, "every file")
-        or _protected(path, settings, facts)
+        or _protected(request, path, settings, facts)
         or _deletes(request, settings)
         or _git_ignored(path, settings, facts)
         or Reason("file_write", f"{path} may be {'deleted' if request.delete else 'written'}", Verdict.ALLOW)
@@ -118,8 +118,8 @@ def _read_only(settings: Settings, facts: Facts) -> Reason | None:
     return by_setting(settings, "read_only", Verdict.DENY, said, key, "read-only")
 
 
-def _protected(path: str, settings: Settings, facts: Facts) -> Reason | None:
-    reason = write_objection(path, settings, facts)
+def _protected(request: WriteFile, path: str, settings: Settings, facts: Facts) -> Reason | None:
+    reason = write_objection(path, settings, facts, is_file=not request.delete)
     if reason is None:
         return None
     remedy = f"change `{reason.rule}`" if reason.rule else "let a person edit it"

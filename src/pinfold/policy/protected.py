@@ -53,12 +53,16 @@ def protected_names() -> tuple[ProtectedName, ...]:
     return load_as(_Data, join(dirname(__file__), "data", "protected.toml")).protected
 
 
-def protected_by(path: str, roots: tuple[str, ...], entries: tuple[str, ...]) -> ProtectedName | None:
+def protected_by(
+    path: str, roots: tuple[str, ...], entries: tuple[str, ...], *, is_file: bool = False
+) -> ProtectedName | None:
     """The protected name that an absolute path is, lies below, or would take along as its directory.
 
-    `entries` are the policy's own: absolute paths, and bare names that hold at any depth.
+    `entries` are the policy's own: absolute paths, and bare names that hold at any depth. `is_file`: nothing
+    but a plain file gets the name.
     """
-    found = _matcher(roots, entries).matches(normalised(path))
+    matches = _matcher(roots, entries).matches(normalised(path))
+    found = [match for match in matches if not (is_file and match.rest and match.unless_file)]
     return _listed(found[0].rule) if found else None
 
 

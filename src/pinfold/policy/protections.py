@@ -53,11 +53,13 @@ def _writes(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
                 break
 
 
-def write_objection(path: str, settings: Settings, facts: Facts, span: Span | None = None) -> Reason | None:
+def write_objection(
+    path: str, settings: Settings, facts: Facts, span: Span | None = None, *, is_file: bool = False
+) -> Reason | None:
     """Why a person should see a write to this path (absolute, links followed), if there is a reason."""
     if pattern := hidden_by(path, facts.policy, facts.roots):
         return _hidden(path, pattern, span)
-    if name := protected_by(path, writable_roots(facts), facts.policy.protected):
+    if name := protected_by(path, writable_roots(facts), facts.policy.protected, is_file=is_file):
         return _ask(f"{path} is protected: {why_protected(name.name, name.why, facts.own)}", span)
     if said := _repository_objection(path, facts):
         return _ask(said, span)

@@ -20,8 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.names import GIT, Children, Match, NameMatcher, folded
-from pinfold.model.repositories import REMAINS, is_repository, lacks_only_head
+from pinfold.model.names import GIT, Children, Match, NameMatcher, components, folded, unnested
+from pinfold.model.repositories import REMAINS, is_git_by_name, is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
 from pinfold.session.unchanged import MOST_TEXT, Mark, is_closed, listing, mark_of
 
@@ -121,7 +121,7 @@ class Walk:
 
     def _listed(self, step: Step, path: str, mark: Mark | None, listed: "list[os.DirEntry[str]]") -> Seen:
         names = [entry.name for entry in listed]
-        if not step.inside_git and step.names and self._is_bare(path, names):
+        if step.names and self._is_bare(path, names) and not (step.inside_git and is_git_by_name(path)):
             return replace(self._noted(step, path, mark, listed, self.hiding.within(path)), is_bare=True)
         lowered = "/".join(names).lower()
         # Most directories hold nothing of note, and are done with at once.
@@ -187,7 +187,7 @@ class Walk:
                 self._met(entry, path, is_directory, met, step, below, protected)
             elif step.is_protected and entry.is_symlink():
                 protected.append(os.path.join(path, entry.name))
-            elif is_directory and not (step.inside_git and plain in CONTENT_OF_GIT):
+            elif is_directory and not _is_content(step, path, plain):
                 below.append(self._further(step, path, entry.name))
             if entry.is_symlink():
                 linked += (*hidden[before[0] :], *protected[before[1] :])
@@ -219,11 +219,18 @@ class Walk:
             if is_directory and not step.only_named:
                 below.append(Step(path, entry.name, {}, inside_git, is_protected=True))
         elif is_directory:
-            only = step.only_named or (step.inside_git and folded(entry.name) in CONTENT_OF_GIT)
+            only = step.only_named or _is_content(step, path, folded(entry.name))
             below.append(replace(self._step(path, entry.name, inside_git), only_named=only))
         elif entry.is_symlink():
             # What the host finds by that link, now or once somebody has made it.
             protected += ["/".join((place, *match.rest)) for match in met]
+
+
+def _is_content(step: Step, path: str, name: str) -> bool:
+    """Whether nothing lies in it but what git makes: in `.git/modules`, `refs` may be part of a submodule's
+    name."""
+    is_named_so = step.inside_git and name in CONTENT_OF_GIT
+    return is_named_so and unnested(components(path)).module is None
 
 
 def _is_odd(names: str) -> bool:

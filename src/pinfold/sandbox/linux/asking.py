@@ -307,8 +307,7 @@ def _is_repositorys(spot: Spot) -> bool:
     """Whether a directory would be a repository's: a `.git`, or that of a submodule in one."""
     if not spot.place.inside:
         return spot.key == GIT
-    parts, is_module = unnested(components(spot.path))
-    return is_module and parts[-1] == GIT
+    return unnested(components(spot.path)).module is not None
 
 
 def _is_possible(operation: str, thing: Thing | None) -> bool:

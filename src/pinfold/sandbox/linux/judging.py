@@ -183,7 +183,11 @@ class Judge:
 
 def _makes_file(operation: str, source: Spot | Held | None) -> bool:
     """Whether a plain file gets the name, for sure."""
-    status = source.status() if isinstance(source, Spot) and operation == "rename" else None
+    status: os.stat_result | None = None
+    if isinstance(source, Spot):
+        status = source.status() if operation == "rename" else None
+    elif source and operation == "link":
+        status = os.fstat(source[1])
     return operation == "open" or (status is not None and stat.S_ISREG(status.st_mode))
 
 
