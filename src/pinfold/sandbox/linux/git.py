@@ -18,7 +18,8 @@ A new repository's git tries whether modes are kept, by giving its configuration
 refuses, and which nobody need be asked about; and would write down for good that they are not
 (`core.filemode`). Whether they are is found out here instead, of the lock.
 
-In a new hooks directory there may be `*.sample`, which git never runs.
+In a new hooks directory there may be `*.sample`, which git never runs. The directory `branches`, which git
+makes in a new repository, stays empty.
 """
 
 import errno
@@ -38,6 +39,7 @@ from pinfold.sandbox.linux.neighbours import Neighbours
 from pinfold.sandbox.linux.spots import Spot
 
 HOOKS = ".git/hooks"
+BRANCHES = ".git/branches"
 CONFIGURATIONS = {".git/config": b"config", ".git/config.worktree": b"config.worktree"}
 SAMPLE = re.compile(rb"[a-z][a-z0-9-]*\.sample")
 FILEMODE = re.compile(rb"^([ \t]*filemode[ \t]*=[ \t]*)(?:true|false)\b", re.IGNORECASE | re.MULTILINE)
@@ -61,7 +63,9 @@ class Git:
         if wish.match.rest:
             return None
         if rule == HOOKS:
-            return Verdict.GO_ON if _is_new_hook(wish) else None
+            return Verdict.GO_ON if _is_new(wish, b"hooks") or _is_sample(wish) else None
+        if rule == BRANCHES:
+            return Verdict.GO_ON if _is_new(wish, b"branches") else None
         lock = wish.other
         if wish.operation != "rename" or lock is None or CONFIGURATIONS.get(rule) != wish.spot.name:
             return None
@@ -162,12 +166,17 @@ def _is_configuration(spot: Spot) -> bool:
     return any(match.rule.name in CONFIGURATIONS for match in spot.matches())
 
 
-def _is_new_hook(wish: Wish) -> bool:
+def _is_new(wish: Wish, name: bytes) -> bool:
+    """Whether it is the directory itself, which is being made."""
     spot = wish.spot
-    if spot.place.inside is None:
-        return wish.operation == "mkdir" and spot.name.rstrip(b"/") == b"hooks"
-    in_hooks = spot.place.path.endswith("/hooks") and not spot.place.path.endswith("/hooks/hooks")
-    return wish.operation == "open" and in_hooks and SAMPLE.fullmatch(spot.name) is not None
+    return spot.place.inside is None and wish.operation == "mkdir" and spot.name.rstrip(b"/") == name
+
+
+def _is_sample(wish: Wish) -> bool:
+    place = wish.spot.place
+    in_hooks = place.inside is not None and place.path.endswith("/hooks")
+    is_there = in_hooks and not place.path.endswith("/hooks/hooks")
+    return wish.operation == "open" and is_there and SAMPLE.fullmatch(wish.spot.name) is not None
 
 
 def _contents(directory: int, name: bytes) -> tuple[bytes, int]:
