@@ -236,6 +236,50 @@ REPOSITORIES = {
         MONITOR + 'mkdir -p in/objects in/refs; touch in/HEAD; git config core.fsmonitor "$P"',
         "cd in && git status",
     ),
+    "a repository whose `objects` and `refs` are programs, as tracked files are": (
+        BARE + "rm -r in/objects in/refs; cp /bin/true in/objects; cp /bin/true in/refs",
+        "cd in && git status",
+    ),
+    "a HEAD that is no UTF-8": (BARE + r"printf 'ref: refs/heads/\xff\n' > in/HEAD", "cd in && git status"),
+    "a HEAD of more than a megabyte": (
+        BARE + r"(printf 'ref: refs/heads/x\n'; head -c 1100000 /dev/zero) > in/HEAD",
+        "cd in && git status",
+    ),
+    "a HEAD that git climbs over": (
+        MONITOR + 'mkdir -p in/.git/objects in/.git/refs; echo "ref: x" > in/.git/HEAD; '
+        'git config core.fsmonitor "$P"',
+        "cd in && git status",
+    ),
+    "a file .git that leads to a name that is no UTF-8": (
+        BARE + r"""mv in $'n\xff'; mkdir sub; printf 'gitdir: ../n\xff\n' > sub/.git""",
+        "cd sub && git status",
+    ),
+    "a file .git of nearly a megabyte": (
+        BARE + r"mkdir sub; (printf 'gitdir: ../in'; yes '' | head -c 1040000) > sub/.git",
+        "cd sub && git status",
+    ),
+    "a file .git with blanks around the path": (
+        BARE + "mv in ' in '; mkdir sub; echo 'gitdir:  in ' > .git; mv .git sub; mv ' in ' sub",
+        "cd sub && git status",
+    ),
+    "a file commondir with blanks around the path": (
+        BARE + "mkdir c; mv in ' c '; mkdir in; cp ' c /HEAD' in; echo '../ c ' > in/commondir",
+        "cd in && git status",
+    ),
+    "a file .git that git may not understand": ("mkdir sub; echo x > sub/.git", "cd sub && git status"),
+    "a submodule in node_modules": (
+        f"mkdir node_modules; cd node_modules; {NESTED.replace('git add m', 'git add -f m')}",
+        "cd node_modules; git status",
+    ),
+    "a repository in node_modules": (
+        MONITOR + 'git init -q node_modules/m; git -C node_modules/m config core.fsmonitor "$P"',
+        "git status",
+    ),
+    "an index that is split": ("git update-index --split-index", "git status"),
+    "hooks of a repository that came with other files": (
+        "git init -q --bare in; echo > in/hooks/post-commit; chmod +x in/hooks/post-commit",
+        "cd in && git status",
+    ),
     "a link into another repository": (
         MONITOR + 'mkdir -p in/deep; git init -q in; git -C in config core.fsmonitor "$P"; ln -s in/deep to',
         "cd to; git status",

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.session import git as repositories
-from pinfold.session.git import find_repository, git_helpers
+from pinfold.session import repository as repositories
+from pinfold.session.git import git_helpers
+from pinfold.session.repository import find_repository
 
 
 def git(directory: Path, *arguments: str) -> None:

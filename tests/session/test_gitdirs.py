@@ -8,8 +8,8 @@ import pytest
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.protected import name_rules
-from pinfold.session.git import find_repository
 from pinfold.session.gitdirs import Elsewhere, elsewhere, is_open_to_git
+from pinfold.session.repository import find_repository
 from pinfold.session.survey import Surveyor
 
 RULES = name_rules(())

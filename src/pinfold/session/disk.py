@@ -71,7 +71,7 @@ class Disk:
 
     def is_git_ignored(self, path: str) -> bool:
         from pinfold.policy.ignore import Ignore, mapping_of
-        from pinfold.session.git import find_repository
+        from pinfold.session.repository import find_repository
 
         self.was_searched = True
         found = find_repository(os.path.dirname(path))

@@ -4,24 +4,27 @@ An allowlist that says `git status` means git's own work. A repository can make 
 else on the way, and whoever wrote the repository is not who wrote the allowlist. Any doubt counts as a
 program: a file that cannot be read, a line that is not understood.
 
-Facts about git (git-config(1), githooks(5), setup.c, config.c):
-- git climbs from the working directory, links followed, to the first directory with a valid `.git`
-  (a directory, or a file with `gitdir: PATH`) or that is itself a valid repository. Valid: `HEAD` names a ref
-  or a commit, `objects` and `refs` are directories, the latter two looked for where `commondir` leads.
+Facts about git (git-config(1), githooks(5), config.c):
 - `git status` and `git diff` look into repositories inside the working tree that the index links to.
 - `post-index-change` runs when `git status` refreshes the index.
+- Variables such as `GIT_DIR` take the place of the search for a repository (`repository`).
+
+What this means for us: directories are looked through for repositories, `node_modules` last and as far as the
+time lasts; whatever the index links to is looked at in any case. A repository that is not called `.git` has
+come with other files: nobody put hooks into it for git to run.
 """
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import islice
-
-from msgspec import Struct
+from itertools import chain, islice
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.git_config import parse_config
-from pinfold.model.links import real_path
+from pinfold.model.git_config import LARGEST, parse_config
+from pinfold.model.git_index import linked_repositories
+from pinfold.model.repositories import is_git_by_name
+from pinfold.session.repository import Repository, Search, read_bytes
 from pinfold.settings.files import read_text
 
 RUNNING_KEYS = (
@@ -49,11 +52,16 @@ RUNNING_KEYS = (
     "filter.*.clean",
     "filter.*.process",
     "filter.*.smudge",
+    "gc.recentobjectshook",
     "gpg.program",
     "gpg.*.program",
     "gpg.*.defaultkeycommand",
+    "guitool.*.cmd",
     "hook.*",
+    "imap.tunnel",
     "include.path",
+    "init.templatedir",
+    "instaweb.*",
     "includeif.*",
     "interactive.difffilter",
     "mailmap.*",
@@ -68,7 +76,9 @@ RUNNING_KEYS = (
     "remote.*.vcs",
     "sendemail.*",
     "sequence.editor",
+    "submodule.*.gitdir",
     "submodule.*.update",
+    "tar.*.command",
     "trailer.*.cmd",
     "trailer.*.command",
     "uploadpack.packobjectshook",
@@ -76,26 +86,29 @@ RUNNING_KEYS = (
 )
 HARMLESS_VALUES = {"core.fsmonitor": ("true", "false", ""), "core.pager": ("cat", "less")}
 MOST_DIRECTORIES = 20_000
+MOST_REPOSITORIES = 1_000
+LARGEST_INDEX = 1 << 28
+LEADING = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE")
 HOOKS_OF_READING = ("post-index-change", "reference-transaction")
-
-
-class Repository(Struct, frozen=True):
-    top: str
-    """The working tree's top directory; a bare repository's own."""
-    directory: str
-    """The git directory of this working tree."""
-    common: str
-    """The git directory that linked worktrees share: config, hooks, info."""
 
 
 def git_helpers(directory: str) -> tuple[str, ...]:
     """What the configuration of the repository around `directory` would make git run."""
-    found = find_repository(directory)
-    if found is None:
-        return ()
-    places, doubts = _inner_repositories(found.top)
-    inner = [find_repository(place) for place in places]
-    keys = [key for repository in (found, *inner) if repository for key in _helpers(repository)]
+    search = Search()
+    found = [search.repository_of(directory)]
+    places, doubts = _inner_repositories(found[0].top) if found[0] else ([], [])
+    found += map(search.repository_of, places)
+    known: dict[str, Repository] = {}
+    for repository in found:  # which grows meanwhile: what is linked to may link to others
+        if repository and repository.directory not in known and len(known) < MOST_REPOSITORIES:
+            known[repository.directory] = repository
+            linked = _linked(repository, doubts)
+            found += map(search.repository_of, linked)
+    if len(known) == MOST_REPOSITORIES:
+        doubts.append(f"whatever is beyond the {MOST_REPOSITORIES:,} repositories that were looked at")
+    doubts += (f"the variable {name}" for name in LEADING if name in os.environ)
+    doubts += (f"whatever {path} means to git" for path in search.doubts)
+    keys = chain.from_iterable(map(_helpers, known.values()))
     return tuple(dict.fromkeys((*keys, *doubts)))
 
 
@@ -103,88 +116,73 @@ def _helpers(found: Repository) -> Iterator[str]:
     for place in dict.fromkeys((found.directory, found.common)):
         for name in ("config", "config.worktree"):
             yield from _running_keys(os.path.join(place, name))
-    for hook in HOOKS_OF_READING:
-        if os.access(os.path.join(found.common, "hooks", hook), os.X_OK):
+    hooks = os.path.join(found.common, "hooks")
+    for hook in HOOKS_OF_READING if is_git_by_name(found.common) else _listed(hooks):
+        if os.access(os.path.join(hooks, hook), os.X_OK) and not hook.endswith(".sample"):
             yield f"hooks/{hook}"
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _inner_repositories(top: str) -> tuple[list[str], list[str]]:
     """Directories below `top` that are repositories themselves, and what could not be looked at."""
-    waiting, found, doubts = [top], [], []
+    waiting = [top]
+    last: list[str] = []
+    found: list[str] = []
+    doubts: list[str] = []
     for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
-        try:
-            with os.scandir(directory) as entries:
-                inside = [
-                    entry for entry in entries if entry.name == ".git" or entry.is_dir(follow_symlinks=False)
-                ]
-        except FileNotFoundError:
-            continue
-        except OSError:
-            doubts.append(f"whatever is in {directory}, which cannot be read")
-            continue
-        if directory != top and any(entry.name == ".git" for entry in inside):
-            found.append(directory)
-        waiting += [entry.path for entry in inside if entry.name not in (".git", "node_modules")]
+        for path in _directories_in(directory, found, doubts):
+            (last if path.endswith("/node_modules") else waiting).append(path)
     if len(waiting) > MOST_DIRECTORIES:
         doubts.append(f"whatever is beyond the {MOST_DIRECTORIES:,} directories that were looked at")
-    return found, doubts
+    for directory in islice(last, max(0, MOST_DIRECTORIES - len(waiting))):
+        last += _directories_in(directory, found, doubts)
+    return [path for path in found if path != top], doubts
 
 
-def find_repository(directory: str) -> Repository | None:
-    """The repository that git would use in `directory`."""
-    directory = real_path(directory)
-    while True:
-        for candidate in (_git_directory(os.path.join(directory, ".git")), directory):
-            # Most directories have no HEAD, and nothing else of them needs to be looked at.
-            if candidate and _has_head(candidate):
-                repository = _repository(directory, candidate)
-                if _is_valid(repository):
-                    return repository
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return None
-        directory = parent
-
-
-def _git_directory(entry: str) -> str:
-    """Where a `.git` leads, empty if nowhere."""
-    if os.path.isdir(entry):
-        return entry
-    text = text_of(entry).strip()
-    at = text.removeprefix("gitdir:").strip()
-    return os.path.join(os.path.dirname(entry), at) if text.startswith("gitdir:") else ""
-
-
-def _has_head(directory: str) -> bool:
-    """Whether there is a HEAD that names something."""
-    head = os.path.join(directory, "HEAD")
-    if os.path.islink(head):
-        return True
-    text = text_of(head)
-    return text.startswith("ref:") or len(text.strip()) >= 40
-
-
-def _is_valid(repository: Repository) -> bool:
-    return all(os.path.isdir(os.path.join(repository.common, n)) for n in ("objects", "refs"))
-
-
-def _repository(top: str, directory: str) -> Repository:
-    return Repository(top, directory, real_path(told_common(directory)))
-
-
-def told_common(directory: str) -> str:
-    """Where a git directory says that what it shares lies, as it says it; itself if it says nothing."""
-    # As git reads it (setup.c, get_common_dir): blanks are part of a name.
-    told = text_of(os.path.join(directory, "commondir")).rstrip("\r\n").partition("\0")[0]
-    return os.path.join(directory, told)
-
-
-def text_of(path: str) -> str:
-    """What a file says, empty if that cannot be read: bounded, and never waiting for a fifo."""
+def _directories_in(directory: str, found: list[str], doubts: list[str]) -> list[str]:
+    """Those to be looked through as well. Notes if it has a `.git`, or cannot be read."""
     try:
-        return read_text(path) or ""
-    except PolicyError:
-        return ""
+        with os.scandir(directory) as entries:
+            inside = [
+                entry for entry in entries if entry.name == ".git" or entry.is_dir(follow_symlinks=False)
+            ]
+    except FileNotFoundError:
+        return []
+    except OSError:
+        doubts.append(f"whatever is in {directory}, which cannot be read")
+        return []
+    if any(entry.name == ".git" for entry in inside):
+        found.append(directory)
+    return [entry.path for entry in inside if entry.name != ".git"]
+
+
+def _linked(found: Repository, doubts: list[str]) -> list[str]:
+    """What its index links to."""
+    index = read_bytes(os.path.join(found.directory, "index"), LARGEST_INDEX)
+    if index is None:
+        return []
+    try:
+        if len(index) == LARGEST_INDEX:
+            raise ValueError("too large")
+        links = linked_repositories(index, 32 if _has_long_names(found) else 20)
+        return [os.path.join(found.top, os.fsdecode(path)) for path in links]
+    except ValueError as error:
+        doubts.append(f"whatever the index of {found.directory} links to: {error}")
+        return []
+
+
+def _has_long_names(found: Repository) -> bool:
+    """Whether its objects have names of 256 bits."""
+    with suppress(ValueError):
+        settings = parse_config(read_bytes(os.path.join(found.common, "config"), LARGEST) or b"")
+        return ("extensions.objectformat", "sha256") in settings
+    return False
 
 
 def _running_keys(path: str) -> Iterator[str]:

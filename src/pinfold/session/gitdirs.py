@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from pinfold.model.git_config import parse_config
+from pinfold.model.git_config import LARGEST, parse_config
 from pinfold.model.links import real_path
 from pinfold.model.names import CONTENTS, NESTS, NameMatcher, NameRule
 from pinfold.policy.paths import is_covered
 from pinfold.policy.protected import name_rules
-from pinfold.session.git import find_repository, text_of, told_common
+from pinfold.session.repository import find_repository, read_bytes, told_common
 
 PREFIX = ".git/"
 SHARED = ("objects", "refs", "logs", "packed-refs", "packed-refs.lock", "packed-refs.new", "worktrees")
@@ -147,14 +147,14 @@ def _listed(directory: str) -> list[str]:
 
 
 def _is_worktree(git: str, directory: str, common: str) -> bool:
-    back = text_of(f"{directory}/gitdir").removesuffix("\n")
+    back = os.fsdecode(read_bytes(f"{directory}/gitdir", LARGEST) or b"").removesuffix("\n")
     leads_back = back != "" and real_path(os.path.join(directory, back)) == git
     return leads_back and os.path.dirname(directory) == f"{common}/worktrees"
 
 
 def _is_submodule(top: str, directory: str) -> bool:
     try:
-        settings = list(parse_config(text_of(f"{directory}/config").encode()))
+        settings = list(parse_config(read_bytes(f"{directory}/config", LARGEST) or b""))
     except ValueError:
         return False
     told = [value for key, value in settings if key == "core.worktree"]
