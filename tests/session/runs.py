@@ -150,8 +150,12 @@ def a_resumed_session_has_its_answers_again() -> None:
         assert resumed.id == session.id and resumed.roots == session.roots
         assert resumed.run("echo x").ran and not resumed.run("echo y").ran
     os.mkdir("elsewhere")
-    with pinfold.Session(["elsewhere"], settings=ASKING, resume=session.id) as moved:
-        assert not moved.run(pinfold.RunCommand("echo x", cwd=session.cwd)).ran
+    try:
+        pinfold.Session(["elsewhere"], settings=ASKING, resume=session.id)
+    except pinfold.PolicyError as error:
+        assert "had other projects" in str(error)
+    else:
+        raise AssertionError("it was resumed elsewhere")
     with opened({**ASKING, "commands": {"deny": ["curl"]}}, resume=session.id) as changed:
         assert not changed.run("echo x").ran
 

@@ -64,8 +64,10 @@ class Judge:
         overrides: Mapping[str, object] | None,
         environ: Mapping[str, str],
         talk: Talk,
+        held: Mapping[str, object] | None = None,
     ) -> None:
-        self.law = Law(roots, settings, overrides, environ)
+        """`held` is what a resumed session had: settings are no wider."""
+        self.law = Law(roots, settings, overrides, environ, held)
         self.roots, self.home = roots, self.law.home
         self.cwd = cwd
         self.talk = talk

@@ -43,6 +43,7 @@ class Law:
         settings: str | Mapping[str, object] | None,
         overrides: Mapping[str, object] | None,
         environ: Mapping[str, str],
+        held: Mapping[str, object] | None = None,
     ) -> None:
         self.roots = roots
         self.home = real_path(home_of(environ))
@@ -56,7 +57,9 @@ class Law:
         self._ungranted: tuple[str, ...] = ()
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
-            Sources.usual(roots, user=settings, overrides=overrides, environ=environ), shape, _require_host
+            Sources.usual(roots, user=settings, overrides=overrides, environ=environ, held=held),
+            shape,
+            _require_host,
         )
 
     @property

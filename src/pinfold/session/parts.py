@@ -40,10 +40,13 @@ class Parts:
         approvers: "tuple[Approver, ...]",
         notes_reads: bool,
         one_command: bool,
+        write_down: Callable[[], None],
     ) -> None:
+        """`write_down` keeps what the session has, for whoever resumes it."""
         self._session, self._judge, self._user, self._environ = session, judge, user, environ
         self._approvers = approvers
         self._notes_reads, self._one_command = notes_reads, one_command
+        self._write_down = write_down
         self._lock = allocate_lock()
         self._owner = os.getpid()
         self._is_penned = bool(environ.get("PINFOLD_PEN"))
@@ -116,7 +119,14 @@ class Parts:
 
                 self._ledger = Ledger(self._session, self._judge().roots, self._environ)
                 close_at_exit(self)
+                if not self._one_command:
+                    self._write_down()
             return self._ledger
+
+    def keep(self, is_known: bool = False) -> None:
+        """Writes down what the session has by now, once it has done anything or is known for what it did."""
+        if (is_known or self._ledger is not None) and not self._one_command:
+            self._write_down()
 
     def fences(self) -> "Fences":
         self.require_open()
@@ -188,6 +198,7 @@ class Parts:
             files.close()
         if fences is not None:
             fences.close()
+        self.keep()
         # Last: how the connections ended that were open is written down too.
         with self._lock:
             ledger, self._ledger = self._ledger, None

@@ -8,7 +8,7 @@ import os
 from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import SandboxUnavailable
@@ -52,7 +52,8 @@ class Session:
     the usual layers. `overrides` is the command line's layer. `environ` stands for the variables of this
     process: it tells where the home, the settings and the state are. `approvers` are asked in turn where a
     person is needed, about several things at a time if several wait; without any, the answer is no. `resume`
-    is the id of a session that has ended: what it was granted for its time holds again, in the same projects.
+    is the id of a session that has ended: what it was granted for its time holds again, in the same projects
+    and under settings that are no wider than it had, nor than today's.
     With `notes_reads` a command's violations tell of hidden things that it opened too, and every open takes a
     turn of the warden's. With `one_command` nothing else is run in it: an answer for the session ends with
     that command, and is not kept. May be used from any thread.
@@ -79,17 +80,24 @@ class Session:
         require_approvers(approvers := tuple(approvers))
         self.environ = os.environ if environ is None else environ
         self.id = resume or os.urandom(8).hex()
+        self._held: Mapping[str, Any] | None = None
+        """What it had before it was resumed, and what the person in front of it has changed since."""
         if resume:
-            from pinfold.session.resuming import projects_of
+            from pinfold.session.resuming import kept_of, require_same
 
-            before = projects_of(resume, self.environ)
-            projects = projects or before
+            kept = kept_of(resume, self.environ)
+            if projects:
+                require_same(resume, tuple(map(directory, projects)), kept)
+            projects, self._held = kept.roots, kept.held
+            settings = kept.given if settings is None else settings
+            overrides = overlaid(kept.overrides, overrides or {})
         self.counts: Counter[str] = Counter()
         """What was run, refused and asked, and what was done where there was no fence."""
         roots = tuple(directory(project) for project in projects)
         self.cwd = directory(cwd) if cwd else start_in(roots)
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self._overrides: Mapping[str, object] = overrides or {}
+        self._opened_with = self._overrides
         self._talk = Talk(conversation, generation, model)
         self._lock, self._changing = allocate_lock(), allocate_lock()
         self._refusals = Explanations()
@@ -98,11 +106,25 @@ class Session:
         self._starts: Starting | None = None
         self._judge = self._judge_of(roots or (find_project(self.cwd, self.environ),), self._overrides)
         self._parts = Parts(
-            self.id, lambda: self._judge, self._user, self.environ, approvers, notes_reads, one_command
+            self.id,
+            lambda: self._judge,
+            self._user,
+            self.environ,
+            approvers,
+            notes_reads,
+            one_command,
+            self._keep,
         )
 
+    def _keep(self) -> None:
+        """Writes down what it has, for whoever resumes it."""
+        from pinfold.session.resuming import keep
+
+        law = self._judge.law
+        keep(self.id, self.roots, self._user, self._opened_with, law.settings, self.environ)
+
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
-        return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk)
+        return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk, self._held)
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -135,7 +157,7 @@ class Session:
 
     def supposing(self, settings: Mapping[str, object]) -> Judge:
         """The judge that this session would have, were these the user's settings."""
-        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, self._talk)
+        return Judge(self.roots, self.cwd, settings, self._overrides, self.environ, self._talk, self._held)
 
     @property
     def settings_file(self) -> str:
@@ -161,7 +183,17 @@ class Session:
     def change(self, overrides: Mapping[str, object]) -> None:
         """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
         with self._changing:
-            self._rejudge(self.roots, overlaid(self._overrides, overrides))
+            if self._held is not None:
+                from pinfold.settings.held import with_change
+
+                before, self._held = self._held, with_change(self._held, overrides)
+                try:
+                    self._rejudge(self.roots, overlaid(self._overrides, overrides))
+                except BaseException:
+                    self._held = before
+                    raise
+            else:
+                self._rejudge(self.roots, overlaid(self._overrides, overrides))
 
     def override(self, section: str, key: str) -> list[object]:
         """The entries of a list in the command line's layer, to be added to."""
@@ -178,6 +210,7 @@ class Session:
         before, self._judge = self._judge, judge
         before.close()
         self._parts.change_roots(roots)
+        self._parts.keep(is_known=self._held is not None)
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
         """What would be done about a request; a string is a shell line, a list is run without a shell."""

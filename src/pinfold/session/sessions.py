@@ -40,7 +40,7 @@ class Living(Struct, frozen=True):
 def register(id: str, roots: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
     """Notes that this process has a session; the handle is for `unregister`."""
     directory = _directory(environ)
-    path = os.path.join(directory, f"{_safe(id)}.json")
+    path = os.path.join(directory, f"{require_id(id)}.json")
     pid = os.getpid()
     told = tuple(storable(root) for root in roots)
     session = Living(id, pid, _began(pid) or "", _boot(), told, time.time())
@@ -88,7 +88,8 @@ def _names(directory: str) -> list[str]:
         raise PinfoldError(f"the list of sessions cannot be read: {directory}: {error.strerror}") from None
 
 
-def _safe(id: str) -> str:
+def require_id(id: str) -> str:
+    """An id that can be a file's name."""
     if not id or id.startswith(".") or "/" in id or "\0" in id:
         raise ValueError(f"{id!r} cannot name a session")
     return id

@@ -26,4 +26,4 @@ def load(
     `shape` and `check_host` raise `ValueError` for a text that is no rule, or names no hosts; the latter is
     told in which list it stands.
     """
-    return build([*read_layers(sources), default_layer()], shape, check_host)
+    return build([*read_layers(sources), default_layer()], shape, check_host, sources.held)

@@ -3,7 +3,7 @@
 The only module that knows single keys by name. It decides nothing about layers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -62,14 +62,22 @@ def build(
     layers: Sequence[Layer],
     shape: Callable[[str], Shape],
     check_host: Callable[[str, str], None] | None = None,
+    held: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The settings of these layers, or a `PolicyError` where an entry of one is no rule or no host."""
+    """The settings of these layers, or a `PolicyError` where an entry of one is no rule or no host.
+
+    They are no wider than `held`, what a resumed session had.
+    """
     shape = cache(shape)
     for layer in layers:
         require_sound(layer, shape, check_host)
     merged = merge(layers)
     managed = [layer for layer in layers if layer.document.layer == "managed"]
     bind(merged, managed)
+    if held is not None:
+        from pinfold.settings.held import held_layer, hold
+
+        hold(merged, held_layer(held))
     values = _Values(merged, shape)
     return Settings(
         mode=AutoRunMode(values.word("mode")),

@@ -95,7 +95,7 @@ def _read_section(layer: Layer, section: str, values: object) -> None:
 
 def _read_key(layer: Layer, key: Key, value: object) -> None:
     document, path = layer.document, key.path
-    if key.who is Who.MANAGED and document.layer not in ("managed", "default"):
+    if key.who is Who.MANAGED and document.layer not in ("managed", "default", "session"):
         raise document.error(path, f"`{key.name}` may stand only in a managed file", key=True)
     try:
         if key.is_scalar:

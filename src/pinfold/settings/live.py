@@ -85,7 +85,7 @@ class Live:
         except PolicyError as error:
             self._troubles.append(error)
         layers = [layer for source in self._listed for layer in [self._read(source)] if layer is not None]
-        return build([*layers, default_layer()], self._shape, self._check_host)
+        return build([*layers, default_layer()], self._shape, self._check_host, self._sources.held)
 
     def _read(self, source: Source) -> Layer | None:
         try:

@@ -44,6 +44,8 @@ class Sources(Struct, frozen=True):
     """The command line's values, shaped as the file is; `section.key` is understood too."""
     environment: Mapping[str, str] = {}
     """Only the variables of `FROM_ENVIRONMENT` are looked at."""
+    held: Mapping[str, object] | None = None
+    """What a resumed session had, by the names of the keys (`held`): no value in force is wider."""
     owned: bool = False
     """The managed files must be root's own; always asked of the usual ones in /etc."""
 
@@ -54,6 +56,7 @@ class Sources(Struct, frozen=True):
         user: str | Mapping[str, object] | None = None,
         overrides: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
+        held: Mapping[str, object] | None = None,
     ) -> "Sources":
         """The layers of this machine; `user` is a file or values that stand for the user's own file."""
         environ = os.environ if environ is None else environ
@@ -72,6 +75,7 @@ class Sources(Struct, frozen=True):
             above=tuple(outer for outer in above if outer not in projects),
             overrides=overrides or {},
             environment={name: environ[name] for name in FROM_ENVIRONMENT if name in environ},
+            held=held,
             owned=True,
         )
 
