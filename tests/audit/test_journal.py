@@ -99,10 +99,10 @@ def test_what_comes_while_a_row_is_written_is_written_behind_it(tmp_path: Path) 
     with Journal(path) as journal:
         put = journal._lines.put
 
-        def forgetting(entry: Entry, end: int) -> None:
+        def forgetting(entry: Entry, end: int) -> int:
             journal._lines.put = put  # type: ignore[method-assign]
             journal.append("a", "end", {"n": 2})
-            put(entry, end)
+            return put(entry, end)
 
         journal._lines.put = forgetting  # type: ignore[method-assign]
         assert journal.append("a", "run", {"n": 1}) == 1

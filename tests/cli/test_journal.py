@@ -28,12 +28,8 @@ def filled(journal: Journal) -> None:
     violations = [{"operation": "open"}]
     ended = {"exit_code": 3, "signal": None, "timed_out": False, "cancelled": False, "violations": violations}
     run = journal.append("s", "run", {"command": "make\n\x1b[2J", "cwd": "/w"})
-    journal.append(
-        "s", "connect", {"host": "h.example", "port": 443, "verdict": "deny", "command": "make"}, run
-    )
-    journal.append(
-        "s", "elevation", {"operation": "open", "paths": ["/o/x"], "answer": "no", "command": "make"}
-    )
+    journal.append("s", "connect", {"host": "h.example", "port": 443, "verdict": "deny"}, run)
+    journal.append("s", "elevation", {"operation": "open", "paths": ["/o/x"], "answer": "no"}, run)
     journal.append("s", "end", ended, about=run)
     journal.append(
         "s", "end", {"error": "broke"}, about=journal.append("s", "run", {"command": "b", "cwd": "/w"})
@@ -52,8 +48,8 @@ def test_each_is_one_line(journal: Journal, capsys: pytest.CaptureFixture[str]) 
     told = [(session, " ".join(rest.split())) for session, rest in lines]
     assert told == [
         ("s", "exit 3 make\\n\\x1b[2J, in /w; 1 refused in it"),
-        ("s", "deny connect to h.example:443, by `make`"),
-        ("s", "no open /o/x, by `make`"),
+        ("s", "deny connect to h.example:443, by `make\\n\\x1b[2J`"),
+        ("s", "no open /o/x, by `make\\n\\x1b[2J`"),
         ("s", "failed b, in /w"),
         ("s", f"refused {'x' * 199}…, in /w"),
         ("s", "allowed write /w/a"),

@@ -93,9 +93,9 @@ def curl(machine: Machine) -> None:
     assert {("a.test", face, "allow") for face in faces} | {("evil.test", "http", "deny")} <= told, told
     rules = {entry.data["rule"] for entry in connections() if entry.data["verdict"] == "allow"}
     assert rules == {"a.test"}
-    commands = {entry.data["command"] for entry in connections() if entry.data["face"] != "resolver"}
-    assert commands and all("curl" in command for command in commands), commands
-    assert all(entry.about for entry in connections() if entry.data["face"] != "resolver")
+    runs = {entry.id: entry.data["command"] for entry in journal() if entry.kind == "run"}
+    made = [entry for entry in connections() if entry.data["face"] != "resolver"]
+    assert made and all("curl" in runs[entry.about or 0] for entry in made), made
 
 
 def sockets_that_drop_the_answer(_: Machine) -> None:
@@ -292,6 +292,33 @@ def many_at_once(_: Machine) -> None:
     with banner() as port, opened() as session:
         said = fine(session, python(code, port))
         assert said == "0 []\n", said
+
+
+def what_a_command_connects_to_leaves_the_journal_as_it_is(_: Machine) -> None:
+    """Its line is written once, and what it repeats is counted."""
+    code = """
+        import socket, sys
+        # FILLER
+        for _ in range(int(sys.argv[2])):
+            with socket.create_connection(("a.test", int(sys.argv[1]))) as sock:
+                sock.recv(8)
+    """.replace("FILLER", "x" * 8000)
+    grown = []
+    with banner() as port:
+        for count in (20, 1500):
+            before = _journaled()
+            with opened() as session:
+                fine(session, python(code, port, count))
+            grown.append(_journaled() - before)
+        told = [entry.data["times"] for entry in connections() if entry.data["face"] == "carried"]
+    assert grown[1] < grown[0] + 8000, grown
+    assert max(told) == 1024 and len(told) == 5 + 11, told
+    assert all(entry.about and "command" not in entry.data for entry in connections() if entry.data["tag"])
+
+
+def _journaled() -> int:
+    files = Path("~/.local/state/pinfold").expanduser().glob("journal*")
+    return sum(each.stat().st_size for each in files)
 
 
 def node(_: Machine) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
 from pinfold.audit.lines import BUSY, STEP, Line
+from pinfold.audit.room import Forgotten, make_room
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -31,8 +32,8 @@ INSERT = "INSERT OR IGNORE INTO entries (id, at, session, kind, about, data) VAL
 LAST = "SELECT coalesce(max(id), 0) FROM entries"
 
 
-def keep(path: str, rows: Iterable[Line]) -> None:
-    """Adds rows, all or none; what is there already is left."""
+def keep(path: str, rows: Iterable[Line], size: int | None = None) -> Forgotten | None:
+    """Adds rows, all or none; what is there already is left. What went for them, beyond `size` bytes."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     values = ((row.id, row.at, row.session, row.kind, row.about, bytes(row.data).decode()) for row in rows)
     with _connected(path) as connection:
@@ -42,6 +43,7 @@ def keep(path: str, rows: Iterable[Line]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(INSERT, values)
         connection.execute("COMMIT")
+        return None if size is None else make_room(connection, size)
 
 
 def last(path: str) -> int:

@@ -12,7 +12,7 @@ class Entry(Struct, frozen=True):
     """Seconds since 1970."""
     session: str
     kind: str
-    """run, refused, end, connect, elevation, file, policy, trouble."""
+    """run, refused, end, connect, elevation, file, policy, trouble, forgotten."""
     about: int | None
     """The entry that this one is the end of."""
     data: Mapping[str, Any]

@@ -27,6 +27,8 @@ ALL = f"SELECT {COLUMNS} FROM entries WHERE session = coalesce(?, session) ORDER
 DEEDS = f"""SELECT {COLUMNS} FROM entries
 WHERE kind NOT IN ('end', 'policy') AND session = coalesce(?, session) ORDER BY id DESC LIMIT ?"""  # noqa: S608
 ENDS = "SELECT about, data FROM entries WHERE kind = 'end' AND id > ?"
+COMMANDS = """SELECT id, json_extract(data, '$.command') FROM entries
+WHERE kind = 'run' AND id >= ? AND json_valid(data)"""
 ANY = "SELECT 1 FROM entries LIMIT 1"
 OF_A_SESSION = "SELECT 1 FROM entries WHERE session = ? LIMIT 1"
 FORGET = """DELETE FROM entries
@@ -41,6 +43,8 @@ class Deed(Struct, frozen=True):
     entry: Entry
     end: dict[str, Any] | None
     """Of a run: how it ended, if that was written down."""
+    command: str = ""
+    """Of what happened in a run: the line of that, if it is still there."""
 
 
 def entries(path: str, session: str | None = None) -> list[Entry]:
@@ -65,8 +69,18 @@ def deeds(path: str, most: int = EVERY, session: str | None = None) -> list[Deed
         found = [row for _, row in sorted((kept | new).items())]
         found = found if most == EVERY else found[-most:]
         ends = dict(ask(ENDS, found[0].id)) if found else {}
+        runs = {each.about for each in found if each.about}
+        commands = dict(ask(COMMANDS, min(runs))) if runs else {}
     ends |= {each.about: each.data for each in lines if each.kind == "end"}
-    return [Deed(_entry(each), json.decode(ends[each.id]) if each.id in ends else None) for each in found]
+    commands |= {each.id: json.decode(each.data).get("command", "") for each in lines if each.id in runs}
+    return [
+        Deed(
+            _entry(each),
+            json.decode(ends[each.id]) if each.id in ends else None,
+            str(commands.get(each.about) or ""),
+        )
+        for each in found
+    ]
 
 
 def forget(path: str, before: float) -> int:

@@ -15,15 +15,22 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import asdict
 
 from pinfold.audit.entry import Entry
 from pinfold.audit.lines import Lines
 from pinfold.model.errors import PinfoldError
 
+if TYPE_CHECKING:
+    from pinfold.audit.room import Forgotten
+
 LARGEST = 1 << 18
 """Bytes of lines, from which on they are moved: those of some 300 commands."""
 MARK = b"SQLite format 3\0"
+FORGOTTEN = "forgotten"
+"""The kind of row that tells what went to make room."""
 ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
 """What helps where nothing can be written down."""
 Row = tuple[str, str, Mapping[str, object], int | None]
@@ -41,8 +48,9 @@ class JournalError(PinfoldError):
 class Journal:
     """Append-only. Any number of threads and processes may share one."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, size: int | None = None) -> None:
+        """Beyond `size` bytes the oldest rows go; None is without end."""
+        self.path, self.size = path, size
         self._lock = threading.RLock()
         """Taken twice by one thread if Python forgets a run after it has the lock and before it writes."""
         self._writer = 0
@@ -75,7 +83,7 @@ class Journal:
 
     def settle(self) -> None:
         """All rows are in the table then."""
-        self._in_turn(lambda: self._settle(self._lines.head()[0]))
+        self._in_turn(lambda: self._settle(self._lines.head()[0])[1])
 
     def close(self) -> None:
         with self._lock:
@@ -110,18 +118,21 @@ class Journal:
         if not number:
             number = self._last_kept() + 1
         if end > LARGEST:
-            end = self._settle(number)
+            gone, end = self._settle(number)
+            if gone is not None:
+                end = self._lines.put(Entry(number, time.time(), session, FORGOTTEN, None, asdict(gone)), end)
+                number += 1
         self._lines.put(Entry(number, time.time(), session, kind, about, data), end)
         return number
 
-    def _settle(self, number: int) -> int:
-        """Where lines end that there are none of."""
+    def _settle(self, number: int) -> "tuple[Forgotten | None, int]":
+        """What went to make room, and where lines end that there are none of."""
         if not number:
-            return 0
+            return None, 0
         from pinfold.audit.archive import keep
 
-        keep(self.path, self._lines.rows())
-        return self._lines.clear(number)
+        gone = keep(self.path, self._lines.rows(), self.size)
+        return gone, self._lines.clear(number)
 
     def _last_kept(self) -> int:
         """In a table that is older than its lines."""

@@ -79,12 +79,13 @@ class Lines:
         except ValueError:
             raise OSError(f"it is not pinfold's: its {SUFFIX} has no head") from None
 
-    def put(self, entry: Entry, end: int) -> None:
-        """Adds an entry behind the others."""
+    def put(self, entry: Entry, end: int) -> int:
+        """Adds an entry behind the others; where they end then."""
         line = as_json(entry) + b"\n"
         end = end or HEAD_SIZE
         self._write(line, end)
         self._write(HEAD % (entry.id + 1, end + len(line)), 0)
+        return end + len(line)
 
     def _write(self, data: bytes, at: int) -> None:
         if os.pwrite(self.file, data, at) != len(data):

@@ -151,11 +151,13 @@ def _ending(end: dict[str, object]) -> str:
 
 def _what(deed: "Deed") -> str:
     data = deed.entry.data
-    command, cwd = str(data.get("command", "")), str(data.get("cwd", ""))
+    command, cwd = str(data.get("command", "")) or deed.command, str(data.get("cwd", ""))
     if "host" in data:
         told = f"connect to {data['host']}:{data.get('port')}"
     elif "paths" in data:
         told = " ".join([str(data.get("operation", "")), *map(str, data["paths"])])
+    elif deed.entry.kind == "forgotten":
+        told = f"the {data['rows']} oldest entries, until {_when(data['until'])}: `journal.size`"
     elif "tool" in data:
         told = f"{data['tool']} {data.get('path', '')}"
     else:

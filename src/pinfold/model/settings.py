@@ -119,6 +119,11 @@ class HookSettings(Struct, frozen=True):
     """Seconds; a hook that takes longer has said no."""
 
 
+class JournalSettings(Struct, frozen=True):
+    size: int | None = 200_000_000
+    """Bytes; None is without end."""
+
+
 class AnswerSettings(Struct, frozen=True):
     keep: float | None = 30 * 86400.0
     """Seconds that an answer for longer than once is kept; None is for good."""
@@ -150,6 +155,7 @@ class Settings(Struct, frozen=True):
     limits: Limits = Limits()
     hooks: HookSettings = HookSettings()
     approvals: AnswerSettings = AnswerSettings()
+    journal: JournalSettings = JournalSettings()
     violations_ignore: dict[str, tuple[str, ...]] = {}
     projects: tuple[str, ...] = ()
     """Directories a client may add to a session without asking."""

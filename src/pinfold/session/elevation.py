@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
 from pinfold.model.names import GIT
-from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Settlement
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.policy.elevation import (
     TREE,
@@ -33,6 +33,7 @@ from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Request, Ruling, Wanted
 from pinfold.session.judge import Judge
 from pinfold.session.removal import Removals
+from pinfold.session.repeats import Repeats
 
 if TYPE_CHECKING:
     from pinfold.approval.desk import Desk
@@ -80,6 +81,7 @@ class Elevations:
         self._granted_on = ""
         """What the desk's answers stood on then."""
         self._removals = Removals()
+        self._repeats = Repeats()
 
     def asks(self, policy: SandboxPolicy) -> bool:
         may = policy.type is PolicyType.WORKSPACE_READWRITE and self._judge().law.last_settings.filesystem.ask
@@ -122,7 +124,7 @@ class Elevations:
             return Ruling(False)  # as where nothing waits
         stands_on = self._desk().stands_on()
         settlement = self._desk().ask(question, is_withdrawn)
-        written = self._ledger().elevated(question, settlement, wanted.paths, request.entry if request else 0)
+        written = self._write_down(question, settlement, wanted)
         # A person takes their time: what nobody may grant by now is not granted.
         late = self.known(wanted) if written else Ruling(False, UNWRITTEN)
         allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
@@ -165,6 +167,15 @@ class Elevations:
             if grants == Grants()
             else widened(policy, grants, self._judge().law.policy, self._ground(policy))
         )
+
+    def _write_down(self, question: PermissionNeeded, settlement: Settlement, wanted: Wanted) -> bool:
+        """Whether the journal has it. What was answered like this before is written as it doubles: a command
+        may ask again without end, be it that it withdraws each time."""
+        entry = wanted.request.entry if wanted.request else 0
+        what = (wanted.operation, wanted.paths, settlement.answer, settlement.by)
+        with self._lock:
+            times = self._repeats.count(str(entry), what, is_grant=settlement.answer is not Answer.NO)
+        return not times or self._ledger().elevated(question, settlement, wanted.paths, entry, times)
 
     def _standing(self) -> Grants:
         """What was granted for the session, under the settings that are in force."""

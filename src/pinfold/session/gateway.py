@@ -27,6 +27,7 @@ from pinfold.sandbox.doorbells import Doorbells
 from pinfold.sandbox.threads import begin_thread
 from pinfold.session.judge import Judge
 from pinfold.session.publishing import Publishing
+from pinfold.session.repeats import Repeats
 
 if TYPE_CHECKING:
     from pinfold.approval.desk import Desk
@@ -40,8 +41,6 @@ CARRIED = "carried"
 """The face whose refusals need no telling: the warden has done so, where anybody was there to be refused."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
-MOST_REFUSED = 10_000
-"""How many different refusals the journal is told of, one by one: a program can ask for any name."""
 
 
 class Gateway:
@@ -62,8 +61,7 @@ class Gateway:
         self._pens: dict[str, PenReach] = {}
         self._refusals: dict[str, Callable[[int, Violation], None]] = {}
         self._commands: OrderedDict[str, Request] = OrderedDict()
-        self._refused: dict[tuple[str, str, int], int] = {}
-        """How often each command was refused what."""
+        self._repeats = Repeats()
         self._faces: dict[int, tuple[str, socket]] = {}
         """What waits for the gate to be started, by descriptor."""
         self._doorbells: Doorbells | None = None
@@ -240,21 +238,16 @@ class Gateway:
     # What the gate tells
 
     def _record(self, outcome: "Outcome") -> None:
-        """Every connection is told; a refusal once more when it has happened twice, four times as often."""
+        """Every connection is told; one like another only once more when it is the second, fourth, eighth."""
         if self._is_closed:
             return
-        told = outcome._asdict()
         if outcome.verdict is not Verdict.ALLOW:
-            what = (outcome.tag, outcome.host, outcome.port)
-            if what not in self._refused and len(self._refused) >= MOST_REFUSED:
-                what = ("", "", 0)
             self._tell_command(outcome)
-            times = told["times"] = self._refused[what] = self._refused.get(what, 0) + 1
-            if times & times - 1:
-                return
-        request = self._commands.get(outcome.tag)
-        line, entry = (request.line, request.entry) if request else ("", 0)
-        self._ledger().connected(told, line, entry)
+        what = (outcome.host, outcome.port, outcome.face, outcome.verdict)
+        if times := self._repeats.count(outcome.tag, what):
+            request = self._commands.get(outcome.tag)
+            told = {**outcome._asdict(), "times": times}
+            self._ledger().connected(told, request.entry if request else 0)
 
     def _tell_command(self, outcome: "Outcome") -> None:
         """What the proxy has refused it, or which name; of the rest its warden tells."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from pinfold.audit.journal import Journal, JournalError
 from pinfold.model.decision import Decision
@@ -27,10 +27,13 @@ CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 class Ledger:
     """A policy is written once, and named by its row in each run that had it."""
 
-    def __init__(self, session: str, roots: tuple[str, ...], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, session: str, roots: tuple[str, ...], environ: Mapping[str, str], size: int | None = None
+    ) -> None:
+        """The journal of all sessions may grow to `size` bytes."""
         self.session = session
         self._owner = os.getpid()
-        self.journal = Journal(journal_file(environ))
+        self.journal = Journal(journal_file(environ), size)
         try:
             self._handle = register(session, roots, environ)
         except BaseException:
@@ -114,7 +117,9 @@ class Ledger:
     def after(self, entry: int, end: End) -> bool:
         """Whether it is told by this, and not before."""
         told = asdict(end)
-        if not end.violations:
+        if end.violations:
+            told["violations"] = [replace(each, command="") for each in end.violations]
+        else:
             del told["violations"]
         if not end.error:
             del told["error"]
@@ -142,21 +147,27 @@ class Ledger:
                 self._told.put(None)
         return is_first
 
-    def connected(self, outcome: Mapping[str, object], command: str, entry: int) -> None:
-        """A connection that came to its end, or to none."""
-        self._try("connect", {**outcome, "command": command}, entry or None)
+    def connected(self, outcome: Mapping[str, object], entry: int) -> None:
+        """A connection that came to its end, or to none. Its run is named by its row: a command makes as many
+        connections as it likes, and its line may be long."""
+        self._try("connect", outcome, entry or None)
 
     def elevated(
-        self, question: PermissionNeeded, settlement: Settlement, paths: tuple[str, ...], entry: int
+        self,
+        question: PermissionNeeded,
+        settlement: Settlement,
+        paths: tuple[str, ...],
+        entry: int,
+        times: int = 1,
     ) -> bool:
         """A call that waited for a person, and what they said; False if it could not be written."""
         told = {
-            "command": question.command,
             "program": question.program,
             "operation": question.operation,
             "paths": paths,
             "answer": settlement.answer,
             "by": settlement.by,
+            "times": times,
         }
         return self._try("elevation", told, entry or None)
 

@@ -117,7 +117,9 @@ class Parts:
                 self.require_open()
                 from pinfold.session.ledger import Ledger
 
-                self._ledger = Ledger(self._session, self._judge().roots, self._environ)
+                judge = self._judge()
+                size = judge.law.settings.journal.size
+                self._ledger = Ledger(self._session, judge.roots, self._environ, size)
                 close_at_exit(self)
                 if not self._one_command:
                     self._write_down()

@@ -182,6 +182,8 @@ TABLE: tuple[Key, ...] = (
     Key("approvals.keep", Kind.DURATION, _SMALLER, "30d", "How long an answer of `always` holds, and one of `session` can be taken up again; empty for good."),
     Key("approvals.wait", Kind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal or the page before it is answered with no; never longer than 10 minutes."),
 
+    Key("journal.size", Kind.SIZE, _SMALLER, "200MB", "How large the journal grows before its oldest rows go, all projects together; empty for no limit.", (), Who.TRUSTED),
+
     _list("violations.ignore", Kind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
 )
 # fmt: on

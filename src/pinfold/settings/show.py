@@ -26,7 +26,12 @@ def limit_shown(name: str, value: float | None) -> str:
     """A limit as a person would write it: `10m`, `10MB`."""
     if value is None:
         return "no limit"
-    units = {"limits.memory": _SIZES, "limits.output": _SIZES, "limits.processes": ()}.get(name, _TIMES)
+    units = {
+        "limits.memory": _SIZES,
+        "limits.output": _SIZES,
+        "journal.size": _SIZES,
+        "limits.processes": (),
+    }.get(name, _TIMES)
     for unit, amount in units:
         if value >= amount and value % amount == 0:
             return f"{int(value // amount)}{unit}"

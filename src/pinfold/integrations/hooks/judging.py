@@ -151,7 +151,8 @@ def _write_down(
     # Imported here: most calls are not refused.
     from pinfold.integrations.hooks.refusals import write_refusal
 
-    write_refusal(call, request, decision, judge.start_of(request), judge.roots, environ)
+    size = judge.law.last_settings.journal.size
+    write_refusal(call, request, decision, judge.start_of(request), judge.roots, size, environ)
 
 
 def _line(call: Call, request: RunCommand, judge: Judge) -> str:

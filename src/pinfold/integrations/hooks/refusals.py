@@ -19,11 +19,12 @@ def write_refusal(
     decision: Decision,
     cwd: str,
     roots: tuple[str, ...],
+    size: int | None,
     environ: Mapping[str, str],
 ) -> None:
     """A journal that cannot be written does not make a no a yes: it stays a no."""
     try:
-        ledger = Ledger(call.conversation or call.agent, roots, environ)
+        ledger = Ledger(call.conversation or call.agent, roots, environ, size)
         try:
             if isinstance(request, RunCommand):
                 ledger.before(request, cwd, decision, None, allowed=False)
