@@ -55,6 +55,11 @@ def lines(rows: list[Row]) -> pytest.MarkDecorator:
 
 
 NOT_ALLOWED: list[Row] = [
+    # The tree calls it literal, and bash expands it.
+    ("cat ${x:-<(touch pwned)}", "in an operand"),
+    ("[[ x =~ (<(touch pwned)) ]]", "in a regular expression"),
+    ("cat {a['$(touch pwned)']}>f", "in a descriptor's name"),
+    ("export x='($(touch pwned))'", "in a list that is read again"),
     # Variables that get a value by other ways than `NAME=value`: what redirects there redirects here too.
     ("for PATH in .; do ls; done", "a loop sets PATH: ./ls runs"),
     ("select PATH in .; do ls; done <<< 1", "select sets PATH"),
@@ -298,6 +303,13 @@ def test_a_repository_makes_git_run_something(setup: str, line: str, workspace: 
 
 
 RUINOUS: list[Row] = [
+    # What the parser takes for literal text, and what is evaluated.
+    (": ${x:-<(rm -rf ~)}", "expanded"),
+    (": ${x:-a<(rm -rf '/')b}", "expanded"),
+    ("[[ x =~ (<(rm -rf ~)) ]]", "expanded"),
+    (": {a['$(rm -rf ~)']}>f", "evaluated"),
+    ("declare -a x='($(rm -rf ~))'", "evaluated"),
+    ("x='a[$(rm -rf ~)]'; echo $((x))", "evaluated"),
     ("git clean -n --no-dry-run -fdx", "takes the dry run back"),
     ("git clean -n --no-dry -fdx", "the same, abbreviated"),
     # Operands that may be nothing leave the program its default.
@@ -360,6 +372,34 @@ def test_a_ruinous_deletion_asks_inside_the_fence_too(line: str, workspace: Path
 
 
 RESTRICTED: list[Row] = [
+    # What is no comment to bash.
+    ("echo $(echo ${a}#b; git push\n)", "`#` goes on with a word"),
+    ('echo "$(echo "a"#b; git push\n)"', "`#` goes on with a word"),
+    ("echo $(echo $a\\\n#b; git push\n)", "`#` goes on with a word on the line before"),
+    ("echo `echo $a#b; git push\n`", "`#` goes on with a word"),
+    # Literal text of the tree that bash expands.
+    (": ${x:-<(git push)}", "a process substitution in an operand"),
+    ("x=a; : ${x/a/>(git push)}", "in a replacement"),
+    ('x=a; : "${x#<(git push)}"', "in a pattern, inside of quotes"),
+    (": ${x:=${y:+a}<(git push)}", "behind another expansion"),
+    ("cat <<< ${x:-<(git push)}", "in a here-string"),
+    ("[[ x =~ (<(git push)) ]]", "in a group of a regular expression"),
+    ("bash -c ': ${x:-<(git push)}'", "one shell further in"),
+    ('shopt -s extglob\n: "${x/@(<(git push))/}"', "in a pattern's group"),
+    # Text that is evaluated, and quotes of which bash takes one layer away.
+    (": {a['$(git push)']}>f", "a descriptor's name: shfmt takes it for an argument"),
+    (': {a["\\$(git push)"]}<>f', "a descriptor's name"),
+    ("exec {a['$(git push)']}>f", "a descriptor's name"),
+    ("x='b[$(git push)]'; : {a[x]}>f", "a descriptor's subscript"),
+    ("declare -a x='($(git push))'", "a list that is read again"),
+    ("x=(); export x='($(git push))'", "a list that is read again"),
+    ("f() { local -A x=\"$1\"; }; f '([a]=$(git push))'", "a list that is read again"),
+    ("x=(); y='($(git push))'; declare x=$y", "a list that is read again"),
+    ("declare DIRSTACK='($(git push))'", "bash's own list"),
+    ("printf -v 'a[$''(git push)]' x", "a substitution of two quotes"),
+    ("jobs -x git push", "the shell's own command"),
+    (": \"$(: ${x:-$'$(git push)'})\"", "the quotes are gone when it is read again"),
+    (": \"$([[ x =~ (a$(: $'a\\ngit push')) ]])\"", "the quotes are gone when it is read again"),
     # Scripts of other kinds that the line writes, and programs that it looks for in its own directory.
     ("echo 'BEGIN{system(\"git push\")}' > x; awk -f x", "awk's"),
     ("echo '1e git push' > x; sed -f x y", "sed's"),
@@ -1133,6 +1173,19 @@ def test_an_everyday_line_is_allowed_inside_the_fence(line: str, workspace: Path
 
 
 UNTOUCHED_BY_A_RULE: list[Row] = [
+    # Literal text in which nothing expands, and comments.
+    ("ls # it's\n# $(b)\necho a#b $# ${#x} ${x#y} '#' `# c` # (d) #e", "comments"),
+    ("x=( # a\n b # c\n)\nif a; then # d\n  b # e; git push\nfi # f", "comments"),
+    ('[[ "$l" =~ ^([a-z]+)=(.*)$ ]] && echo "${BASH_REMATCH[1]}"', "a regular expression"),
+    ("[[ $x =~ ^(a|b)\\$ ]] && ls", "a regular expression"),
+    ("echo ${x//$'\\n'/, }", "a newline"),
+    ("echo \"a <(b) it's >(c)\" 'd <(e)'", "quoted"),
+    ("cat <<'E'\n$(a) `b` ${c:-<(d)}\nE", "a literal here-document"),
+    ("cat > Dockerfile <<E\nFROM x\nRUN a && \\\n$b && \\\n`c`\nE", "a here-document with continued lines"),
+    ('a=(x y); a+=(z); export x="$y"; declare -r b=1', "lists"),
+    ("exec {fd}>o; echo x >&$fd; exec {fd}>&-", "a descriptor"),
+    ("f() { local x=\"$1\" y='(a)'; }; f '$(b)'", "a value in brackets"),
+    ("awk '{print $1}' a; grep '$(x)' b; echo ${x:-\\<(a)}", "quoted"),
     ("cat > x.awk <<'E'\n{ print $1 }\nE\nawk -f x.awk data", "a script of awk's"),
     ("cat > q.sql <<E\nselect 1;\nE\nsqlite3 db < q.sql", "a database's"),
     ("yarn workspace a run build --watch", "another package's script"),

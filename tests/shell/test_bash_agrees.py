@@ -6,20 +6,15 @@ call must be among the commands that `parse` lists, or `parse` must have said th
 
 import os
 import random
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Sequence
 
 import pytest
+from tests.shell.grammar import Grammar
+from tests.shell.oracle import STUBS, explains, is_open, make_stubs, run
 
-from pinfold.model.script import Script, Text, Word
 from pinfold.shell import Parser, parse
 
-BASH = shutil.which("bash") or "/bin/bash"
-STUBS = ("p", "q", "r", "ls", "rm", "touch")
-WRAPPERS = ("env", "timeout", "nice", "xargs", "bash", "sh", "nohup", "stdbuf")
 SCRIPTS = 250
+EXPANDED = 400
 
 
 class Writer:
@@ -187,60 +182,8 @@ class Writer:
 @pytest.fixture
 def arena(tmp_path: os.PathLike[str]) -> str:
     root = str(tmp_path)
-    os.mkdir(f"{root}/bin")
-    for name in STUBS:
-        with open(f"{root}/bin/{name}", "w", encoding="utf-8") as stub:
-            stub.write('#!/bin/sh\nprintf "%s\\0" "${0##*/}" "$@" "$(printf "\\001")" >> .log\n')
-        os.chmod(f"{root}/bin/{name}", 0o700)
-    for name in WRAPPERS:
-        os.symlink(shutil.which(name) or name, f"{root}/bin/{name}")
+    make_stubs(root)
     return root
-
-
-def run(script: str, root: str) -> list[list[str]]:
-    """How the stubs were called."""
-    # A directory of its own: what an earlier script left running in the background logs elsewhere.
-    work = tempfile.mkdtemp(dir=root)
-    log = f"{work}/.log"
-    with open(log, "w", encoding="utf-8"):
-        pass
-    subprocess.run(
-        ["timeout", "5", BASH, "--norc", "--noprofile", "-c", script],
-        cwd=work,
-        env={"PATH": f"{root}/bin", "HOME": work, "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-        executable=shutil.which("timeout"),
-    )
-    with open(log, encoding="utf-8", errors="surrogateescape") as file:
-        records = file.read().split("\0\x01\0")
-    return [record.split("\0") for record in records if record]
-
-
-def could_be(words: Sequence[Word], argv: Sequence[str]) -> bool:
-    if not words:
-        return not argv
-    first, rest = words[0], words[1:]
-    if first.splits:
-        return any(could_be(rest, argv[n:]) for n in range(len(argv) + 1))
-    return bool(argv) and value_could_be(first, argv[0]) and could_be(rest, argv[1:])
-
-
-def value_could_be(word: Word, value: str) -> bool:
-    if word.literal is not None:
-        return word.literal == value
-    last = word.parts[-1]
-    return value.startswith(word.start) and value.endswith(last.text if isinstance(last, Text) else "")
-
-
-def explains(script: Script, argv: list[str]) -> bool:
-    return any(could_be(command.words, argv) for command in script.commands if command.words)
-
-
-def is_open(script: Script) -> bool:
-    return bool(script.problem) or any(unknown.runs for unknown in script.unknowns)
 
 
 @pytest.mark.parametrize("seed", range(SCRIPTS // 50))
@@ -279,3 +222,18 @@ def test_nonsense_hides_nothing(arena: str) -> None:
                 continue
             for argv in run(text, arena):
                 assert explains(script, argv), f"{argv} is not listed for:\n{text}"
+
+
+def test_nothing_expands_unseen(arena: str) -> None:
+    """`python -m tests.shell.fuzz` goes on with it for as long as one likes."""
+    closed = 0
+    with Parser(warm=True) as parser:
+        for seed in range(EXPANDED):
+            text = Grammar(seed).script()
+            script = parse(text, parser=parser)
+            if is_open(script):
+                continue
+            closed += 1
+            for argv in run(text, arena):
+                assert explains(script, argv), f"{argv} is not listed for:\n{text}"
+    assert closed >= EXPANDED // 8

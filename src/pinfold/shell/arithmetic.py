@@ -27,7 +27,7 @@ def leaves(node: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
         yield node
     elif kind in _KINDS:
         for field in _KINDS[kind]:
-            yield from leaves(node.get(field))
+            yield from leaves(node[field])
     else:
         raise UnknownNode(f"an unknown kind of arithmetic: {kind}")
 

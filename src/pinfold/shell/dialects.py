@@ -52,25 +52,56 @@ def find_divergence(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
     for odd, problem in _READ_DIFFERENTLY.items():
         if odd in text:
             return problem, text.index(odd)
-    at = _continued_comment(tree) if "#" in text and "\\\n" in text else None
-    if at is not None:
-        return "a comment that ends with a backslash", len(text.encode()[:at].decode(errors="ignore"))
+    if "#" not in text:
+        return None
+    try:
+        return _divergent_comment(text, tree)
+    except KeyError as missing:
+        return f"an unknown kind of node: {missing}", 0
+
+
+def _divergent_comment(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
+    """Facts about shfmt 3.14, where bash reads a command:
+    - it takes a comment that ends with a backslash for continued: `ls # a\\` joins the line below to the
+      command above;
+    - in `$(echo ${a}#b; cmd`, it takes the rest of the line for a comment. To bash, `#` goes on with a word.
+    """
+    data = text.encode()
+    comments, backquotes = _comments(tree)
+    for node in comments:
+        at = int(node["Hash"]["Offset"])
+        if node.get("Text", "").rstrip("\n").endswith("\\"):
+            problem = "a comment that ends with a backslash"
+        elif not (_begins_a_word(data[:at]) or at - 1 in backquotes):
+            problem = "a comment that begins inside of a word"
+        else:
+            continue
+        return problem, len(data[:at].decode(errors="ignore"))
     return None
 
 
-def _continued_comment(node: Any) -> int | None:
-    """shfmt 3.14 takes a comment that ends with a backslash for continued: `ls # a\\` joins the line below
-    to the command above. To bash that line is a command of its own."""
-    waiting = [node]
+def _begins_a_word(before: bytes) -> bool:
+    """Whether a `#` after this begins a word. After `)` and a backquote that depends on what they close."""
+    start = re.sub(rb"(?<!\\)((?:\\\\)*)(?:\\\n)+\Z", rb"\1", before)
+    return re.search(rb"(?:\A|(?<!\\)(?:\\\\)*[ \t\n;&|(<>])\Z", start) is not None
+
+
+def _comments(tree: dict[str, Any]) -> tuple[list[dict[str, Any]], set[int]]:
+    """The comments of a tree, and where backquotes open."""
+    comments: list[dict[str, Any]] = []
+    backquotes: set[int] = set()
+    waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, dict):
-            if "Hash" in node and node.get("Text", "").rstrip("\n").endswith("\\"):
-                return int(node["Hash"]["Offset"])
-            waiting.extend(value for value in node.values() if isinstance(value, dict | list))
-        elif isinstance(node, list):
+        if isinstance(node, list):
             waiting.extend(node)
-    return None
+            continue
+        if "Hash" in node:
+            comments.append(node)
+        if node.get("Backquotes"):
+            backquotes.add(int(node["Pos"]["Offset"]))
+        waiting.extend(value for value in node.values() if isinstance(value, dict | list))
+    return comments, backquotes
 
 
 def runs_in_another_shell(via: tuple[str, ...]) -> bool:

@@ -6,7 +6,8 @@ way. What a word's own value is, is `words`' business.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from pinfold.model.script import Word
@@ -14,6 +15,7 @@ from pinfold.model.text import Span
 from pinfold.model.visible import first_invisible
 from pinfold.shell.arithmetic import COMPARES_NUMBERS, is_constant, is_number, is_plain_subscript, leaves
 from pinfold.shell.findings import Findings, Places
+from pinfold.shell.literals import commands_in, quoted_substitutions, still_expands, value_of
 from pinfold.shell.quotes import undo_ansi_c
 from pinfold.shell.source import Source
 from pinfold.shell.variables import note_assigned
@@ -27,15 +29,12 @@ _PARAMETER_FIELDS = frozenset(
 )  # fmt: skip
 
 
+_HARMLESS_OPERAND = r"[^$`'\"\\{}<>]*"
+_HARMLESS_PATTERN = r"[\w\t ./,:+=@%-]*"
+_NOTHING = frozenset(("", "''", '""', "$''", '$""'))
+
 _QUALIFIER_THAT_RUNS = r"""[\\'"\s]|e[^\w|.*?)\]-]|\+[A-Za-z_]"""
 """`e` with a sign that ends the text, or what a text of several words needs; as a name, `+name`."""
-_SUBSTITUTIONS = ("$(", "`", "<(", ">(", *("${" + after for after in " \t\n\r\f\v|"))
-
-
-def _quotes_substitution(part: Node) -> bool:
-    text = part.get("Value", "")
-    value = undo_ansi_c(text) if part.get("Dollar") else text.replace("\\", "")
-    return value is None or any(opening in value for opening in _SUBSTITUTIONS)
 
 
 def _require_one_reading(parts: Sequence[Node]) -> None:
@@ -54,6 +53,10 @@ def _require_one_reading(parts: Sequence[Node]) -> None:
             _require_one_reading(inside)
 
 
+def _extent(parts: Sequence[Node]) -> tuple[int, int]:
+    return parts[0]["Pos"]["Offset"], parts[-1]["End"]["Offset"]
+
+
 def _lists_keys(part: Node) -> bool:
     """`${!a[@]}` lists the keys of an array."""
     index = part.get("Index") or {}
@@ -66,6 +69,8 @@ class ExpansionVisitor(ABC):
     def __init__(self, source: Source, findings: Findings) -> None:
         self.source = source
         self.findings = findings
+        self.is_read_again = ""
+        """Inside of `read_again`: what `$'...'` may stand for, as a regular expression."""
         self.loops: list[str] = []
         """The variables of the loops around what is visited, where they are never empty there."""
         self.scope = Scope(source, findings.facts.is_assigned, self.is_filled, findings.facts.defined)
@@ -78,26 +83,32 @@ class ExpansionVisitor(ABC):
 
     def visit_word(self, word: Node, places: Places) -> None:
         parts = word["Parts"]
-        if parts[0]["Type"] == "Lit" and parts[0]["Value"][0] == "=" and parts[0]["Value"] not in ("=", "=="):
+        first = value_of(parts[0]) if parts[0]["Type"] == "Lit" else ""
+        if first.startswith("=") and first not in ("=", "=="):
             self.findings.unknown("means something else in zsh", self.source.span(word))
         for part in parts:
-            if part["Type"] == "Lit" and first_invisible(part["Value"]):
+            if part["Type"] == "Lit" and first_invisible(value_of(part)):
                 self.findings.unknown("control character", self.source.span(part))
         self.visit_parts(parts, places)
 
-    def visit_parts(self, parts: Sequence[Node], places: Places) -> None:
+    def visit_parts(self, parts: Sequence[Node], places: Places, *, quoted: bool = False) -> None:
+        self.note_quoted(parts)
         for part in parts:
             match part["Type"]:
-                case "Lit" | "SglQuoted":
-                    self.findings.quotes_substitution |= _quotes_substitution(part)
+                case "Lit":
+                    self.literal(part, places, quoted=quoted)
+                case "SglQuoted":
+                    self.require_value(part, "Value")
+                    self.require_one_value(part)
                 case "DblQuoted":
+                    self.require_value(part, "Parts")
                     self.visit_quoted_parts(part.get("Parts", ()), places)
                 case "CmdSubst" | "ProcSubst":
                     self.substitution(part, places)
                 case "ParamExp":
                     self.parameter(part, places)
                 case "ArithmExp":
-                    self.arithmetic(part.get("X"), part, places)
+                    self.arithmetic(part["X"], part, places)
                 case "ExtGlob":
                     self.pattern_group(part)
                 case kind:
@@ -106,7 +117,47 @@ class ExpansionVisitor(ABC):
     def visit_quoted_parts(self, parts: Sequence[Node], places: Places) -> None:
         """The parts of what stands in double quotes, or of a here-document."""
         _require_one_reading(parts)
-        self.visit_parts(parts, places)
+        self.visit_parts(parts, places, quoted=True)
+
+    def require_value(self, part: Node, field: str) -> None:
+        """Facts about shfmt: it leaves the value out where nothing but continued lines stands in the text."""
+        if field not in part and self.source.written(part).replace("\\\n", "") not in _NOTHING:
+            raise UnknownNode("text without a value")
+
+    def require_one_value(self, part: Node) -> None:
+        """Facts about bash 5.2: `"$(: ${x:-$'$(cmd)'})"` and `"$([[ x =~ (a$'$(cmd)') ]])"` start `cmd`: what
+        the quotes stand for is put in their place without quotes, and then read again."""
+        if not (self.is_read_again and part.get("Dollar")):
+            return
+        value = undo_ansi_c(value_of(part))
+        if value is None or not re.fullmatch(self.is_read_again, value):
+            why = "a quote that bash may take away and read again"
+            self.findings.unknown(why, self.source.span(part), runs=True)
+
+    @contextmanager
+    def read_again(self, harmless: str) -> Iterator[None]:
+        """What is visited inside is text that bash may read a second time, without some of its quotes."""
+        before, self.is_read_again = self.is_read_again, harmless
+        try:
+            yield
+        finally:
+            self.is_read_again = before
+
+    def literal(self, part: Node, places: Places, *, quoted: bool) -> None:
+        self.require_value(part, "Value")
+        if not still_expands(value_of(part), quoted=quoted):
+            return
+        place, span = self.source.place(part), self.source.span(part)
+        self.findings.unknown("an expansion that the parser takes for text", span, runs=True)
+        # What is quoted in such a command is no part of the literal any more.
+        for command in commands_in(self.source.text[place.start :]):
+            self.findings.hidden.append((command, span, places))
+
+    def note_quoted(self, parts: Sequence[Node]) -> None:
+        for text in quoted_substitutions(parts):
+            self.findings.quotes_substitution = True
+            span = self.source.in_the_line(self.source.between(*_extent(parts)))
+            self.findings.quoted += [(command, span) for command in commands_in(text)]
 
     def substitution(self, part: Node, places: Places) -> None:
         self.statements(part.get("Stmts"), places)
@@ -129,30 +180,33 @@ class ExpansionVisitor(ABC):
     def parameter(self, part: Node, places: Places) -> None:
         span = self.source.span(part)
         strange = part.keys() - _PARAMETER_FIELDS
-        if strange:
-            raise UnknownNode(f"an unknown kind of expansion: {min(strange)}")
+        if strange or "Param" not in part:
+            raise UnknownNode(f"an unknown kind of expansion: {min(strange, default='no parameter')}")
         if part.get("Excl") and not part.get("Names") and not _lists_keys(part):
             self.findings.evaluated("`${!name}` expands what another variable names", span)
         if "Index" in part:
             self.subscript(part["Index"], part, places)
         for field in ("Offset", "Length"):
             self.arithmetic((part.get("Slice") or {}).get(field), part, places)
-        for field in ("Orig", "With"):
-            word = (part.get("Repl") or {}).get(field)
-            if word:
-                self.visit_parts(word["Parts"], places)
-        self.parameter_operation(part, span, places)
+        with self.read_again(_HARMLESS_OPERAND):
+            for field in ("Orig", "With"):
+                word = (part.get("Repl") or {}).get(field)
+                if word:
+                    self.visit_parts(word["Parts"], places)
+            self.parameter_operation(part, span, places)
 
     def parameter_operation(self, part: Node, span: Span, places: Places) -> None:
-        operation = part.get("Exp") or {}
+        if "Exp" not in part:
+            return
+        operation = part["Exp"]
         word = operation.get("Word")
         if word:
             self.visit_parts(word["Parts"], places)
-        if operation.get("Op") == "@":
-            letter = word["Parts"][0].get("Value", "") if word else ""
+        if operation["Op"] == "@":
+            letter = value_of(word["Parts"][0]) if word else ""
             if letter not in ("Q", "U", "u", "L", "E", "k", "K", "a", "A"):
                 self.findings.unknown("`${name@P}` expands the value again", span, runs=True)
-        if operation.get("Op") in ("=", ":="):
+        if operation["Op"] in ("=", ":="):
             self.assign_name(part["Param"]["Value"], span)
 
     def subscript(self, index: Node, where: Node, places: Places) -> None:
@@ -183,7 +237,8 @@ class ExpansionVisitor(ABC):
                     self.findings.evaluated(f"`{node['Op']}` evaluates a subscript", self.source.span(node))
             case "BinaryTest":
                 self.test(node["X"], places)
-                self.test(node["Y"], places)
+                with self.read_again(_HARMLESS_PATTERN) if node["Op"] == "=~" else nullcontext():
+                    self.test(node["Y"], places)
                 if node["Op"] in COMPARES_NUMBERS and not (is_number(node["X"]) and is_number(node["Y"])):
                     why = f"`{node['Op']}` evaluates its operands as arithmetic"
                     self.findings.evaluated(why, self.source.span(node))
@@ -194,7 +249,7 @@ class ExpansionVisitor(ABC):
 
     def assign_name(self, name: str, span: Span) -> None:
         if not name.isidentifier():
-            self.findings.assigns_any = True
+            self.findings.assigns_any = self.findings.makes_lists = True
         note_assigned(name, span, self.findings)
 
     def assign_word(self, word: Word) -> None:

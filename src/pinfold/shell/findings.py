@@ -43,6 +43,8 @@ class LineFacts(Struct, frozen=True):
     """Some `exec` gives the shell another standard input, and so whatever is started after it."""
     quotes_substitution: bool = False
     """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
+    makes_lists: bool = False
+    """Some variable is made an array."""
     sets_parameters: bool = False
     """Something gives the shell, or a function, other parameters than it was called with."""
     written: tuple[Written, ...] = ()
@@ -104,6 +106,13 @@ class Findings:
         self.moves = False
         self.replaces_input = False
         self.quotes_substitution = False
+        self.hidden: list[tuple[str, Span, Places]] = []
+        """What the text starts that the parser took for literal."""
+        self.quoted: list[tuple[str, Span]] = []
+        """What quoted text starts where it is evaluated, ..."""
+        self.evaluates = False
+        """... and whether any text is."""
+        self.makes_lists = False
         self.sets_parameters = False
         self.passing: dict[str, list[Passing]] = {}
         """By function."""
@@ -131,12 +140,14 @@ class Findings:
         if found not in self.unknowns and span not in self.passed_on:
             self.unknowns.append(found)
 
-    def evaluated(self, why: str, span: Span) -> None:
+    def evaluated(self, why: str, span: Span, *, runs: bool = False) -> None:
         """Text is evaluated as an expression, which runs the substitutions in its subscripts.
 
-        Most such text is a number, so that alone starts nothing. Accepted: a substitution made of pieces.
+        Most such text is a number, so that alone starts nothing, unless the text `runs` something for sure.
+        Accepted: a substitution made of pieces.
         """
-        self.unknown(why, span, runs=self.facts.quotes_substitution)
+        self.evaluates = True
+        self.unknown(why, span, runs=runs or self.facts.quotes_substitution)
 
     def unreadable(self, why: str, span: Span | None = None) -> None:
         self.problem = self.problem or Problem(why, span)
@@ -155,6 +166,7 @@ class Findings:
             facts.moves or self.moves,
             facts.replaces_input or self.replaces_input,
             facts.quotes_substitution or self.quotes_substitution,
+            facts.makes_lists or self.makes_lists,
             facts.sets_parameters or self.sets_parameters,
             self.written_and_run(),
         )

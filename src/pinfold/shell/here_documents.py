@@ -7,6 +7,7 @@ from typing import Any
 
 from pinfold.model.script import Part, Text, Word
 from pinfold.model.text import Span
+from pinfold.shell.literals import value_of
 from pinfold.shell.quotes import undo_here_document
 from pinfold.shell.source import Source
 from pinfold.shell.words import Scope, UnknownNode, read_expansion
@@ -19,16 +20,18 @@ def read_here_document(redirect: dict[str, Any], scope: Scope) -> Word:
         return Word("", scope.source.span(redirect["Word"]), ())
     strip = redirect["Op"] == "<<-"
     _require_one_end(scope.source.written(body), strip=strip)
-    quoted = _delimiter_is_quoted(redirect["Word"])
+    _require_usual_delimiter(redirect["Word"])
+    quoted = is_quoted(redirect["Word"])
     if not quoted:
         _require_plain_end(_body_as_bash_reads(body, scope.source))
     parts: list[Part] = []
     at_line_start = True
     for part in body["Parts"]:
         if part["Type"] == "Lit":
-            text = _without_tabs(part["Value"], at_line_start) if strip else part["Value"]
+            text = value_of(part)
+            text = _without_tabs(text, at_line_start) if strip else text
             parts.append(Text(text if quoted else undo_here_document(text)))
-            at_line_start = text.endswith("\n")
+            at_line_start = text.endswith("\n") or (at_line_start and not text)
         else:
             parts.append(read_expansion(part, scope, quoted=True))
             at_line_start = False
@@ -80,15 +83,17 @@ def _without_tabs(text: str, at_line_start: bool) -> str:
     return "\n".join([first.lstrip("\t") if at_line_start else first, *(line.lstrip("\t") for line in lines)])
 
 
-def _delimiter_is_quoted(word: dict[str, Any]) -> bool:
-    """Facts about bash: any quoted character in the delimiter keeps the whole body literal. The dollar of
-    `$'E'` stays in bash's delimiter and not in shfmt's, so the two would not agree where the body ends."""
-    quoted = False
-    for part in word["Parts"]:
+def is_quoted(delimiter: dict[str, Any]) -> bool:
+    """Whether the body is literal: facts about bash, any quoted character in the delimiter makes it so."""
+    return any(part["Type"] != "Lit" or "\\" in value_of(part) for part in delimiter["Parts"])
+
+
+def _require_usual_delimiter(delimiter: dict[str, Any]) -> None:
+    """Facts about bash: the dollar of `$'E'` stays in bash's delimiter and not in shfmt's, so the two would
+    not agree where the body ends."""
+    for part in delimiter["Parts"]:
         inner = part.get("Parts", ())
         if part["Type"] not in ("Lit", "SglQuoted", "DblQuoted") or part.get("Dollar"):
             raise UnknownNode("an unusual here-document delimiter")
-        if any(piece["Type"] != "Lit" or "\\" in piece["Value"] for piece in inner):
+        if any(piece["Type"] != "Lit" or "\\" in value_of(piece) for piece in inner):
             raise UnknownNode("an unusual here-document delimiter")
-        quoted = quoted or part["Type"] != "Lit" or "\\" in part["Value"]
-    return quoted

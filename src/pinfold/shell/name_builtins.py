@@ -12,19 +12,24 @@ from itertools import zip_longest
 
 from pinfold.model.script import Command, Computed, Word
 from pinfold.shell.findings import Findings
+from pinfold.shell.literals import holds_substitution
 from pinfold.shell.options import drop
-from pinfold.shell.variables import RUN_LATER, default, keeps, note_assigned
+from pinfold.shell.variables import OWN_LISTS, RUN_LATER, default, keeps, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
 
 _COUNTS = r"%[-+ #0'*.0-9]*[hlLjzt]*n"
 
 
-def _takes_names(*value_options: str) -> Judge:
-    """A builtin whose operands are names of variables; `value_options` take a value, which is none."""
+def _takes_names(*value_options: str, makes_lists: bool = False) -> Judge:
+    """A builtin whose operands are names of variables; `value_options` take a value, which is none.
+
+    An option `a` makes the variable an array, or `makes_lists` says that it always is one.
+    """
 
     def judge(_: Command, words: list[Word], findings: Findings) -> None:
         skip = False
+        findings.makes_lists |= makes_lists or any("a" in word.start for word in words if word.may_be_option)
         for word in words:
             text = word.literal
             if skip:
@@ -42,7 +47,7 @@ def _assign(word: Word, findings: Findings) -> None:
     name = name.removesuffix("+")
     # `NAME=$(x)` assigns to a name that is known though the value is not.
     if (word.literal is None and "=" not in word.start) or not name.isidentifier():
-        findings.assigns_any = True
+        findings.assigns_any = findings.makes_lists = True
         if name or word.literal is None:
             findings.evaluated("a variable's name may hold a subscript, which is evaluated", word.span)
         return
@@ -67,14 +72,36 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
     for word in options:
         if word.literal is None or set(word.literal) & set("in"):
             findings.evaluated("values of such a variable are evaluated again", word.span)
+    makes_lists = any(
+        word.may_be_option and (word.literal is None or set(word.literal) & set("aA")) for word in words
+    )
+    findings.makes_lists |= makes_lists
     for word in words:
         if word not in options:
             _declare_name(word, findings)
+            _list_of_values(word, findings, is_list=makes_lists)
             if any("n" in option.start for option in options) and "=" in word.start:
                 _assign(drop(word, word.start.index("=") + 1), findings)  # a name for another variable
             exports = command.words[0].literal == "export" or any("x" in o.start for o in options)
             if exports and word.start:
                 findings.exported.add(word.start.partition("=")[0].removesuffix("+"))
+
+
+def _list_of_values(word: Word, findings: Findings, *, is_list: bool) -> None:
+    """Facts about bash: where the variable is an array, `declare a='($(cmd))'` reads the text as a list, and
+    so expands it, whatever quoted it."""
+    name, equals, text = word.start.partition("=")
+    facts = findings.facts
+    is_list = is_list or facts.makes_lists or facts.assigns_any or name.removesuffix("+") in OWN_LISTS
+    begins_list = text.lstrip().startswith("(")
+    why = "`declare` expands a list of values again"
+    if not equals:
+        return
+    if begins_list and word.literal is not None:
+        if holds_substitution(text):
+            findings.evaluated(why, word.span, runs=True)
+    elif begins_list or (is_list and not text and word.literal is None):
+        findings.evaluated(why, word.span)
 
 
 def _printf(_: Command, words: list[Word], findings: Findings) -> None:
@@ -190,8 +217,8 @@ def _let(command: Command, _: list[Word], findings: Findings) -> None:
 
 
 TAKES_NAMES: dict[str, Judge] = {
-    "mapfile": _takes_names("d", "n", "O", "s", "u", "C", "c"),
-    "readarray": _takes_names("d", "n", "O", "s", "u", "C", "c"),
+    "mapfile": _takes_names("d", "n", "O", "s", "u", "C", "c", makes_lists=True),
+    "readarray": _takes_names("d", "n", "O", "s", "u", "C", "c", makes_lists=True),
     "read": _takes_names("d", "i", "n", "N", "p", "t", "u"),
     "unset": _takes_names(),
     "declare": _declare,

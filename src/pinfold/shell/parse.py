@@ -148,16 +148,23 @@ class _Pass:
 
     def run(self) -> Findings:
         self.whole()
+        self.settle_all()
+        while self.findings.evaluates and self.findings.quoted:
+            text, span = self.findings.quoted.pop()
+            self.nested(Nested(text, span, (), None))
+            self.settle_all()
+        self.findings.commands = [self.marked(command) for command in self.done]
+        return self.findings
+
+    def settle_all(self) -> None:
         while self.waiting:
             if len(self.done) >= MAX_COMMANDS:
                 self.findings.unreadable("starts too many commands")
-                break
+                return
             if self.line.is_late():
                 self.findings.unreadable("judging it takes too long")
-                break
+                return
             self.settle(self.waiting.popleft())
-        self.findings.commands = [self.marked(command) for command in self.done]
-        return self.findings
 
     def whole(self) -> None:
         text = self.line.text
@@ -197,6 +204,9 @@ class _Pass:
         found = [each for command in self.findings.commands for each in (command, *self.passed_on(command))]
         self.waiting.extendleft(reversed(found))
         self.findings.commands = []
+        hidden, self.findings.hidden = self.findings.hidden, []
+        for command, span, there in hidden:
+            self.nested(Nested(command, span, via, there, inputs))
         divergence = find_divergence(text, reading.tree)
         return SyntaxTrouble(*divergence) if divergence is not None else reading.trouble
 

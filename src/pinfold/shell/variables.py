@@ -42,6 +42,14 @@ EVALUATED = frozenset(
 """Variables that are integers to bash: what they are given is evaluated."""
 
 
+OWN_LISTS = frozenset(
+    ("BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_CMDS", "BASH_LINENO", "BASH_REMATCH", "BASH_SOURCE",
+     "BASH_VERSINFO", "COMP_WORDS", "COMPREPLY", "COPROC", "DIRSTACK", "FUNCNAME", "GROUPS", "MAPFILE",
+     "PIPESTATUS")
+)  # fmt: skip
+"""Variables that are arrays to bash from its start."""
+
+
 IN_MANY_ENVIRONMENTS = frozenset(
     ("PATH", "HOME", "SHELL", "USER", "LANG", "TERM", "PWD", "TMPDIR", "EDITOR", "VISUAL", "PAGER",
      "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "NODE_PATH", "GIT_EDITOR", "GIT_PAGER",

@@ -14,16 +14,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pinfold.model.script import Assignment, Command, Redirection, Text, Word
 from pinfold.model.text import Span
 from pinfold.shell.directories import After, after_command, anywhere, stays, unite
-from pinfold.shell.expansions import ExpansionVisitor, Node
+from pinfold.shell.expansions import Node
 from pinfold.shell.findings import Findings, Places
-from pinfold.shell.here_documents import read_here_document
-from pinfold.shell.inputs import HERE, fed_from, is_of_standard_input, piped, unknown_text
+from pinfold.shell.inputs import fed_from, piped, unknown_text
+from pinfold.shell.redirections import RedirectionVisitor
 from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
-_WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
-_READS = frozenset(("<", "<>"))
 _STMT_FIELDS = frozenset(
     ("Pos", "End", "Comments", "Cmd", "Position", "Semicolon", "Negated", "Background", "Redirs")
 )
@@ -41,7 +39,7 @@ def walk(
     return _Walker(source, via, findings, inputs).statements(tree.get("Stmts"), places)
 
 
-class _Walker(ExpansionVisitor):
+class _Walker(RedirectionVisitor):
     def __init__(
         self, source: Source, via: tuple[str, ...], findings: Findings, inputs: tuple[Redirection, ...]
     ) -> None:
@@ -64,6 +62,9 @@ class _Walker(ExpansionVisitor):
             except UnknownNode as node:
                 self.findings.unreadable(str(node))
                 places = None
+            except (KeyError, IndexError, TypeError, AttributeError) as missing:
+                self.findings.unreadable(f"an unknown kind of node: {missing}")
+                places = None
         return places
 
     def statement(self, stmt: Node, places: Places) -> After:
@@ -73,6 +74,8 @@ class _Walker(ExpansionVisitor):
         redirections = tuple(r for node in stmt.get("Redirs", ()) for r in self.redirect(node, places))
         command = stmt.get("Cmd")
         if command is None:
+            if not redirections:
+                raise UnknownNode("a statement without a command")
             self.emit((), stmt, places, redirections=redirections)
             after = stays(places)
         elif command["Type"] == "CallExpr":
@@ -108,25 +111,25 @@ class _Walker(ExpansionVisitor):
             case "IfClause":
                 return stays(self.if_clause(node, places))
             case "WhileClause":
-                return stays(self.loop([*node.get("Cond", ()), *node.get("Do", ())], places))
+                return stays(self.loop([*node["Cond"], *node["Do"]], places))
             case "ForClause":
                 filled = self.loop_head(node["Loop"], places)
                 self.loops += filled
-                after = stays(self.loop(node.get("Do", ()), places))
+                after = stays(self.loop(node["Do"], places))
                 del self.loops[len(self.loops) - len(filled) :]
                 return after
             case "CaseClause":
                 return stays(self.case(node, places))
             case "Block":
-                return self.block(node.get("Stmts", ()), places)
+                return self.block(node["Stmts"], places)
             case "Subshell":
-                self.statements(node.get("Stmts"), places)
+                self.statements(node["Stmts"], places)
             case "FuncDecl":
                 self.function(node, places)
             case "TimeClause" | "CoprocClause":
                 return self.prefixed(node, places)
             case "ArithmCmd":
-                self.arithmetic(node.get("X"), node, places)
+                self.arithmetic(node["X"], node, places)
             case "LetClause":
                 for expression in node["Exprs"]:
                     self.arithmetic(expression, node, places)
@@ -168,12 +171,15 @@ class _Walker(ExpansionVisitor):
         return tuple(map(fed_from, files)) if text is None else (piped(text),)
 
     def if_clause(self, node: Node, places: Places) -> Places:
-        """`else` is an IfClause without a condition."""
-        condition = self.block(node.get("Cond", ()), places)
-        then = self.statements(node.get("Then"), condition.ok)
+        """`else` is an IfClause without a condition, and no other is."""
+        condition = self.block(node["Cond"], places)
+        then = self.statements(node["Then"], condition.ok)
         if "Else" not in node:
-            return unite(then, condition.bad) if node.get("Cond") else then
-        return unite(then, self.if_clause(node["Else"], condition.bad))
+            return unite(then, condition.bad)
+        other = node["Else"]
+        if "Cond" in other:
+            return unite(then, self.if_clause(other, condition.bad))
+        return unite(then, self.statements(other["Then"], condition.bad))
 
     def loop(self, stmts: Sequence[Node], places: Places) -> Places:
         """A loop that moves is in another place on each turn."""
@@ -231,22 +237,22 @@ class _Walker(ExpansionVisitor):
         if "Name" in node:
             self.visit_word(node["Name"], places)
             self.assign_word(read_word(node["Name"], self.scope))
-        if "Stmt" not in node:
-            return stays(places)
         if node["Type"] == "TimeClause":
-            return self.statement(node["Stmt"], places)
+            return self.statement(node["Stmt"], places) if "Stmt" in node else stays(places)
         with self.reading_a_pipe(node):
             self.statement(node["Stmt"], places)
         return stays(places)
 
     def substitution(self, part: Node, places: Places) -> None:
-        with self.reading_a_pipe(part) if part.get("Op") == ">(" else nullcontext():
+        reads = part["Type"] == "ProcSubst" and part["Op"] == ">("
+        with self.reading_a_pipe(part) if reads else nullcontext():
             super().substitution(part, places)
 
     # Simple commands
 
     def call(self, node: Node, stmt: Node, redirections: tuple[Redirection, ...], places: Places) -> After:
         arguments = node.get("Args", ())
+        self.quoted_descriptors(arguments, stmt.get("Redirs", ()))
         assignments = [self.assignment(a, places, bool(arguments)) for a in node.get("Assigns", ())]
         words: list[Word] = []
         for argument in arguments:
@@ -261,6 +267,7 @@ class _Walker(ExpansionVisitor):
 
     def declare(self, node: Node, stmt: Node, redirections: tuple[Redirection, ...], places: Places) -> After:
         variant = node["Variant"]
+        self.quoted_descriptors(node.get("Args", ()), stmt.get("Redirs", ()))
         name = variant["Value"]
         words = [Word(name, self.source.span(variant), (Text(name),))]
         assignments: list[Assignment] = []
@@ -290,6 +297,7 @@ class _Walker(ExpansionVisitor):
         if value is None or not (keeps(name, value) or default(name, value)):
             self.findings.assigned.add(name)
         self.findings.assigns_any |= not name.isidentifier()
+        self.findings.makes_lists |= "Index" in node or "Array" in node
         if exported:
             self.findings.exported.add(name)
         exported = (
@@ -360,49 +368,6 @@ class _Walker(ExpansionVisitor):
             ends.append(command["End"]["Offset"])
             starts.append(command["Pos"]["Offset"])
         return self.source.between(min(starts), max(ends))
-
-    # Redirections
-
-    def redirect(self, node: Node, places: Places) -> list[Redirection]:
-        op = node["Op"]
-        span = self.source.span(node["Word"])
-        if "N" in node and node["N"]["Value"].startswith("{"):
-            self.assign_name(node["N"]["Value"][1:-1], span)
-        # Another descriptor may become standard input later, but then by `<&`.
-        feeds = is_of_standard_input(node)
-        if op in HERE:
-            text = self.here_text(node, places)
-            return [Redirection(op, text, span, writes=False, reads=False, feeds=feeds)]
-        if op not in _WRITES and op not in _READS and op != "<&":
-            raise UnknownNode(f"an unknown redirection: {op}")
-        self.visit_word(node["Word"], places)
-        words = read_words(node["Word"], self.scope)
-        if op == "<" and all((w.literal or "x").strip("0123456789") == "-" for w in words):
-            self.findings.unknown("means something else in zsh", span)
-        found: list[Redirection] = []
-        for word in words:
-            if op in ("<&", ">&") and _is_descriptor(word):
-                if feeds and word.literal not in ("-", "0"):
-                    found.append(Redirection(op, word, span, writes=False, reads=False, feeds=True))
-                continue
-            if word.start.startswith(("/dev/tcp/", "/dev/udp/")):
-                self.findings.unknown("opens a network connection", span)
-            writes = op in _WRITES
-            found.append(Redirection(op, word, span, writes=writes, reads=op in _READS, feeds=feeds))
-        return found
-
-    def here_text(self, node: Node, places: Places) -> Word:
-        if node["Op"] == "<<<":
-            self.visit_word(node["Word"], places)
-            return read_word(node["Word"], self.scope)
-        if "Hdoc" in node:
-            self.visit_quoted_parts(node["Hdoc"]["Parts"], places)
-        return read_here_document(node, self.scope)
-
-
-def _is_descriptor(word: Word) -> bool:
-    text = word.literal
-    return text is not None and (text == "-" or text.removesuffix("-").isdigit())
 
 
 def _inputs(redirections: tuple[Redirection, ...]) -> tuple[Redirection, ...]:

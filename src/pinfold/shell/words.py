@@ -26,6 +26,7 @@ from pinfold.model.script import (
 )
 from pinfold.model.text import Span
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
+from pinfold.shell.literals import value_of
 from pinfold.shell.quotes import undo_ansi_c, undo_double
 from pinfold.shell.source import Source
 
@@ -74,7 +75,7 @@ def read_words(node: dict[str, Any], scope: Scope) -> list[Word]:
     source, span = scope.source.written(node), scope.source.span(node)
     atoms = _atoms(node["Parts"], scope)
     if atoms is None:
-        return [Word(source, span, (Text(node["Parts"][0]["Value"]),))]
+        return [Word(source, span, (Text(value_of(node["Parts"][0])),))]
     try:
         words = _with_braces(atoms)
     except TooMany:
@@ -91,13 +92,13 @@ def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = Fals
     source, span = scope.source.written(node), scope.source.span(node)
     atoms = _atoms(node["Parts"], scope)
     if atoms is None:
-        return Word(source, span, (Text(node["Parts"][0]["Value"]),))
+        return Word(source, span, (Text(value_of(node["Parts"][0])),))
     return _finish([a for a in atoms if a is not _BREAK], scope, source, span, assigns=assigns)
 
 
 def _atoms(parts: Sequence[dict[str, Any]], scope: Scope) -> list[Atom] | None:
     """The word as atoms; None for the usual word, one literal without a special character."""
-    if len(parts) == 1 and parts[0]["Type"] == "Lit" and not _ACTIVE & set(parts[0]["Value"]):
+    if len(parts) == 1 and parts[0]["Type"] == "Lit" and not _ACTIVE & set(value_of(parts[0])):
         return None
     atoms: list[Atom] = []
     for part in parts:
@@ -108,7 +109,7 @@ def _atoms(parts: Sequence[dict[str, Any]], scope: Scope) -> list[Atom] | None:
 def _part(part: dict[str, Any], scope: Scope) -> list[Atom]:
     match part["Type"]:
         case "Lit":
-            return _literal(part["Value"])
+            return _literal(value_of(part))
         case "SglQuoted":
             return _single(part)
         case "DblQuoted":
@@ -138,7 +139,7 @@ def _literal(text: str) -> list[Atom]:
 
 
 def _single(part: dict[str, Any]) -> list[Atom]:
-    text = part.get("Value", "")
+    text = value_of(part)
     if part.get("Dollar"):
         value = undo_ansi_c(text)
         if value is None:
@@ -153,7 +154,7 @@ def _double(part: dict[str, Any], scope: Scope) -> list[Atom]:
     atoms: list[Atom] = [_EMPTY]
     for inner in part.get("Parts", ()):
         if inner["Type"] == "Lit":
-            atoms.extend(map(Quoted, undo_double(inner["Value"])))
+            atoms.extend(map(Quoted, undo_double(value_of(inner))))
         else:
             atoms.append(read_expansion(inner, scope, quoted=True))
     return atoms
@@ -222,7 +223,7 @@ def _default(part: dict[str, Any]) -> str:
     is_plain = not extra and operation.get("Op") in ("-", ":-") and part["Param"]["Value"].isidentifier()
     if not is_plain or len(inside) != 1 or inside[0]["Type"] != "Lit":
         return ""
-    text = str(inside[0]["Value"])
+    text = value_of(inside[0])
     return text if re.fullmatch(_PLAIN, text) else ""
 
 

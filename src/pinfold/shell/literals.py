@@ -1,0 +1,101 @@
+"""Literal text of the tree that holds more than characters: bash expands it now, or evaluates it later.
+
+Facts about shfmt 3.14, each one tried: inside of `${x:-...}`, `${x/a/...}`, `${x#...}` and their kin, and in
+the groups of `[[ x =~ (...) ]]`, it takes `<(cmd)` and `>(cmd)` for literal text. bash starts `cmd`.
+
+INVARIANT: literal text in which bash would still expand something is never taken for literal.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pinfold.shell.quotes import undo_ansi_c
+
+Node = dict[str, Any]
+
+_DOLLAR = r"\$[\w({\[@*#?$!-]"
+_QUOTED = re.compile(rf"{_DOLLAR}|`")
+_UNQUOTED = re.compile(rf"""{_DOLLAR}|[`'"]|\$['"]|[<>]\(|\A=\(""")
+"""`=(cmd)` at the start of a word is zsh's."""
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_SUBSTITUTION = re.compile(r"[$<>]\(|`|\$\{[ \t\n\r\f\v|]")
+
+
+def value_of(part: Node) -> str:
+    """The text of a literal; shfmt leaves it out where nothing but a continued line stands there."""
+    text: str = part.get("Value", "")
+    return text
+
+
+def still_expands(text: str, *, quoted: bool) -> bool:
+    """Whether bash expands something in what the tree calls a literal."""
+    signs = _QUOTED if quoted else _UNQUOTED
+    if signs.search(text) is None:
+        return False
+    return signs.search(_ESCAPED.sub("  ", text)) is not None
+
+
+def quoted_substitutions(parts: Sequence[Node]) -> list[str]:
+    """The literal text of a word, quoting undone and its pieces joined, where it holds a substitution."""
+    return [text for text in _stretches(parts) if holds_substitution(text)]
+
+
+def holds_substitution(text: str) -> bool:
+    return _SUBSTITUTION.search(text) is not None
+
+
+def _stretches(parts: Sequence[Node]) -> Iterator[str]:
+    """The literal text between the expansions of a word."""
+    joined = ""
+    for part in parts:
+        match part["Type"]:
+            case "Lit" | "SglQuoted":
+                joined += _unquoted(part)
+            case "DblQuoted":
+                first, *others = _stretches(part.get("Parts", ()))
+                joined += first
+                for stretch in others:
+                    yield joined
+                    joined = stretch
+            case _:
+                yield joined
+                joined = ""
+    yield joined
+
+
+def _unquoted(part: Node) -> str:
+    text = value_of(part)
+    if not part.get("Dollar"):
+        return text.replace("\\", "")
+    value = undo_ansi_c(text)
+    return "$(" if value is None else value  # what cannot be told may be that
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """What the substitutions in a text run, as far as their ends can be told."""
+    for found in _SUBSTITUTION.finditer(text):
+        closing = {"(": ")", "`": "`"}.get(found[0][-1], "}")
+        inner = _up_to_its_end(text, found.end(), closing)
+        if inner.strip():
+            yield inner
+
+
+def _up_to_its_end(text: str, start: int, closing: str) -> str:
+    depth, quote, at = 1, "", start
+    while at < len(text):
+        c = text[at]
+        if c == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if c == quote else quote
+        elif c in "'\"":
+            quote = c
+        elif c == closing:
+            depth -= 1
+            if not depth:
+                break
+        elif c == "(":
+            depth += closing == ")"
+        at += 1
+    return text[start:at]
