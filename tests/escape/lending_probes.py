@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.patience import wait_until
+from tests.processes import processes_of, status_of, wardens_of
 from tests.sandbox.probes import READ_ONLY, WORKSPACE, Bench
 from tests.sandbox.probing import PYTHON, probes_of, run
+from tests.session.runs import opened
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found, Running
+from pinfold.sandbox.linux.stopped import BUILDER
 
 HOME = os.environ.get("HOME", "")
 RULES = name_rules(())
@@ -66,6 +69,10 @@ import errno
 for name in ("@moved", "@cafe1"):
     try: socket.socket(socket.AF_UNIX).bind(address(name))
     except OSError as error: print(errno.errorcode[error.errno])
+"""
+LEFT = f"""{COMMON}
+told("left", str(os.getpid()))
+time.sleep(1000)
 """
 
 
@@ -127,6 +134,89 @@ def a_name_that_another_pen_gave_up_is_not_connected_to_by_its_old_owner() -> No
     with open("taken", "w"):
         pass
     assert owner.wait().stdout == b"ConnectionRefusedError\n"
+
+
+def nobody_sees_the_processes_of_another_pen() -> None:
+    """What mountinfo tells of them is what is hidden there."""
+    bench = Pens()
+    seen = (
+        "for f in mountinfo mounts mountstats cmdline limits; do cat /proc/{}/$f >/dev/null && echo $f; done"
+    )
+    left = bench.start(LEFT)
+    wait_until(lambda: os.path.exists("left"))
+    with open("left") as file:
+        pid = file.read()
+    assert len(bench.out(f"{seen.format(pid)}; true").split()) == 5
+    for policy in (WORKSPACE, READ_ONLY):
+        bench.another()
+        assert (
+            bench.out(
+                f"({seen.format(pid)}; {seen.format(1)}) 2>/dev/null; ls /proc | grep -wF -e {pid}; true",
+                policy,
+            )
+            == ""
+        )
+        assert len(bench.out(seen.format("self"), policy).split()) == 5
+        # It is no stranger: who knows its number may end it.
+        assert bench.out(f"kill -0 {pid} && echo here", policy) == "here\n"
+    bench.out(f"kill {pid}")
+    assert left.wait().signal == 15
+
+
+def what_runs_on_under_other_rules_is_named_once() -> None:
+    with opened({"filesystem": {"git_writes": True}}) as session:
+        left = session.run("sleep 1001 >/dev/null & echo $!").stdout.strip()
+        session.run("sleep 0.01 & wait")
+        assert session.run("true").left_running == ()
+        session.change({"filesystem": {"git_writes": False}})
+        (said,) = session.run("true").left_running
+        assert "`sleep 1001 >/dev/null & echo $!` still runs" in said
+        assert said.endswith(f"kill {left}")
+        assert session.run("true").left_running == ()
+        assert session.run(f"kill {left}").exit_code == 0
+        session.change({"filesystem": {"git_writes": True}})
+        wait_until(lambda: session.run(f"kill -0 {left}").exit_code == 1)
+        session.change({"filesystem": {"git_writes": False}})
+        assert session.run("true").left_running == ()
+
+
+def an_idle_pen_stays_while_something_runs_in_it() -> None:
+    bench = Pens()
+    left = bench.out("sleep 1001 >/dev/null & echo $!").strip()
+    ((_, pen),) = bench.session.pens
+
+    def tended() -> bool:
+        pen.idle_since = 0.0
+        bench.session.tend(300)
+        return [each for _, each in bench.session.pens] == [pen]
+
+    assert tended()
+    bench.out(f"kill {left}")
+    wait_until(lambda: not tended())
+
+
+def pens_that_are_forced_leave_nothing_behind() -> None:
+    bench = Pens()
+    names = [f"{bench.work}/{number}" for number in range(2)]
+    for name in names:
+        os.mkdir(name)
+
+    def forced(rounds: int) -> tuple[int, int, int]:
+        """How many processes and descriptors there are after so many new pens."""
+        for number in range(rounds):
+            bench.hides = [names[number % 2]]
+            bench.session.look_again()
+            bench.out("true")
+        keeper = bench.session.keeping.pid
+        bench.session.close_idle()
+        wait_until(lambda: len(wardens_of(keeper)) == 1)
+        processes = [pid for pid in processes_of(keeper) if status_of(pid).name != BUILDER]
+        return len(processes), len(os.listdir(f"/proc/{keeper}/fd")), len(os.listdir("/proc/self/fd"))
+
+    few = forced(10)
+    many = forced(60)
+    # The next pen's builder comes and goes, with two descriptors of the keeper's.
+    assert all(after <= before + 2 for before, after in zip(few, many, strict=True)), (few, many)
 
 
 PROBES = probes_of(globals(), "listening")

@@ -657,12 +657,12 @@ print(open("before").read() == "")
 
 def wardens_end_with_their_pens() -> None:
     bench = Bench()
-    bench.out("sleep 1001 & true")
+    left = bench.out("sleep 1001 >/dev/null & echo $!").strip()
     (warden,) = wardens_of(bench.session.keeping.pid)
     bench.session.close_idle(1e-9)
     # What was left running still makes names.
     assert is_alive(warden)
-    bench.out("pkill sleep || kill $(grep -l sleep /proc/[0-9]*/comm | tr -dc '0-9\\n')")
+    bench.out(f"kill {left}")
     wait_until(lambda: not is_alive(warden))
     (second,) = wardens_of(bench.session.keeping.pid)
     bench.session.close()

@@ -207,6 +207,8 @@ def as_program(
         return SIGNALLED + SIGPIPE, ()
     if on_terminal and end.signal == SIGINT:
         note_interrupt()
+    for line in execution.left_running:
+        tell(visible(line))
     violations = execution.violations
     if end.timed_out:
         limit = execution.decision.policy.limits.timeout

@@ -7,6 +7,7 @@ from typing import Any
 
 from pinfold.model.errors import PinfoldError
 from pinfold.model.events import Output
+from pinfold.model.visible import visible
 from pinfold.session.execution import Execution
 
 CONTINUED = bytes(range(0x80, 0xC0))
@@ -35,6 +36,8 @@ class Terminal:
                     self._keep(event.data)
                 else:
                     status = {"exitCode": event.exit_code, "signal": _signal_name(event.signal)}
+            for line in self._execution.left_running:
+                self._keep(f"[{visible(line)}]\n".encode())
             for each in self._execution.violations:
                 self._keep(f"[{each.told}]\n".encode())
         except PinfoldError as error:

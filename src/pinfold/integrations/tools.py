@@ -116,7 +116,8 @@ def _ran(result: Result, note: str) -> Outcome:
         else f"[exit code {result.exit_code}]"
     )
     told = f"[stderr]\n{stderr}".rstrip("\n") if stderr else ""
-    parts = [stdout.rstrip("\n"), told, how, note, result.violations_text]
+    left = [f"[{visible(each)}]" for each in result.left_running]
+    parts = [stdout.rstrip("\n"), told, how, note, *left, result.violations_text]
     data: dict[str, object] = {
         "exitCode": result.exit_code,
         "signal": result.signal,
@@ -128,6 +129,8 @@ def _ran(result: Result, note: str) -> Outcome:
         "sandboxed": result.decision.sandboxed,
         "violations": [violation_as_plain(each) for each in result.violations[:MOST_TOLD]],
     }
+    if result.left_running:
+        data["leftRunning"] = list(result.left_running)
     if result.needed:
         data["needed"] = question_as_plain(result.needed)
     return Outcome("\n".join(part for part in parts if part), data)

@@ -187,6 +187,9 @@ class Request(Struct, frozen=True):
 class Running(Protocol):
     """A command under way."""
 
+    left_running: tuple[str, ...]
+    """What earlier commands left running in the session under other rules: a line each."""
+
     @property
     def end(self) -> Exited | None:
         """How it ended; None while it runs, and until whoever follows it has seen its end, or has left, which

@@ -15,6 +15,7 @@ class PumpedCommand:
     terminal: int | None = None
     """Our side of its terminal, if it has one."""
     cancelled = False
+    left_running: tuple[str, ...] = ()
 
     @property
     def end(self) -> Exited | None:

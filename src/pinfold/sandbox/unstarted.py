@@ -13,6 +13,7 @@ from pinfold.sandbox.enforcement import Enforcement
 
 class Unstarted:
     failure = ""
+    left_running: tuple[str, ...] = ()
 
     def __init__(self, program: str, code: int, enforcement: Enforcement, newline: str = "\n") -> None:
         """`newline` is `\\r\\n` where a terminal was asked for, as one would have written it."""

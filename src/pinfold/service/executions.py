@@ -17,6 +17,7 @@ from pinfold.session.plain import (
     question_as_plain,
     refusal_as_plain,
     violation_as_plain,
+    writable,
 )
 from pinfold.session.requests import as_command, judged_line, with_variables
 
@@ -108,6 +109,8 @@ class Executing:
             "timedOut": end.timed_out,
             "cancelled": end.cancelled,
         }
+        if self._execution.left_running:
+            told["leftRunning"] = [writable(each) for each in self._execution.left_running]
         if self._execution.needed:
             told["needed"] = question_as_plain(self._execution.needed)
         return tell("exit", {**about, **told})

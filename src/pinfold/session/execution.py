@@ -83,6 +83,11 @@ class Execution:
         """Why it is not run, in one line; empty if it is."""
         return "" if self._running else refusal_of(self.decision, self.settlement)
 
+    @property
+    def left_running(self) -> tuple[str, ...]:
+        """What earlier commands have left running under other rules: see `Result`."""
+        return self._running.left_running if self._running else ()
+
     def events(self) -> Iterator[Event]:
         """Output as it comes, the end last; to be taken once. A refused command has none."""
         if self._running is None:
@@ -138,6 +143,7 @@ class Execution:
             end.truncated,
             self.violations,
             self.needed,
+            self.left_running,
         )
 
     def _is_begun_again(self, end: Exited | Outcome) -> bool:

@@ -67,6 +67,7 @@ def result_as_plain(result: "Result", notices: tuple[str, ...] = ()) -> Plain:
         "refusal": writable(result.refusal) or None,
         "violations": [violation_as_plain(each) for each in result.violations],
         "needed": question_as_plain(result.needed) if result.needed else None,
+        "leftRunning": [writable(each) for each in result.left_running],
         "enforcement": result.enforcement,
         "answer": result.settlement,
         **decision_as_plain(result.decision, notices),

@@ -31,6 +31,9 @@ class Result(Struct, frozen=True):
     """What it tried and was refused, as far as the fence saw it and the settings want it reported."""
     needed: PermissionNeeded | None = None
     """What it would have needed not to fail, where nobody could be asked for that: see `Session.retry`."""
+    left_running: tuple[str, ...] = ()
+    """What earlier commands have left running in the session under other rules, a line each: told once, with
+    the first command under these."""
 
     def __repr__(self) -> str:
         """Short: a decision has its whole policy in it."""

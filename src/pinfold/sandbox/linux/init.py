@@ -17,9 +17,18 @@ from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_pa
 from pinfold.kernel.socket_diag import NETLINK_SOCK_DIAG
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.confine import drop_powers, restrict
-from pinfold.sandbox.linux.replies import DIAGNOSIS, LEFT, MOST_PROCESSES, REQUEST, STREAM
+from pinfold.sandbox.linux.replies import (
+    CARRIED,
+    DIAGNOSIS,
+    LEFT,
+    MOST_PROCESSES,
+    MOST_TAGGED,
+    REQUEST,
+    STREAM,
+    TAGGED,
+)
 from pinfold.sandbox.linux.rooms import build_rooms
-from pinfold.sandbox.linux.tags import bound, kill_tagged
+from pinfold.sandbox.linux.tags import bound, carried, kill_tagged
 
 NAMESPACES = ("user", "mnt", "net", "ipc", "uts", "cgroup", "pid")
 """In the order in which a pen joins them: the user namespace first gives the right to the others."""
@@ -56,12 +65,20 @@ def serve(control: socket.socket) -> None:
         if not tag and wanted in SOCKETS:
             send_socket(control, wanted)
             continue
+        if not tag and wanted == CARRIED:
+            send_carried(control)
+            continue
         if tag:
             left = kill_tagged(tag, pid_max, most)
         elif pid_max is not None:
             most = wanted
             bound(pid_max, (str(most).encode(),))
         control.send(LEFT.pack(tag, wanted, left))
+
+
+def send_carried(control: socket.socket) -> None:
+    found = list(carried().items())[-MOST_TAGGED:]
+    control.send(LEFT.pack(0, CARRIED, len(found)) + b"".join(TAGGED.pack(*each) for each in found))
 
 
 def send_socket(control: socket.socket, wanted: int) -> None:

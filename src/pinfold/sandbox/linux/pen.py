@@ -21,6 +21,8 @@ from pinfold.sandbox.linux.refusals import Refusals
 
 PATIENCE = 5.0
 STEP = 0.25
+REMEMBERED = 256
+"""Commands."""
 
 
 class PenGone(ConfinementError):  # noqa: N818
@@ -66,8 +68,16 @@ class Pen:
         self.leads_out = draft.leads_out
         """Whether its programs can reach hosts outside."""
         self.lock = threading.Lock()
+        self.begun: dict[int, str | tuple[str, ...]] = {}
+        """Its latest commands, by their tags: any may have left something running."""
         self.running = 0
         self.idle_since = time.monotonic()
+
+    def note(self, tag: int, command: str | tuple[str, ...]) -> None:
+        """A command begins. Preconditions: the lock is held."""
+        if len(self.begun) >= REMEMBERED:
+            del self.begun[next(iter(self.begun))]
+        self.begun[tag] = command
 
     def began(self) -> None:
         with self.lock:

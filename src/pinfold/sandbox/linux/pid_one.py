@@ -8,10 +8,23 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.replies import DIAGNOSIS, LEFT, MOST_PROCESSES, REQUEST, RESERVED_PIDS, STREAM
+from pinfold.sandbox.linux.replies import (
+    CARRIED,
+    DIAGNOSIS,
+    LEFT,
+    MOST_PROCESSES,
+    MOST_TAGGED,
+    REQUEST,
+    RESERVED_PIDS,
+    STREAM,
+    TAGGED,
+)
 
 if TYPE_CHECKING:
     from socket import socket
+
+
+LONGEST = LEFT.size + MOST_TAGGED * TAGGED.size
 
 
 class PidOne:
@@ -46,16 +59,27 @@ class PidOne:
         except (OSError, channel.Closed):
             return 0  # it is gone, and with it every process of the session
 
-    def _exchange(self, tag: int, most: int) -> tuple[int, list[int]]:
-        """How many are left, and descriptors. Who waited before us may have been interrupted, and left us its
-        answer, which is not to be taken for ours.
+    def carried(self) -> dict[int, int]:
+        """The tags that living processes carry, and the number inside of a process that carries it."""
+        with self._lock:
+            if self.closed:
+                return {}
+            try:
+                _, _, data = self._exchange(0, CARRIED)
+            except (OSError, channel.Closed):
+                return {}
+        return dict(TAGGED.iter_unpack(data))
+
+    def _exchange(self, tag: int, most: int) -> tuple[int, list[int], bytes]:
+        """How many are left, descriptors, and what else it says. Who waited before us may have been
+        interrupted, and left us its answer, which is not to be taken for ours.
         """
         self.control.send(REQUEST.pack(tag, most))
         while True:
-            data, descriptors = channel.receive_bytes(self.control, LEFT.size)
-            *asked, left = LEFT.unpack(data)
+            data, descriptors = channel.receive_bytes(self.control, LONGEST)
+            *asked, left = LEFT.unpack_from(data)
             if asked == [tag, most]:
-                return left, descriptors
+                return left, descriptors, data[LEFT.size :]
             for descriptor in descriptors:
                 os.close(descriptor)
 
@@ -72,7 +96,7 @@ class PidOne:
 
         with self._lock:
             try:
-                _, descriptors = self._exchange(0, kind)
+                _, descriptors, _ = self._exchange(0, kind)
             except channel.Closed:
                 raise ConnectionRefusedError("the session has ended") from None
         if not descriptors:

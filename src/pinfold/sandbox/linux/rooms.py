@@ -1,7 +1,8 @@
 """The session's rooms: the little tree from which all its pens are furnished, built once by its init.
 
     /host      the machine's root, as it is        /new    where a pen's root is put together
-    /proc      of this pid namespace               /dev    a few devices, pts, shm
+    /proc      of this pid namespace, for init     /dev    a few devices, pts, shm
+    /pens-proc another of it, for the pens
     /scratch         /tmp, /var/tmp and /dev/shm   /dev/.empty, /dev/.void   what stands for hidden things
     /bound     which sockets were bound in the session; in no pen, for the wardens alone
 
@@ -16,6 +17,9 @@ Facts, tried on 6.18:
   times of reading as that one does.
 - What a fresh proc shows of the machine (sys, irq, bus ...) is open to uid 0 even without capabilities. So is
   what it shows of pid 1, such as the niceness of its scheduling group (autogroup), which is the keeper's too.
+- proc shows the mounts of every process to everybody (mountinfo asks for no right), and so what another pen
+  hides and grants. With hidepid=ptraceable (5.8) it shows a process only to those who may look into it. Each
+  mount of proc has its own such option.
 - devpts asks gid=5 to be mapped, so it is mounted without. A machine has 3,072 terminals for all
   mounts of it but the first.
 - /proc/sys/kernel/pid_max belongs to the pid namespace since 6.14, and bounds uid 0 too, which NPROC does
@@ -35,10 +39,12 @@ HOST, NEW, BOUND = "/host", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"
 """In /dev, since a pen has that at the same place: what is hidden late needs a stand-in too."""
 SCRATCH = "/scratch"
-PIECES = {"proc": "/proc", "dev": "/dev", **{name: f"{SCRATCH}/{name}" for name in ("tmp", "var-tmp")}}
+PENS_PROC = "/pens-proc"
+PIECES = {"proc": PENS_PROC, "dev": "/dev", **{name: f"{SCRATCH}/{name}" for name in ("tmp", "var-tmp")}}
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SAFE = mounts.MS_NOSUID | mounts.MS_NODEV
+PROC = SAFE | mounts.MS_NOEXEC
 DEVICE = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NOEXEC | mounts.MOUNT_ATTR_RDONLY
 """A device node is the machine's own inode: root inside could change its mode. Input and output work."""
 SAME_NUMBERS = os.ST_NOATIME | os.ST_NODIRATIME
@@ -66,28 +72,34 @@ def build_rooms() -> int | None:
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
     mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
-    for name in (HOST, NEW, BOUND, "/proc", "/dev"):
+    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev"):
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")
     pid_max = _own_proc()
     _own_scratch()
+    _pens_proc()
     _own_dev()
     return pid_max
 
 
 def _own_proc() -> int | None:
-    mounts.mount("proc", "/proc", "proc", SAFE | mounts.MS_NOEXEC | _telling_times_as(f"{HOST}/proc"))
+    mounts.mount("proc", "/proc", "proc", PROC | _telling_times_as(f"{HOST}/proc"))
     pid_max = _bound_processes()
     _bound_watches()
-    with os.scandir("/proc") as entries:
+    return pid_max
+
+
+def _pens_proc() -> None:
+    flags = PROC | _telling_times_as(f"{HOST}/proc")
+    mounts.mount("proc", PENS_PROC, "proc", flags, "hidepid=ptraceable")
+    with os.scandir(PENS_PROC) as entries:
         found = [entry for entry in entries if not entry.name.isdigit() and not entry.is_symlink()]
     for entry in found:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode) or status.st_mode & 0o222:
             put(entry.path, entry.path, mounts.MOUNT_ATTR_RDONLY)
-    put("/proc/1", "/proc/1", mounts.MOUNT_ATTR_RDONLY)
-    return pid_max
+    put(f"{PENS_PROC}/1", f"{PENS_PROC}/1", mounts.MOUNT_ATTR_RDONLY)
 
 
 def _telling_times_as(place: str) -> int:

@@ -25,6 +25,7 @@ from pinfold.sandbox.linux.command import PennedCommand
 from pinfold.sandbox.linux.draft import Draft, draft
 from pinfold.sandbox.linux.held import hold
 from pinfold.sandbox.linux.keeping import Keeping
+from pinfold.sandbox.linux.left_running import is_left, left_running
 from pinfold.sandbox.linux.pen import Pen, PenGone
 from pinfold.sandbox.linux.pid_one import PidOne
 from pinfold.sandbox.linux.places import look
@@ -70,6 +71,8 @@ class LinuxSession:
         self.doubtful: set[Pen] = set()
         """Those that are looked at again before their next command."""
         self.retired: list[Pen] = []
+        self.latest: Pen | None = None
+        """The one that the last command began in."""
         self.running: set[PennedCommand] = set()
         self.tag = FIRST_TAG
         self.unheard: list[_socket.socket] = []
@@ -102,9 +105,18 @@ class LinuxSession:
                 environment = self._scrub(request.environment, request.policy, pen.plan, pen.leads_out)
             if request.variables:
                 environment = {**environment, **request.variables}
-            return Start(self, pen, request).send(environment)
+            return Start(self, pen, request, self._left_running(pen)).send(environment)
         finally:
             pen.ended()
+
+    def _left_running(self, pen: Pen) -> tuple[str, ...]:
+        """What runs in other pens, where the command before was in one of those."""
+        if pen is self.latest:
+            return ()
+        with self.lock:
+            self.latest = pen
+            others = [each for each in (*self.retired, *(each for _, each in self.pens)) if each is not pen]
+        return left_running(others, self.pid_one)
 
     def pen(self, policy: SandboxPolicy) -> Pen:
         """The pen of a policy, made if there is none yet. It counts as in use until `ended`."""
@@ -279,6 +291,13 @@ class LinuxSession:
         for command in self.running.copy():
             with suppress(ConfinementError):  # the next round tries again
                 command.pump.expire()
+        before = time.monotonic() - idle_seconds
+        with self.lock:
+            late = [pen for _, pen in self.pens if pen.idle_since <= before]
+        for pen in late:
+            # From no other pen do later commands reach what has been left running in it.
+            if is_left(pen, self.pid_one):
+                pen.idle_since = time.monotonic()
         self.close_idle(idle_seconds)
         self._end_overuse()
 
@@ -329,6 +348,7 @@ class LinuxSession:
         with self.tagging:
             self.tag -= 2
             tag = self.tag
+        pen.note(tag, request.command)
         if self.outside and pen.leads_out:
             self.outside.began(str(pen.number), tag, request)
         if self.elevating:

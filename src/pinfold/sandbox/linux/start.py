@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 
 class Start:
-    def __init__(self, session: Session, pen: Pen, request: Request) -> None:
+    def __init__(
+        self, session: Session, pen: Pen, request: Request, left_running: tuple[str, ...] = ()
+    ) -> None:
         self.session = session
         self.pen = pen
         self.request = request
+        self.left_running = left_running
+        """What is to be told with the command's result."""
         self.ours: list[int] = []
         self.theirs: list[int] = []
 
@@ -60,6 +64,7 @@ class Start:
         except BaseException:
             self.session.kill(tag)  # nobody will have it
             raise
+        command.left_running = self.left_running
         self.ours.clear()  # they are the command's from here on
         command.began()
         return command

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from resource import prlimit
 
-from pinfold.sandbox.linux.replies import MOST_PROCESSES, RLIMIT_RTTIME
+from pinfold.sandbox.linux.replies import FIRST_TAG, MOST_PROCESSES, RLIMIT_RTTIME
 
 RLIMIT_NPROC = 6
 PATIENCE = 5.0
@@ -58,6 +58,17 @@ def kill_tagged(tag: int, pid_max: int | None, most: int = MOST_PROCESSES) -> in
         if rounds >= 3 and pid_max is not None:
             bound(pid_max, (str(most).encode(),))
     return 0
+
+
+def carried() -> dict[int, int]:
+    """The tags that living processes carry, and of each the lowest number."""
+    found: dict[int, int] = {}
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with contextlib.suppress(OSError):
+            tag = prlimit(pid, RLIMIT_RTTIME)[1]
+            if 0 < tag <= FIRST_TAG and tag not in found and _lives(pid):
+                found[tag] = pid
+    return found
 
 
 def bound(pid_max: int, values: tuple[bytes, ...]) -> None:
