@@ -669,6 +669,46 @@ def test_upstream_that_knows_no_tunnel_but_to_443() -> None:
     run(test())
 
 
+def test_no_proxy_tells_its_password() -> None:
+    """One that sends requests back gets no more of them, of whichever connection; tunnels go on."""
+    heads: list[bytes] = []
+
+    async def corporate(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        heads.append(head)
+        if head.startswith(b"CONNECT a.test:443 "):
+            writer.write(b"HTTP/1.1 200 fine\r\n\r\n")
+            await echo(reader, writer)
+        elif head.startswith(b"CONNECT b.test:443 "):
+            writer.write(b"HTTP/1.1 200 fine\r\n\r\n" + head)
+        else:
+            status = b"HTTP/1.1 502 " + head.partition(b"Basic ")[2].partition(b"\r")[0]
+            writer.write(b"%s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(head), head))
+
+    async def test() -> None:
+        async with server(corporate) as port:
+            world = World("a.test", "b.test", upstream=Upstream("127.0.0.1", port, "me", "secret"))
+            async with world.running():
+                for asked in range(2):
+                    client = await world.connect()
+                    await client.say(b"GET http://a.test/y HTTP/1.1\r\nHost: a.test\r\n\r\n")
+                    said = await client.hear_all()
+                    assert b" 502 " in said and b"credentials" in said and b"bWU6c2VjcmV0" not in said
+                    await world.recorded(asked + 1)
+                assert len(heads) == 1
+                for host, way in (("c.test", b" 403 "), ("b.test", b" 502 "), ("a.test", b" 200 ")):
+                    client = await world.connect()
+                    said = await client.tunnel(host, 443)
+                    assert way in said and b"bWU6c2VjcmV0" not in said
+                client = await world.connect()
+                said = await client.tunnel("a.test", 22)
+                assert b" 502 " in said and b"bWU6c2VjcmV0" not in said
+                client.close()
+                assert not any("bWU6c2VjcmV0" in record.message for record in await world.recorded(5))
+
+    run(test())
+
+
 # Too much, too slow, too little
 
 

@@ -101,6 +101,19 @@ REFUSED = [
     b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n folded\r\n\r\n",
     b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nX: \r b\r\n\r\n",
     b"GET http://a.example/ HTTP/1.1\r\nHost : a.example\r\n\r\n",
+    b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nTransfer_Encoding: chunked\r\n\r\n",
+    b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent.Length: 5\r\n\r\n",
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: identity\r\n\r\n",
+    # lines of requests that only some servers read
+    b"GET http://a.example/\r\n",
+    b"GET /\r\n",
+    b"GET http://a.example/ RTSP/1.0\r\n",
+    b"GET http://a.example/ HTTP/1.10\r\n",
+    b"GET http://a.example/ HTTP/2.0\r\n",
+    b"GET  http://a.example/ HTTP/1.1\r\n",
+    b"GET http://a.example/ http/1.1\r\n",
+    b"\r\nGET http://a.example/ HTTP/1.1\r\n",
+    b" GET http://a.example/ HTTP/1.1\r\n",
     # garbage
     b"\r\n\r\n",
     b"hello\r\n\r\n",
@@ -135,7 +148,8 @@ def test_one_request_for_each_connection_to_a_proxy(places: list[int], others: l
 
 
 @pytest.mark.parametrize(
-    "offered", (b"h2c", b"websocket, h2c", b"H2C,websocket", b"websocket\r\nUpgrade: h2c")
+    "offered",
+    (b"h2c", b"websocket, h2c", b"H2C,websocket", b"websocket\r\nUpgrade: h2c", b"TLS/1.0", b"x, HTTP/2.0"),
 )
 def test_what_is_between_client_and_proxy_stays_there(offered: bytes) -> None:
     layer = HttpLayer()
@@ -205,8 +219,9 @@ def test_another_host_within_a_tunnel(data: bytes) -> None:
 
 def test_a_web_socket() -> None:
     layer = HttpLayer()
-    wish = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    layer.from_client(GET[:-2] + wish)
+    wish = b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    # What the server is to drop is not the client's to say.
+    layer.from_client(GET[:-2] + wish.replace(b"n: U", b"n: keep-alive, Host, U"))
     (sent,) = layer.opened()
     assert isinstance(sent, ToServer) and sent.data.endswith(wish)
     assert not layer.wants_client
@@ -255,6 +270,39 @@ def test_the_reason_is_in_the_answer() -> None:
     assert page.endswith(
         b"\r\n\r\npinfold: no rule speaks of a.example; add `a.example` to `network.allow`\n"
     )
+
+
+BODIES = [
+    (b"Content-Length: 2\r\n\r\n", b"hi"),
+    (b"Content-Length: 2\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"hi"),
+    (b"Content-Length: 2\r\nConnection: keep-alive\r\n\r\n", b"hi"),
+    (b"Transfer-Encoding: chunked\r\n\r\n", b"2\r\nhi\r\n0\r\n\r\n"),
+    (b"Transfer-Encoding: chunked\r\n\r\n", b"0\r\n\r\n"),
+]
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"DELETE", b"POST", b"REPORT"])
+@pytest.mark.parametrize(("headers", "body"), BODIES)
+@pytest.mark.parametrize("via", [None, Via()])
+def test_no_body_becomes_a_request(method: bytes, headers: bytes, body: bytes, via: Via | None) -> None:
+    """A server that leaves a body unread is told that nothing follows, and nothing does."""
+    layer = HttpLayer(HOST, via)
+    head = INNER[:-2].replace(b"GET", method) + headers
+    (first, *_) = layer.from_client(head + body + INNER)
+    assert isinstance(first, ToServer)
+    lines = first.data.lower().partition(b"\r\n\r\n")[0].split(b"\r\n")
+    assert [line for line in lines if line.startswith(b"connection:")] == [b"connection: close"]
+    answer = ANSWER if method != b"HEAD" else ANSWER[:-2]
+    said = layer.from_server(answer)
+    assert isinstance(said[-1], Close) and not any(isinstance(command, ToServer) for command in said)
+    assert not layer.wants_client and layer.from_client(INNER) == []
+
+
+def test_a_body_of_nothing_ends_no_connection() -> None:
+    layer = HttpLayer(HOST)
+    layer.from_client(INNER[:-2] + b"Content-Length: 0\r\n\r\n")
+    layer.from_server(ANSWER)
+    assert layer.from_client(INNER) == [ToServer(INNER)]
 
 
 PIECES = st.one_of(
@@ -309,7 +357,7 @@ def test_a_proxy_hears_of_us_and_not_of_the_client() -> None:
     lines = said.data.split(b"\r\n")
     assert lines[0] == b"GET http://a.example/x?y HTTP/1.1"
     assert {line.partition(b":")[0] for line in lines[1:] if line} == {
-        b"Host", b"Connection", b"Proxy-Authorization"
+        b"Host", b"Accept-Encoding", b"Connection", b"Proxy-Authorization"
     }  # fmt: skip
     assert b"Connection: close" in lines and b"dGFnLTE6eA" not in said.data
     page = b"HTTP/1.1 200 OK\r\nProxy-Connection: keep-alive\r\nContent-Length: 2\r\n\r\nhi"
@@ -348,3 +396,69 @@ def test_a_proxy_gets_nothing_else(data: bytes) -> None:
         said = layer.from_client(data) + (layer.from_server(ANSWER) if start else [])
         assert not any(isinstance(command, ToServer) for command in said), said
         assert isinstance(said[-1], Close)
+
+
+# What a proxy could send back
+
+SECRET = b"bWU6c2VjcmV0"
+ECHOES = [
+    b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%s",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+    b"HTTP/1.0 500 Bad (%d)\r\n\r\n%s",
+    b"HTTP/1.1 302 Found\r\nX-Length: %d\r\nLocation: http://a.example/?%s\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 400 Bad %d %s\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 103 Early\r\nLink: %d %s\r\n\r\n" + ANSWER,
+    b"HTTP/1.1 400 Bad\r\n%d no header: %s\r\n\r\n",
+    b"garbage %d %s\r\n\r\n",
+]
+SPELT = [
+    SECRET,
+    b"Proxy-Authorization: Basic " + SECRET + b"=\r\n",
+    b"<pre>Basic " + SECRET,
+    b"me:secret",
+    b"%0D%0AProxy-Authorization%3A%20Basic%20" + SECRET + b"%3D",
+    b"me%3Asecret",
+    b"me%3asecret",
+]
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+@pytest.mark.parametrize("spelt", SPELT)
+@given(places=PLACES)
+def test_no_proxy_tells_its_password(echo: bytes, spelt: bytes, places: list[int]) -> None:
+    if b" no header" in echo or b"Location" in echo or b"Link" in echo or b"Bad %d %s" in echo:
+        spelt = spelt.replace(b"\r\n", b" ").strip()
+    layer = HttpLayer(HOST, VIA)
+    layer.from_client(INNER)
+    said = [
+        command for piece in cut(echo % (len(spelt), spelt), places) for command in layer.from_server(piece)
+    ]
+    said += layer.from_server(b"")
+    told = b"".join(command.data for command in said if isinstance(command, ToClient))
+    assert not any(known in told for known in (SECRET, b"me:secret", b"me%3Asecret", b"me%3asecret"))
+    (end,) = (command for command in said if isinstance(command, Close))
+    assert end.message and SECRET.decode() not in end.message
+
+
+@given(st.binary(max_size=300), PLACES)
+def test_other_answers_of_a_proxy_pass_whole(body: bytes, places: list[int]) -> None:
+    layer = HttpLayer(HOST, VIA)
+    layer.from_client(INNER)
+    said: list[Command] = []
+    body = body + SECRET[:5] + b"me:sec" + body
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    for piece in cut(answer, places):
+        said += layer.from_server(piece)
+    told = b"".join(command.data for command in said if isinstance(command, ToClient))
+    assert told.endswith(b"\r\n\r\n" + body)
+
+
+@pytest.mark.parametrize("method", [b"TRACE", b"TRACK", b"trace"])
+def test_no_proxy_is_made_to_repeat_what_it_is_told(method: bytes) -> None:
+    for layer in (HttpLayer(HOST, VIA), HttpLayer(HOST, Via())):
+        said = layer.from_client(INNER.replace(b"GET", method))
+        assert not any(isinstance(command, ToServer) for command in said) and isinstance(said[-1], Close)
+    layer = HttpLayer(HOST, VIA)
+    more = b"Max-Forwards: 0\r\nAccept-Encoding: gzip\r\nTE: gzip\r\n\r\n"
+    (sent,) = layer.from_client(INNER[:-2].replace(b"GET", b"OPTIONS") + more)
+    assert isinstance(sent, ToServer) and b"gzip" not in sent.data and b"Forwards" not in sent.data

@@ -5,19 +5,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from errno import ECONNREFUSED
 from pathlib import Path
+from resource import RLIMIT_NOFILE, setrlimit
 
 import pytest
 
-from pinfold.model.carrying import DROP, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.model.carrying import DROP, GATE, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.model.decision import Verdict
-from pinfold.network.line import Line
+from pinfold.network.limits import EACH, SPARE
+from pinfold.network.line import MOST_ASKING, MOST_BY_ONE, TOO_MANY, Line
 from pinfold.network.messages import RESOLVER
 from pinfold.network.ruling import Outcome, Ruling
 from tests.network.test_dns import EXAMPLE, query
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 
 NAMED = Ruling(Verdict.ALLOW, "it is on the list", "localhost")
 NO = Ruling(Verdict.DENY, "no rule speaks of it")
@@ -70,12 +72,15 @@ def nobody(*_: object) -> Ruling:
 
 
 @contextmanager
-def session(decide: Decide = only_localhost, ask: Ask = nobody) -> Iterator[Session]:
+def session(
+    decide: Decide = only_localhost, ask: Ask = nobody, descriptors: int | None = None
+) -> Iterator[Session]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
             [sys.executable, "-W", "error", "-m", "pinfold.network", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
+            preexec_fn=None if descriptors is None else lambda: setrlimit(RLIMIT_NOFILE, (descriptors,) * 2),
         )
     warden, pen = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     warden.settimeout(PATIENCE)
@@ -370,3 +375,50 @@ def test_it_raises_its_own_limit_of_descriptors() -> None:
         lines = Path(f"/proc/{world.process.pid}/limits").read_text().splitlines()
         (limits,) = [line.split() for line in lines if line.startswith("Max open files")]
         assert limits[3] == limits[4]
+
+
+def test_many_hosts_at_once_make_few_threads() -> None:
+    """Those that nobody can be asked about are refused with a reason, and others' questions have room."""
+    answer, threads = threading.Event(), set[str]()
+
+    def ask(host: str, *_: object) -> Ruling:
+        threads.add(threading.current_thread().name + str(threading.get_ident()))
+        answer.wait(PATIENCE)
+        return NO
+
+    def decide(host: str, _: int | None, __: str) -> Ruling:
+        return Ruling(Verdict.ASK, "nobody has said anything about it")
+
+    wanted = MOST_BY_ONE + 300
+    with session(decide, ask) as world:
+        for number in range(wanted):
+            world.say(Wish(OPEN, number, 1, 443, f"h{number}.test"))
+        refused = [parse_answer(world.warden.recv(LONGEST)) for _ in range(wanted - MOST_BY_ONE)]
+        assert {each.message for each in refused} == {TOO_MANY}
+        world.say(Wish(OPEN, wanted, 2, 443, "other.test"))
+        wait_until(lambda: len(threads) == MOST_BY_ONE + 1)
+        assert len(threads) <= MOST_ASKING
+        answer.set()
+        rest = [parse_answer(world.warden.recv(LONGEST)) for _ in range(MOST_BY_ONE + 1)]
+        assert TOO_MANY not in {each.message for each in rest}
+        assert {each.number for each in (*refused, *rest)} == set(range(wanted + 1))
+
+
+def test_connections_leave_a_gate_descriptors() -> None:
+    """Who comes when all are taken is told so, and those that stand go on."""
+    with echo() as port, session(descriptors=SPARE + 20 * EACH) as world, ExitStack() as clients:
+        there = [clients.enter_context(world.tunnel("localhost", port)) for _ in range(20)]
+        for client in there:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+        late = clients.enter_context(world.connect())
+        assert late.recv(4096).startswith(b"HTTP/1.1 503 ")
+        assert world.recorded.acquire(timeout=PATIENCE)
+        assert (world.records[0].why, world.records[0].host) == ("busy", GATE)
+        answer = world.open(1, "localhost", port)
+        assert answer.errno == ECONNREFUSED and "20 connections already" in answer.message
+        there[0].sendall(b"\0ping")
+        assert there[0].recv(5) == b"\0ping"
+        there.pop(0).close()  # the one that the server has heard
+        assert all(world.recorded.acquire(timeout=PATIENCE) for _ in range(2))
+        with world.tunnel("localhost", port) as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")

@@ -20,6 +20,7 @@ import pinfold
 from pinfold.audit import Entry
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
+from tests.network.hellos import made_hello, server_name
 from tests.network.probes import SkipError, pages, program
 from tests.patience import PATIENCE, wait_until
 from tests.processes import is_alive, kill
@@ -86,7 +87,9 @@ def curl(machine: Machine) -> None:
         assert session.run(f"{PLAIN}{by} https://evil.test:{secure}/").exit_code == 6
         # another name in the hello than was connected to
         to = f"--connect-to evil.test:{secure}:a.test:{secure}"
-        assert session.run(f"{PLAIN}{by} {to} https://evil.test:{secure}/").exit_code == 35
+        result = session.run(f"{PLAIN}{by} {to} https://evil.test:{secure}/")
+        assert result.exit_code == 35
+        assert ["the TLS hello names evil.test" in each.why for each in result.violations] == [True]
     assert {"a.test"} == set(machine.looked_up)
     told = {(entry.data["host"], entry.data["face"], entry.data["verdict"]) for entry in connections()}
     faces = ("connect", "http", "carried", "socks")
@@ -96,6 +99,52 @@ def curl(machine: Machine) -> None:
     runs = {entry.id: entry.data["command"] for entry in journal() if entry.kind == "run"}
     made = [entry for entry in connections() if entry.data["face"] != "resolver"]
     assert made and all("curl" in runs[entry.about or 0] for entry in made), made
+
+
+SENDS = """
+    import socket, sys
+    host, port, data = sys.argv[1], int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+    with socket.create_connection((host, port), 20) as sock:
+        try:
+            sock.sendall(data)
+            while sock.recv(65536): pass
+        except ConnectionError: pass
+"""
+
+
+def what_is_refused_after_connect_is_told(_: Machine) -> None:
+    """Whatever names another host, or none that can be compared, is refused with a reason, and told."""
+    hello = made_hello((0, server_name(b"evil.test")))
+    with pages(True) as secure, pages(False) as plain, opened() as session:
+        for port, sent, said in (
+            (secure, hello, "the TLS hello names evil.test, and the connection is to a.test"),
+            (secure, made_hello(), "names no server"),
+            (secure, made_hello((0, server_name(b"a.test")), (0xFE0D, b"x")), "hides a name (ECH)"),
+            (secure, hello[:1] + b"\2" + hello[2:], "its record has the major version 2"),
+            (secure, b"\x80\x2e\1\3\1" + bytes(43), "it is one of SSLv2"),
+            (plain, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2 without TLS to a.test cannot be checked"),
+            (plain, b"GET /\r\n", "does not begin with a line"),
+            (plain, b"GET / RTSP/1.0\r\nHost: evil.test\r\n\r\n", "does not begin with a line"),
+            (plain, b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "the Host of the request is another"),
+            (plain, b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n", "it says to a.test whose connection it is"),
+        ):
+            result = session.run(python(SENDS, "a.test", port, sent.hex()))
+            assert result.exit_code == 0, result.stderr
+            (violation,) = result.violations
+            assert said in violation.why, violation
+            assert (violation.operation, violation.path) == ("connect", f"a.test:{port}")
+            assert not violation.grantable and not violation.remedy and not violation.origin
+            told = connections()[-1].data
+            assert (told["verdict"], told["face"], told["message"]) == ("deny", "carried", violation.why)
+        result = session.run(python(SENDS, "198.18.0.1", 3128, b"GET /\r\n".hex()))
+        assert [each.path for each in result.violations] == ["198.18.0.1:3128"], result.violations
+    settings = Path("late.toml")
+    settings.write_text('[network]\naccess = "rules"\nallow = ["a.test", "127.0.0.0/8"]\n')
+    with pages(True) as secure:
+        line = python(SENDS, "a.test", secure, hello.hex())
+        run = [sys.executable, "-m", "pinfold", "run", "--settings", str(settings), "-c", line]
+        done = subprocess.run(run, capture_output=True, text=True)
+    assert f"a.test:{secure}: the TLS hello names evil.test" in done.stderr, done.stderr
 
 
 def sockets_that_drop_the_answer(_: Machine) -> None:

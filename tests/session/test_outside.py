@@ -6,7 +6,7 @@ from tests.sandbox.people import FOR_EACH_USER, run_at_home
 from tests.session.outside import PROBES
 
 pytestmark = FOR_EACH_USER
-CLAIMS = ("no_name_no_packet",)
+CLAIMS = ("no_name_no_packet", "what_is_refused_after_connect_is_told")
 
 
 def run(user: str, name: str) -> None:
@@ -20,3 +20,7 @@ def test_outside(name: str, user: str) -> None:
 
 def test_no_name_no_packet(user: str) -> None:
     run(user, "no_name_no_packet")
+
+
+def test_what_is_refused_after_connect_is_told(user: str) -> None:
+    run(user, "what_is_refused_after_connect_is_told")

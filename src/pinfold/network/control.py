@@ -4,6 +4,7 @@ INVARIANT: without that line there is no gate. When it ends, so does every conne
 """
 
 import asyncio
+import resource
 import socket
 from collections import deque
 from typing import Any
@@ -169,7 +170,8 @@ class Control:
 
     def _begin(self, start: Message) -> None:
         local = load()
-        self._limits = Limits(**start.get("limits", {}))
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._limits = Limits(**start.get("limits", {})).within(descriptors)
         upstream = Upstream(**start["upstream"]) if start.get("upstream") else None
         self._gate = Gate(
             self.decide, self.ask, self.record, system_look_up(local),

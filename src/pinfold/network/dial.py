@@ -18,6 +18,7 @@ from pinfold.network.breadth import Breadth
 from pinfold.network.http_targets import Via
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
+from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
 from pinfold.network.refusal import Refusal, Why
 from pinfold.network.ruling import Decide, Ruling
 from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, pass_through
@@ -27,6 +28,7 @@ MOST_NEAR = 1024
 HEAD_START = 0.25
 """Seconds before the next address is tried beside the first (RFC 8305, 5)."""
 OWN = "local"
+REMEDY = "use https, or have the proxy's pages not show requests"
 HTTP = 80
 
 
@@ -57,6 +59,8 @@ class Dialer:
         """Addresses that have answered at once."""
         self._has_refused_tunnel = False
         """The proxy has refused CONNECT to port 80."""
+        self.is_proxy_telling = False
+        """The proxy has sent its credentials back: it gets no more requests that a program wrote."""
 
     async def dial(
         self, host: str, port: int, ruling: Ruling, tag: str, *, is_plain: bool = False
@@ -167,7 +171,9 @@ class Dialer:
         except ConnectionRefusedError:
             return Refusal(Why.REFUSED_THERE, f"{host}:{port} refuses connections")
         except OSError as error:
-            return Refusal(Why.UNREACHABLE, f"{host}:{port} cannot be reached: {error.strerror or error}")
+            is_ours = error.errno in (errno.EMFILE, errno.ENFILE)
+            why = Why.BUSY if is_ours else Why.UNREACHABLE
+            return Refusal(why, f"{host}:{port} cannot be reached: {error.strerror or error}")
 
     def _remember(self, dialled: Dialled) -> Dialled:
         if dialled.is_near and len(self._near) < MOST_NEAR:
@@ -190,6 +196,8 @@ class Dialer:
                         if port != HTTP:
                             raise
                         self._has_refused_tunnel = True
+                if self.is_proxy_telling:
+                    return Refusal(Why.REPEATED, f"{REPEATED}; {REMEDY}")
                 dialled = await connect_first(addresses, upstream.port)
                 return Dialled(dialled.sock, address, via=upstream.via)
         except TimeoutError:
@@ -202,6 +210,11 @@ class Dialer:
         dialled = await connect_first(addresses, upstream.port)
         try:
             early = await pass_through(dialled.sock, upstream, host, port)
+            if upstream.user:
+                ProxyEcho(upstream.via.authorization).require_none(early)
+        except RepeatedError:
+            dialled.sock.close()
+            raise UpstreamError("it answers CONNECT with its credentials") from None
         except BaseException:
             dialled.sock.close()
             raise

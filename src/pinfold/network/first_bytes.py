@@ -3,13 +3,16 @@
 TLS and HTTP name a host of their own, which must be the one that was asked for; other protocols name none.
 
 Facts:
-- TLS begins with 0x16 0x03. Nothing else in common use does. Some servers (Go's) pass over a warning before
-  the hello, so whatever begins as any record does counts; what is no hello is then refused.
+- TLS is records: a kind, a version, a length. Clients write 3 for the major version; Go's server takes any
+  below 16, GnuTLS's any below 4. Servers pass over warnings and empty records before the hello (Go). What is
+  no hello as `tls_hello` reads it is then refused.
+- A hello of SSLv2 (`0x80` and up, a length, 1) is taken by OpenSSL and Java, and names no server.
 - What servers take for HTTP/1: a line that ends in `HTTP/` and a version, whatever its method; some pass over
   empty lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path,
-  any number of zeros in its version (nginx), what Python calls white space between its words.
-- HTTP/0.9 is a line without a version, and knows no method but GET. Its path names no host, but nginx takes
-  one from a whole target (`GET http://host/`), with any scheme.
+  any number of zeros in its version (nginx), what Python calls white space between its words. Node takes
+  `RTSP/1.0` and `ICE/1.0` for HTTP, Apache any word (`HttpProtocolOptions Unsafe`).
+- HTTP/0.9 is a line without a version. Its path names no host, but nginx takes one from a whole target
+  (`GET http://host/`), with any scheme; Node reads headers behind it, whatever its method.
 - HTTP/2 without TLS begins with the line `PRI * HTTP/2.0`; its host is compressed, so it cannot be compared.
 - Clients of other protocols may send a few letters and wait for an answer.
 - PostgreSQL's ask for TLS by eight bytes (SSLRequest; GSSENCRequest asks for Kerberos', and the other may
@@ -26,20 +29,24 @@ wait for the answer to it is no such client, and counts as TLS without a hello.
 import re
 from enum import Enum
 
+from pinfold.network.tls_hello import begins_like_tls
+
 _LONGEST_HELD = 65536
 _TEXT = frozenset((*range(9, 14), *range(32, 256))) - {127}
-_RECORDS = frozenset((0x14, 0x15, 0x16, 0x17, 0x18))
-"""Kinds of TLS records."""
+_PASSED_OVER = b"\t\n\v\f\r\x1c\x1d\x1e\x1f "
 _BLANKS = re.compile(rb"[\t\v\f\r\x1c-\x20\x85\xa0]+")
 _DIGITS = re.compile(rb"[0-9]+")
-_HTTP_LINE = re.compile(rb" HTTP/0[0.]* ?$", re.IGNORECASE)
-"""With one space for blanks, and one zero for digits."""
-_OLD = b"get "
+# Of a line with one space for blanks, and one zero for digits: its end ...
+_HTTP_END = re.compile(rb" HTTP/0[0.]* ?$", re.IGNORECASE)
+_VERSION_END = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?$", re.IGNORECASE)
+# ... and its beginning: two words before that; a method, and a path or a whole target.
+_TWO_WORDS = re.compile(rb"[^ ]+ [^ ]+ [^ ]")
+_METHOD_AND_TARGET = re.compile(rb"[A-Z][A-Z_-]* (/|\* ?$|[^ ]*://)|(?i:GET) [^ ]*://")
 _PROXY_LINES = (b"PROXY TC", b"PROXY UN")
 _PROXY_BLOCK = b"\0\r\nQUIT\n"
 """Behind empty lines, which are passed over."""
 _REQUESTS_FOR_TLS = (b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30")
-_LONGEST_START, _LONGEST_END = 8, 64
+_LONGEST_START, _LONGEST_END = 1024, 64
 
 
 class Protocol(Enum):
@@ -55,23 +62,28 @@ class FirstBytes:
 
     def __init__(self) -> None:
         self._unread = b""
-        """Bytes that may become one of the starts that are no text."""
-        self._start = b""
-        self._end = b""
+        """Bytes that may become TLS, or one of the starts that are no text."""
+        self._is_line = False
+        """It is neither, so its first line counts."""
+        self._start = self._end = b""
         self._length = 0
-        self._has_scheme = False
         self._is_text = True
         self.has_asked_for_tls = False
         """As PostgreSQL's clients do, before the hello."""
-        self._is_waiting = False
-        """For the answer to that."""
+        self.is_waiting = False
+        """For the answer to that; all that comes then begins anew."""
         self.protocol: Protocol | None = None
 
     @property
     def is_doubtful(self) -> bool:
         """It may still be TLS or HTTP, and is worth holding for a moment."""
-        is_held = self._is_text and not self._unread and not self._is_waiting
+        is_held = self._is_text and not self._is_a_start and not self.is_waiting
         return self.protocol is None and is_held and self._length <= _LONGEST_HELD
+
+    @property
+    def _is_a_start(self) -> bool:
+        """What came may become one of those, and no TLS."""
+        return bool(self._unread) and self._unread[:1] == b"\0"
 
     def feed(self, data: bytes) -> Protocol | None:
         """None as long as it is not known."""
@@ -80,43 +92,46 @@ class FirstBytes:
         return self.protocol
 
     def _look(self, data: bytes) -> Protocol | None:
-        if not self._start:
-            self._is_waiting = self._is_waiting and not data
-            data, self._unread = (self._unread + data).lstrip(b"\r\n\t "), b""
+        if not self._is_line:
+            self.is_waiting = self.is_waiting and not data
+            data, self._unread = self._unread + data, b""
+            data = data.lstrip(_PASSED_OVER)
             if data.startswith(_PROXY_BLOCK):
                 return Protocol.PROXY
             if data.startswith(_REQUESTS_FOR_TLS):
                 return self._ask_for_tls(data)
-            if data and any(start.startswith(data) for start in (_PROXY_BLOCK, *_REQUESTS_FOR_TLS)):
+            is_tls = begins_like_tls(data)
+            if is_tls:
+                return Protocol.TLS
+            if is_tls is None or any(start.startswith(data) for start in (_PROXY_BLOCK, *_REQUESTS_FOR_TLS)):
                 self._unread = data
                 return None
-        self._start = (self._start + data)[:_LONGEST_START]
-        if self._may_be_record and self._start[1:2] == b"\x03":
-            return Protocol.TLS
-        if self._may_be_record and len(self._start) == 1:
-            return None
+            self._is_line = True
+        return self._read_line(data)
+
+    def _ask_for_tls(self, data: bytes) -> Protocol | None:
+        self.has_asked_for_tls = self.is_waiting = True
+        return Protocol.TLS if data not in _REQUESTS_FOR_TLS else None
+
+    def _read_line(self, data: bytes) -> Protocol | None:
         line, newline, _ = data.partition(b"\n")
         self._is_text = self._is_text and _TEXT.issuperset(line)
         self._length += len(line)
-        end = _DIGITS.sub(b"0", _BLANKS.sub(b" ", self._end + line))
-        self._has_scheme = self._has_scheme or b"://" in end
-        self._end = end[-_LONGEST_END:]
+        if len(self._start) < _LONGEST_START:
+            self._start = _plain(self._start + line)[:_LONGEST_START]
+        self._end = _plain(self._end + line)[-_LONGEST_END:]
         if not newline:
             return None
         if self._start.startswith(_PROXY_LINES):
             return Protocol.PROXY
         return Protocol.HTTP if self._is_http else Protocol.OTHER
 
-    def _ask_for_tls(self, data: bytes) -> Protocol | None:
-        self.has_asked_for_tls = self._is_waiting = True
-        return Protocol.TLS if data not in _REQUESTS_FOR_TLS else None
-
-    @property
-    def _may_be_record(self) -> bool:
-        return bool(self._start) and self._start[0] in _RECORDS
-
     @property
     def _is_http(self) -> bool:
         """Of a line that is whole."""
-        is_old = self._has_scheme and _BLANKS.sub(b" ", self._start[: len(_OLD)]).lower() == _OLD
-        return not self._may_be_record and (is_old or bool(_HTTP_LINE.search(self._end)))
+        has_version = _VERSION_END.search(self._end) and _TWO_WORDS.match(self._start)
+        return bool(_HTTP_END.search(self._end) or has_version or _METHOD_AND_TARGET.match(self._start))
+
+
+def _plain(line: bytes) -> bytes:
+    return _DIGITS.sub(b"0", _BLANKS.sub(b" ", line))

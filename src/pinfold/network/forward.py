@@ -69,7 +69,7 @@ class Exchange:
     async def _obey(self, commands: Sequence[Command]) -> None:
         for command in commands:  # before the client hears of it, who may be gone
             if isinstance(command, Close) and command.message:
-                self._way.refusal = Refusal(command.why, command.message)
+                self._way.refuse(Refusal(command.why, command.message))
         for command in commands:
             if isinstance(command, ToServer):
                 self._way.sent += len(command.data)

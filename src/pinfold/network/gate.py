@@ -11,12 +11,15 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from pinfold.kernel.netlink import is_own_address
+from pinfold.model.carrying import GATE, PROXY_PORT
 from pinfold.network.dial import Dialer
 from pinfold.network.finding import Finder
 from pinfold.network.greeting import Greeting
+from pinfold.network.http_targets import refusal_page
 from pinfold.network.limits import Limits
 from pinfold.network.lookup import LookUp
 from pinfold.network.passage import Passage
@@ -58,7 +61,7 @@ class Gate:
     ) -> None:
         self._record, self._limits = record, limits
         questions = Questions(decide, ask, limits)
-        dialer = Dialer(questions.decide, look_up, is_own, limits, upstream)
+        self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream)
         self.stand_ins = StandIns()
         self.resolver = Resolver(questions.decide, record, self.stand_ins, local or {})
         self._finder = Finder(questions, dialer, self.stand_ins, local or {}, known)
@@ -95,10 +98,10 @@ class Gate:
 
         `host` is what the program connects to: an address, which may stand for a name.
         """
-        way = Way("carried", tag=tag)
+        way = self._new("carried", tag=tag)
         if self._is_full:
             way.host, way.port = host, port
-            way.refusal = Refusal(Why.BUSY, f"the gate has {self._limits.connections} connections already")
+            way.refusal = self._busy_refusal
         else:
             self._held += 1
             try:
@@ -116,7 +119,7 @@ class Gate:
         """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
         if self._is_full:
             return None
-        way = Way("carried", tag=tag)
+        way = self._new("carried", tag=tag)
         if not self._finder.find_at_once(way, host, port):
             return None
         self._held += 1
@@ -134,12 +137,12 @@ class Gate:
 
     def take(self, client: socket.socket, tag: str) -> None:
         """A connection to the proxy, and whose it is."""
-        self._admit(Way("http", client, tag), self._greet)
+        self._admit(self._new("http", client, tag), self._greet)
 
     def join(self, way: Way, client: socket.socket) -> None:
         """The program's side of an opened way."""
         self._held -= 1
-        way.client = client
+        way.client, way.is_joined = client, True
         client.setblocking(False)
         set_option(client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if way.early or way.via:
@@ -173,6 +176,11 @@ class Gate:
 
     # What every connection goes through
 
+    def _new(self, face: str, client: socket.socket | None = None, tag: str = "") -> Way:
+        way = Way(face, client, tag)
+        way.tell = self._tell
+        return way
+
     def _serve(self, listener: socket.socket, handler: Handler) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
@@ -188,7 +196,7 @@ class Gate:
                     loop.remove_reader(listener)
                     loop.call_later(_REST, resume)
                     return
-                self._admit(Way("published", client), lambda way: self._start(way, handler))
+                self._admit(self._new("published", client), lambda way: self._start(way, handler))
 
         def resume() -> None:
             if listener in self._listeners:
@@ -200,11 +208,26 @@ class Gate:
         way.client.setblocking(False)
         set_option(way.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         set_option(way.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._is_full:
+        if not self._is_full:
+            begin(way)
+        elif way.face == "published":
             way.reset()
             way.close()
         else:
-            begin(way)
+            self._turn_away(way)
+
+    def _turn_away(self, way: Way) -> None:
+        """A client of the proxy's, which has named no host yet."""
+        way.host, way.port = GATE, PROXY_PORT
+        way.refuse(self._busy_refusal)
+        with suppress(OSError):  # it is gone already
+            way.client.send(refusal_page(Why.BUSY, self._busy_refusal.message))
+        self._finish(way)
+
+    @property
+    def _busy_refusal(self) -> Refusal:
+        said = f"the session has {self._limits.connections} connections already; close some of them first"
+        return Refusal(Why.BUSY, said)
 
     @property
     def _is_full(self) -> bool:
@@ -262,6 +285,8 @@ class Gate:
         self._start(passage.way, lambda way: pass_bytes(way, first, self._limits, down))
 
     def _finish(self, way: Way) -> None:
+        if way.refusal and way.refusal.why is Why.REPEATED:
+            self._dialer.is_proxy_telling = True
         way.close()
         self._tell(way)
 

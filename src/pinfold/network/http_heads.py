@@ -3,9 +3,15 @@
 Facts about h11 0.16, which reads them: it accepts Content-Length together with Transfer-Encoding, lines that
 end in a bare LF, and folded headers. It refuses a second Host and a missing one.
 
-What is refused here: those three; a Host that differs from the target; credentials in the target; targets of
-another scheme than http; and any request that names another host than the first one did. HTTP/2 is not
-offered to the server (the client's wish to change to it is left out), since its host could not be compared.
+What is refused here: those three; a request line that is not exactly one of HTTP/1; headers that some
+servers read as Host or a length (`Content_Length`); a Host that differs from the target; credentials in the
+target; targets of another scheme than http; and any request that names another host than the first one did.
+HTTP/2 is not offered to the server (the client's wish to change to it is left out): its host could not be
+compared.
+
+Facts about bodies: some servers leave one unread, of a GET, or whatever the method (Python's `http.server`),
+and take it for the next request, whose host nobody compared. A server that was told `Connection: close` reads
+no other request: so one that has a body is the last on its connection.
 """
 
 from __future__ import annotations
@@ -22,12 +28,19 @@ if TYPE_CHECKING:
 
 LONGEST_HEAD = 65536
 """Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
-CLOSE = (b"Connection", b"close")
+CLOSE, UPGRADE = (b"Connection", b"close"), (b"Connection", b"Upgrade")
+PLAINLY = (b"Accept-Encoding", b"identity")
 _END = b"\r\n\r\n"
+_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [\x21-\x7e]+ HTTP/1\.[01]\r\n")
 _BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
 # What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
-_UNCHECKED = frozenset((b"h2c", b"h2"))
+_UNCHECKED = (b"h2", b"h3", b"http", b"tls")
+"""Beginnings of protocols that name hosts of their own."""
+_TRACES = frozenset((b"TRACE", b"TRACK"))
+_NOT_FOR_PROXIES = frozenset((b"upgrade", b"connection", b"max-forwards"))
+_ENCODINGS = frozenset((b"accept-encoding", b"te"))
+_FRAMING = frozenset((b"host", b"content-length", b"transfer-encoding"))
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -38,6 +51,7 @@ class HeadReader:
     def __init__(self) -> None:
         self._data = bytearray()
         self._judged = 0
+        self._is_request = False
 
     def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
         """The whole head and what follows it, and the next one may come; None as long as there is none."""
@@ -46,6 +60,7 @@ class HeadReader:
         until = end + len(_END) if end >= 0 else len(self._data)
         if _BARE.search(self._data, max(0, self._judged - 2), until):
             raise Malformed("a line of the request ends in a bare CR or LF, or is folded")
+        self._judge_line()
         self._judged = len(self._data)
         if until > LONGEST_HEAD:
             raise Malformed(f"the head of the request is longer than {LONGEST_HEAD} bytes")
@@ -53,8 +68,15 @@ class HeadReader:
             return None
         head, rest = bytes(self._data[:until]), bytes(self._data[until:])
         self._data.clear()
-        self._judged = 0
+        self._judged, self._is_request = 0, False
         return head, rest
+
+    def _judge_line(self) -> None:
+        """As soon as it is whole: behind some no other line ever comes."""
+        if not self._is_request and b"\n" in self._data:
+            if not _LINE.match(self._data):
+                raise Malformed("the request does not begin with a line `METHOD TARGET HTTP/1.1`")
+            self._is_request = True
 
 
 class Meaning(NamedTuple):
@@ -66,6 +88,7 @@ class Meaning(NamedTuple):
     """By CONNECT."""
     is_upgrade: bool = False
     """It may end in another protocol."""
+    has_body: bool = False
 
 
 def meaning(request: h11.Request, within: Target | None) -> Meaning:
@@ -75,7 +98,11 @@ def meaning(request: h11.Request, within: Target | None) -> Meaning:
     lengths = [value for name, value in request.headers if name == b"content-length"]
     codings = [value for name, value in request.headers if name == b"transfer-encoding"]
     if (lengths and codings) or len(codings) > 1:
-        raise Malformed("the request has more than one kind of length")
+        raise Malformed("conflicting Content-Length and Transfer-Encoding headers")
+    for name, _ in request.headers:
+        if name not in _FRAMING and re.sub(rb"[^a-z]", b"-", name) in _FRAMING:
+            raise Malformed(f"some servers read the header `{name.decode()}` as another one")
+    has_body = bool(codings) or any(int(length) for length in lengths)
     target = request.target.decode("latin-1")
     if request.method == b"CONNECT":
         if lengths or codings or within:
@@ -94,7 +121,7 @@ def meaning(request: h11.Request, within: Target | None) -> Meaning:
         _require_agreement(request, wanted, 80, within)
         if within not in (None, wanted):
             raise Malformed("the target is another host than the one that was connected to")
-    return Meaning(wanted, path, is_upgrade=_is_upgrade(request))
+    return Meaning(wanted, path, is_upgrade=_is_upgrade(request) and not has_body, has_body=has_body)
 
 
 def _require_agreement(request: h11.Request, wanted: Target, default: int, within: Target | None) -> None:
@@ -112,7 +139,7 @@ def _require_agreement(request: h11.Request, wanted: Target, default: int, withi
 def _is_upgrade(request: h11.Request) -> bool:
     offers = (value.lower().split(b",") for name, value in request.headers if name == b"upgrade")
     upgrades = {offer.strip() for several in offers for offer in several}
-    return bool(upgrades) and not upgrades & _UNCHECKED
+    return bool(upgrades) and not any(upgrade.startswith(_UNCHECKED) for upgrade in upgrades)
 
 
 def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers:
@@ -120,23 +147,27 @@ def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers
     headers = []
     for raw, value in request.headers.raw_items():
         name = raw.lower()
-        if name in _OURS or (name in (b"upgrade", b"connection") and not meant.is_upgrade):
+        if name in _OURS or name == b"connection" or (name == b"upgrade" and not meant.is_upgrade):
             continue
         headers.append((raw, value))
     if not any(name == b"host" for name, _ in request.headers):
         headers.insert(0, (b"Host", meant.target.authority.encode()))
-    if is_last and not meant.is_upgrade:
+    if meant.is_upgrade:
+        headers.append(UPGRADE)
+    elif is_last:
         headers.append(CLOSE)
     return headers
 
 
 def told_proxy(request: h11.Request, via: Via, *, is_last: bool) -> Headers:
-    """What a proxy is told in place of the server."""
-    headers = _without(request, frozenset((b"upgrade", b"connection")))
+    """What a proxy is told in place of the server. INVARIANT: nothing has it send back what it is told."""
+    if request.method.upper() in _TRACES:
+        raise Malformed(f"{request.method.decode()} would show what the proxy of this machine is told")
+    headers = _without(request, _NOT_FOR_PROXIES | (_ENCODINGS if via.authorization else frozenset()))
     if is_last:
         headers.append(CLOSE)
     if via.authorization:
-        headers.append((b"Proxy-Authorization", via.authorization))
+        headers += (PLAINLY, (b"Proxy-Authorization", via.authorization))
     return headers
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pinfold.network.http_heads import LONGEST_HEAD, HeadReader, answered, meaning, passed_on, told_proxy
 from pinfold.network.http_targets import Target, Via, refusal_page
+from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
 from pinfold.network.refusal import Malformed, Why
 
 if TYPE_CHECKING:
@@ -66,17 +67,25 @@ class HttpLayer:
         import h11
 
         self._h11 = h11
-        self._within, self._via = within, via
+        self._within = within
+        self._lead_by(via)
         self._wanted = within
         self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
         self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
         self._head = HeadReader()
         self._rest = b""
         self._is_held = False
+        self._is_last = not within
+        """The request is the last on its connection."""
         self._request: h11.Request | None = None
         self._commands: list[Command] = []
         self._is_over = False
         self._is_switched = False
+
+    def _lead_by(self, via: Via | None) -> None:
+        """The proxy that the server is, and what finds the credentials that it knows us by."""
+        self._via = via
+        self._echo = ProxyEcho(via.authorization) if via and via.authorization else None
 
     @property
     def wants_client(self) -> bool:
@@ -106,8 +115,11 @@ class HttpLayer:
         try:
             step()
         except (Malformed, self._h11.RemoteProtocolError) as error:
-            said = f"{error}" if why is Why.MALFORMED else f"the server does not answer in HTTP: {error}"
-            self._refuse(why, said)
+            said = f"{error}" if why is Why.MALFORMED else "the server does not answer in HTTP"
+            # The error shows what the server sent.
+            self._refuse(why, said if self._echo or why is Why.MALFORMED else f"{said}: {error}")
+        except RepeatedError:
+            self._refuse(Why.REPEATED, REPEATED)
         except self._h11.LocalProtocolError:  # the other side is through with it already
             self._close()
 
@@ -136,7 +148,8 @@ class HttpLayer:
             self._commands.append(Open(meant.target, True, rest))
             return
         self._wanted = meant.target
-        headers = passed_on(request, meant, is_last=not self._within)
+        self._is_last = self._is_last or meant.has_body
+        headers = passed_on(request, meant, is_last=self._is_last)
         self._request = self._h11.Request(
             method=request.method, target=meant.path.encode("latin-1"), headers=headers
         )
@@ -150,7 +163,8 @@ class HttpLayer:
 
     def opened(self, via: Via | None = None) -> list[Command]:
         """The server, or a proxy, is there: it gets the request that it was opened for."""
-        self._is_held, self._via = False, via
+        self._is_held = False
+        self._lead_by(via)
         self._guarded(self._pass_on, Why.MALFORMED)
         return self._taken()
 
@@ -165,7 +179,7 @@ class HttpLayer:
             raise Malformed("a request has no host")
         path = b"" if request.target == b"*" else request.target
         target = b"http://" + self._wanted.authority.encode() + path
-        headers = told_proxy(request, via, is_last=not self._within)
+        headers = told_proxy(request, via, is_last=self._is_last)
         return self._h11.Request(method=request.method, target=target, headers=headers)
 
     def _read_body(self) -> None:
@@ -210,8 +224,10 @@ class HttpLayer:
             elif isinstance(event, self._h11.Response):
                 self._send_client(self._answer(event))
             elif isinstance(event, self._h11.Data):
-                self._send_client(event)
+                self._send_client(self._checked(event))
             elif isinstance(event, self._h11.EndOfMessage):
+                if self._echo and (rest := self._echo.rest()):
+                    self._send_client(self._h11.Data(data=rest))
                 self._send_client(self._h11.EndOfMessage())
                 self._next()
             elif isinstance(event, self._h11.ConnectionClosed):
@@ -220,10 +236,15 @@ class HttpLayer:
                 return
 
     def _answer(self, response: h11.Response) -> h11.Response:
-        headers = answered(response, is_of_proxy=self._via is not None, is_last=not self._within)
+        headers = answered(response, is_of_proxy=self._via is not None, is_last=self._is_last)
         return self._h11.Response(status_code=response.status_code, headers=headers, reason=response.reason)
 
+    def _checked(self, data: h11.Data) -> h11.Data:
+        return self._h11.Data(data=self._echo.feed(bytes(data.data))) if self._echo else data
+
     def _send_client(self, event: h11.Event) -> None:
+        if self._echo and isinstance(event, (self._h11.Response, self._h11.InformationalResponse)):
+            self._echo.require_none(event.reason, *(part for header in event.headers for part in header))
         data = self._client.send(event)
         if data:
             self._commands.append(ToClient(data))

@@ -2,6 +2,10 @@
 
 from typing import NamedTuple
 
+EACH, SPARE = 2, 128
+"""Descriptors of a connection, and those that dials, look-ups and the gate itself need besides."""
+FEWEST = 16
+
 
 class Limits(NamedTuple):
     connections: int = 4096
@@ -21,3 +25,7 @@ class Limits(NamedTuple):
     """Seconds without a byte in either direction."""
     pause: float = 0.3
     """Seconds that the start of a line of text waits for its end."""
+
+    def within(self, descriptors: int) -> "Limits":
+        """With no more connections than a process may have descriptors for: beyond that all would fail."""
+        return self._replace(connections=min(self.connections, max(FEWEST, (descriptors - SPARE) // EACH)))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
+from typing import NamedTuple
 
 from pinfold.model.decision import Verdict
 from pinfold.network import messages
@@ -24,9 +25,18 @@ from pinfold.network.upstream import Upstream
 LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
 
-TOO_MANY = "nobody could be asked: there are too many questions at once"
+TOO_MANY = "nobody could be asked: too many questions wait already; name the host in `network.allow`"
+MOST_ASKING, MOST_BY_ONE, MOST_REACHING = 256, 128, 64
+"""Threads that wait: for answers, of them for one command's, and for ports inside."""
 CATCHING_UP, STEP = 0.5, 0.001
 """Seconds that a gate is listened to at most, and between two looks."""
+
+
+class _Asked(NamedTuple):
+    """A question that somebody waits for."""
+
+    tag: str
+    withdrawn: threading.Event
 
 
 class Line:
@@ -47,7 +57,8 @@ class Line:
         self._reach = reach
         self._sending, self._hearing = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
-        self._asking: dict[int, threading.Event] = {}
+        self._asking: dict[int, _Asked] = {}
+        self._reaching = threading.BoundedSemaphore(MOST_REACHING)
         self._catching_up: dict[int, threading.Event] = {}
         self._numbers = count(1)
 
@@ -114,8 +125,8 @@ class Line:
                 if message is not None:
                     self._handle(message)
                 is_open = message is not None
-        for withdrawn in list(self._asking.values()):
-            withdrawn.set()
+        for asked in list(self._asking.values()):
+            asked.withdrawn.set()
         self._ended()
 
     def _handle(self, message: Message) -> None:
@@ -123,30 +134,35 @@ class Line:
             asked = message["decide"]
             self._answer(message["number"], lambda: self._decide(asked["host"], asked["port"], asked["tag"]))
         elif "ask" in message:
-            withdrawn = self._asking[message["number"]] = threading.Event()
-            arguments = message["number"], message["ask"], withdrawn
-            try:
-                threading.Thread(target=self._put, args=arguments, name="pinfold-ask", daemon=True).start()
-            except RuntimeError:  # there are too many: of a program that wants many hosts at once, perhaps
-                del self._asking[message["number"]]
-                self._say(message["number"], Ruling(Verdict.DENY, TOO_MANY))
+            self._begin_to_ask(message["number"], message["ask"])
         elif "reach" in message:
-            wanted = message["number"], message["reach"]
-            try:
-                threading.Thread(
-                    target=self._reach_in, args=wanted, name="pinfold-reach", daemon=True
-                ).start()
-            except RuntimeError:
-                self._send({"reached": message["reach"], "number": message["number"]})
+            self._begin_to_reach(message["number"], message["reach"])
         elif "withdraw" in message:
             asking = self._asking.get(message["withdraw"])
             if asking:
-                asking.set()
+                asking.withdrawn.set()
         elif "caught_up" in message:
             if caught_up := self._catching_up.get(message["caught_up"]):
                 caught_up.set()
         elif "record" in message:
             self._record(messages.outcome_from(message["record"]))
+
+    def _begin_to_ask(self, number: int, asked: Message) -> None:
+        """In a thread, or not at all: a program that wants many hosts at once has no more of them."""
+        waiting = [each.tag for each in list(self._asking.values())]
+        is_full = len(waiting) >= MOST_ASKING or waiting.count(asked["tag"]) >= MOST_BY_ONE
+        question = _Asked(asked["tag"], threading.Event())
+        self._asking[number] = question
+        if is_full or not _has_begun("ask", self._put, number, asked, question.withdrawn):
+            del self._asking[number]
+            self._say(number, Ruling(Verdict.DENY, TOO_MANY))
+
+    def _begin_to_reach(self, number: int, port: int) -> None:
+        if self._reaching.acquire(blocking=False):
+            if _has_begun("reach", self._reach_in, number, port):
+                return
+            self._reaching.release()
+        self._send({"reached": port, "number": number})
 
     def _put(self, number: int, asked: Message, withdrawn: threading.Event) -> None:
         ruling = messages.ruling_from(asked["ruling"])
@@ -165,6 +181,7 @@ class Line:
         self._send({"reached": port, "number": number}, sockets)
         for sock in sockets:
             sock.close()
+        self._reaching.release()
 
     def _answer(self, number: int, say: Callable[[], Ruling]) -> None:
         try:
@@ -183,6 +200,14 @@ class Line:
                 socket.send_fds(self._sock, [messages.encode(message)], descriptors)
         except OSError:
             return  # the reading side finds out and says so
+
+
+def _has_begun(name: str, work: Callable[..., None], *arguments: object) -> bool:
+    try:
+        threading.Thread(target=work, args=arguments, name=f"pinfold-{name}", daemon=True).start()
+    except RuntimeError:  # the user's processes are all used up
+        return False
+    return True
 
 
 def _is_readable(sock: socket.socket, timeout: float | None) -> bool:

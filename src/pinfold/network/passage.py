@@ -66,11 +66,11 @@ class Passage:
             self._up.inspect = None
             return True
         if protocol is None and not self._first.is_doubtful:
-            self._has_passed = True
+            self._has_passed = not self._first.is_waiting
             return True
         if protocol is Protocol.PROXY:
             return self._refuse(says_whose(self.way))
-        if protocol is Protocol.HTTP and self._has_passed:
+        if self._has_passed and protocol in (Protocol.HTTP, Protocol.TLS):
             return self._refuse(in_pieces(self.way))
         if protocol is not Protocol.TLS:
             return None
@@ -85,7 +85,7 @@ class Passage:
         return self._refuse(no) if no else watch(reader.second(hello), self.way, self._up, self._refuse)
 
     def _refuse(self, refusal: Refusal) -> bool:
-        self.way.refusal = refusal
+        self.way.refuse(refusal)
         self.break_off("")
         return False
 

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from pinfold.model.carrying import GATE, PROXY_PORT
 from pinfold.network import socks
 from pinfold.network.finding import Finder
 from pinfold.network.forward import Exchange
 from pinfold.network.http_layer import Close, Command, HttpLayer, Open, ToClient
 from pinfold.network.http_targets import ESTABLISHED
 from pinfold.network.limits import Limits
+from pinfold.network.refusal import Refusal
 from pinfold.network.way import Way
 
 _PIECE = 65536
@@ -64,6 +66,10 @@ class ProxyFace:
         wanted: Open | None = None
         async with asyncio.timeout(self._limits.greeting):
             while wanted is None:
+                for command in commands:
+                    if isinstance(command, Close) and command.message:
+                        way.host, way.port = GATE, PROXY_PORT  # it has named no other
+                        way.refuse(Refusal(command.why, command.message))
                 for command in commands:
                     if isinstance(command, Open):
                         wanted = command

@@ -19,6 +19,8 @@ class Why(Enum):
     UNKNOWN_NAME = ("unknown-name", "502 Bad Gateway", 0x04, EHOSTUNREACH)
     UNREACHABLE = ("unreachable", "502 Bad Gateway", 0x04, EHOSTUNREACH)
     REFUSED_THERE = ("refused-there", "502 Bad Gateway", 0x05, ECONNREFUSED)
+    REPEATED = ("repeated-credentials", "502 Bad Gateway", 0x01, EHOSTUNREACH)
+    """A proxy sends its credentials back."""
     LATE = ("late", "504 Gateway Timeout", 0x04, ETIMEDOUT)
 
     def __init__(self, word: str, status: str, socks_reply: int, errno: int) -> None:

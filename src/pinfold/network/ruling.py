@@ -52,6 +52,10 @@ class Outcome(NamedTuple):
     """As the ruling has it."""
     is_left: bool = False
     """Whether the program went away before it heard of that."""
+    is_late: bool = False
+    """Whether its connect was done by then."""
+    why: str = ""
+    """The kind of a refusal, as `refusal.Why` has it."""
     tag: str = ""
     """Which command it belongs to, as its pen's warden says; empty of what comes from outside."""
     address: str = ""

@@ -24,6 +24,14 @@ APPLICATION_DATA = 23
 SERVER_NAME, ALPN, EARLY_DATA, ENCRYPTED_HELLO = 0, 16, 42, 0xFE0D
 _HIDING = frozenset((0xFFCE, 0xFF02, *range(0xFE08, ENCRYPTED_HELLO + 1)))
 """Extensions that have a name inside which counts."""
+_RECORDS = frozenset((0x14, 0x15, 0x16, 0x17, 0x18))
+"""Kinds of records."""
+_MAJOR = 3
+_LAST_MAJOR = 15
+"""The last major version that some server takes."""
+_SSL2, _SSL2_HELLO = 0x80, 1
+_MOST_RECORDS, _LONGEST_BEFORE = 16, 64
+"""How many a server passes over before the hello, and how many bytes each of them has."""
 _LONGEST_RECORD = 1 << 14
 _LONGEST_TAKEN = 1 << 18
 """Bytes of a hello that no server takes: OpenSSL has 131,396 for it."""
@@ -101,8 +109,12 @@ class HelloReader:
 
     def _next_record(self) -> bytes | None:
         head = self._records[:5]
-        if (head and head[0] != HANDSHAKE) or (len(head) > 1 and head[1] != 3):
+        if head and head[0] & _SSL2:
+            raise Malformed("it is one of SSLv2, which names no server")
+        if head and head[0] != HANDSHAKE:
             raise Malformed("this is no TLS handshake")
+        if len(head) > 1 and head[1] != _MAJOR:
+            raise Malformed(f"its record has the major version {head[1]}, and TLS has {_MAJOR}")
         if len(head) < 5:
             return None
         length = int.from_bytes(head[3:5], "big")
@@ -158,6 +170,28 @@ class SecondHello:
             self.is_over = True
             return parse_hello(bytes(self._message[4 : 4 + length]))
         return None
+
+
+def begins_like_tls(data: bytes) -> bool | None:
+    """Whether some server may take this for TLS, broken or not; None as long as it is not known."""
+    if data and data[0] & _SSL2:
+        return data[2] == _SSL2_HELLO and data[3] <= _LAST_MAJOR if len(data) > 3 else None
+    for _ in range(_MOST_RECORDS):
+        if data and data[0] not in _RECORDS:
+            return False
+        if len(data) > 1 and data[1] == _MAJOR:
+            return True
+        if len(data) < 5:
+            return None
+        kind, length = data[0], int.from_bytes(data[3:5], "big")
+        if kind == HANDSHAKE and length:
+            return data[5] == CLIENT_HELLO if len(data) > 5 else None
+        if length > _LONGEST_BEFORE:
+            return False
+        if len(data) < 5 + length:
+            return None
+        data = data[5 + length :]
+    return True
 
 
 def parse_hello(body: bytes) -> ClientHello:

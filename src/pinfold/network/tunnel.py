@@ -91,19 +91,21 @@ async def _inspect(
         protocol = first.feed(data)
         held += data
         way.has_asked_for_tls = way.has_asked_for_tls or first.has_asked_for_tls
-        if protocol is Protocol.TLS:
+        if protocol is Protocol.TLS and has_passed:
+            way.refuse(in_pieces(way))
+        elif protocol is Protocol.TLS:
             held += await _hello(way, held, limits, up)
             return protocol, held
-        if protocol is Protocol.PROXY:
-            way.refusal = says_whose(way)
+        elif protocol is Protocol.PROXY:
+            way.refuse(says_whose(way))
         elif protocol is Protocol.HTTP and (has_passed or down.moved):
-            way.refusal = in_pieces(way)
+            way.refuse(in_pieces(way))
         elif protocol is Protocol.HTTP and held.lstrip().upper().startswith(b"PRI "):
-            way.refusal = _no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1")
+            way.refuse(_no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1"))
         if protocol is not None:
             return protocol, held
         if held and not first.is_doubtful:
-            held, has_passed = await _let_through(way, held, limits, up), True
+            held, has_passed = await _let_through(way, held, limits, up), not first.is_waiting
         piece = await _next_piece(way.client, limits.pause if held else limits.idle, down)
         if piece is None and held:
             held, has_passed, data = await _let_through(way, held, limits, up), True, b""
@@ -155,16 +157,18 @@ async def _hello(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
                     raise Malformed("the TLS hello ends too early")
                 more += data
     except (Malformed, TimeoutError) as error:
-        way.refusal = broken(way, f"{error}" or "it took too long")
+        way.refuse(broken(way, f"{error}" or "it took too long"))
         return more
 
     def refuse(refusal: Refusal) -> bool:
-        way.refusal = refusal
+        way.refuse(refusal)
         up.break_off()
         return False
 
-    way.refusal = judge(hello, way)
-    if way.refusal is None:
+    no = judge(hello, way)
+    if no:
+        way.refuse(no)
+    else:
         watch(reader.second(hello), way, up, refuse)
     return more
 
@@ -191,7 +195,7 @@ def judge(hello: ClientHello, way: Way) -> Refusal | None:
 
 
 def in_pieces(way: Way) -> Refusal:
-    return _no(f"a request to {way.host} came in pieces, so it could not be checked")
+    return _no(f"the first bytes to {way.host} came in pieces, so they could not be checked")
 
 
 def says_whose(way: Way) -> Refusal:

@@ -24,7 +24,9 @@ LONGEST_HEAD = 16384
 _NO_TUNNEL = (b"400", b"403", b"405", b"501")
 """What proxies say to a CONNECT that they never do, whatever the host."""
 _END = b"\r\n\r\n"
-_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r]")
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})([ \r]|$)")
+_PAGE = re.compile(rb"\r\n(Content-Length:[ \t]*0*[1-9]|Transfer-Encoding:)", re.IGNORECASE)
+"""Headers that no tunnel has: what follows them is the proxy's."""
 
 
 class Upstream(NamedTuple):
@@ -133,9 +135,11 @@ def read_answer(data: bytes) -> bytes | None:
     if not status:
         raise UpstreamError("it does not answer in HTTP")
     if not status[1].startswith(b"2"):
-        line = head.partition(b"\r\n")[0].decode("latin-1")
         refused = TunnelRefusedError if status[1] in _NO_TUNNEL else UpstreamError
-        raise refused(f"it says `{line}`")
+        # Not in its own words: it may repeat what it was told.
+        raise refused(f"it answers CONNECT with the status {status[1].decode()}")
+    if _PAGE.search(head):
+        raise UpstreamError("it answers CONNECT with a page")
     return rest
 
 

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -32,8 +33,12 @@ class Way:
         """Whether the program went away before it heard what becomes of it."""
         self.has_asked_for_tls = False
         """Whether the program asked its server for TLS, in another protocol."""
+        self.is_joined = False
+        """Whether the program's connect is done: what is refused from then on its warden does not know."""
         self.is_told = False
         """Whether it was recorded."""
+        self.tell: Callable[[Way], None] = lambda _: None
+        """Records it."""
         self.sent = self.received = 0
         self._start = monotonic()
 
@@ -56,6 +61,11 @@ class Way:
     def lead_to(self, sock: socket.socket, address: str, early: bytes = b"", via: Via | None = None) -> None:
         self.server, self.address, self.early, self.via = sock, address, early, via
 
+    def refuse(self, refusal: Refusal) -> None:
+        """Refuses what passes, and records that before the program sees it: it may be its last deed."""
+        self.refusal = refusal
+        self.tell(self)
+
     @property
     def has_client(self) -> bool:
         return self._client is not None
@@ -72,6 +82,8 @@ class Way:
             rule=no.rule if no else self.ruling.rule,
             answered=no.answered if no else "",
             is_left=self.is_left,
+            is_late=self.is_joined,
+            why=no.why.word if no else "",
             tag=self.tag,
             address=self.address,
             sent=self.sent,

@@ -119,7 +119,8 @@ def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tupl
         remedy = OPENING if is_closed else "name the host in `network.allow`"
         return _of_setting(settings, "network.access", remedy)
     if _is_of_host(violation):
-        return _of_setting(settings, "network.access", _host_remedy(settings))
+        is_ruled = violation.grantable
+        return _of_setting(settings, "network.access", _host_remedy(settings)) if is_ruled else ("", "")
     if violation.operation == "connect":
         key = "network.unix_sockets"
         return _of_setting(settings, key, f"add `{violation.path}` to `{key}`")

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 RESOLVER = "resolver"
 CARRIED = "carried"
-"""The face whose refusals need no telling: the warden has done so, where anybody was there to be refused."""
+"""The face whose connects the warden tells of, where anybody was there to be refused; of nothing later."""
+NOT_GRANTABLE = ("malformed", "mismatched", "busy", "repeated-credentials")
+"""Refusals that no yes of a person's would change."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
 
@@ -252,7 +254,7 @@ class Gateway:
     def _tell_command(self, outcome: "Outcome") -> None:
         """What the proxy has refused it, or which name; of the rest its warden tells."""
         pen, _, command = outcome.tag.partition(".")
-        is_told = outcome.face == CARRIED and not outcome.is_left
+        is_told = outcome.face == CARRIED and not (outcome.is_left or outcome.is_late)
         if pen in self._refusals and not is_told:
             what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
             violation = Violation(
@@ -262,7 +264,7 @@ class Gateway:
                 outcome.message,
                 program="",
                 pid=0,
-                grantable=True,
+                grantable=outcome.why not in NOT_GRANTABLE,
                 answered=outcome.answered,
             )
             self._refusals[pen](int(command, 16), violation)
