@@ -85,3 +85,52 @@ def test_the_table() -> None:
 def test_the_ignore_files_that_everybody_has_are_listed() -> None:
     """Others that settings name are protected by the session's law."""
     assert {each.name for each in protected_names()}.issuperset(FilesystemSettings().ignore_files)
+
+
+OBEYED = {
+    "agents": ".clinerules/hooks/PreToolUse .factory/settings.json .junie/mcp/mcp.json .amp/settings.json",
+    "editors": ".dir-locals.el .dir-locals-2.el .vs/tasks.vs.json .gvimrc .exrc .nvim.lua .zed/settings.json",
+    "lefthook": "lefthook.yml lefthook.yaml .lefthook.toml lefthook-local.yml .lefthook-local.jsonc"
+    " .config/lefthook.json .config/lefthook-local.yaml .lefthook/pre-commit/x.sh .lefthook-local/x.sh",
+    "git hooks": "prek.toml .pre-commit-config.yml .huskyrc.js captainhook.json .simple-git-hooks.cjs",
+    "mise": "mise.toml mise.local.toml .mise.local.toml .mise/config.toml .mise/tasks/x mise/config.toml"
+    " .config/mise/conf.d/x.toml mise.production.toml .miserc.toml",
+    "directories": ".autoenv.zsh .autoenv_leave.zsh .envrc",
+    "packages": "rust-toolchain.toml rust-toolchain .pnpmfile.mjs .pnpmfile.cjs .bundle/config .bazeliskrc",
+    "interpreters": ".gdbinit .gdbearlyinit .Renviron .octaverc .jdbrc .perldb .rdbgrc .byebugrc",
+}
+"""What a tool obeys unasked, by kind."""
+
+
+@pytest.mark.parametrize("kind", OBEYED)
+def test_what_tools_obey_unasked_is_protected(kind: str) -> None:
+    """Each in the root, and but for those of `top` in a project below it, too."""
+    for path in OBEYED[kind].split():
+        rule = found(path)
+        assert rule is not None and not path.endswith("/"), path
+        assert rule.why and (found(f"packages/inner/{path}") is not None) == (rule.reach == "any"), path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "lefthook.md",
+            "rust-toolchain.md",
+            "vendor/crate/rust-toolchain.toml",
+            "mise.md",
+            "mise/README.md",
+        ),
+        *(
+            ".clinerules/style.md",
+            ".bundle/cache/x",
+            "src/lefthook/index.ts",
+            "AGENTS.md",
+            ".nvmrc",
+            "justfile",
+        ),
+        *(".python-version", "pnpm-workspace.yaml", ".eslintrc.js", "ansible.cfg", ".junie/guidelines.md"),
+    ],
+)
+def test_what_no_tool_runs_by_itself_is_left_to_commands(path: str) -> None:
+    assert found(path) is None
