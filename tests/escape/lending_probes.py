@@ -124,6 +124,18 @@ def no_socket_of_another_pen_is_connected_to() -> None:
             bench.out(["rm", "-f", "s", *(each for each in NAMES if each.startswith("/"))])
 
 
+def no_grant_of_a_socket_leads_into_another_pen() -> None:
+    bench = Pens()
+    granting = SandboxPolicy(type=WORKSPACE.type, unix_sockets=(f"{bench.work}/s",))
+    with listening(bench, "s", "SOCK_STREAM"):
+        for policy in (granting, WORKSPACE):
+            bench.another()
+            result = bench.run([PYTHON, "-c", CONNECT, "s", "SOCK_STREAM"], policy)
+            assert result.stdout == b"PermissionError\n", result
+            (refused,) = result.violations
+            assert not refused.grantable and "start it again" in refused.why
+
+
 def a_name_that_another_pen_gave_up_is_not_connected_to_by_its_old_owner() -> None:
     """Nor is one that the kernel chose."""
     bench = Pens()

@@ -55,6 +55,8 @@ class Ended(Struct, frozen=True):
     stdout: str
     stderr: str
     violations: tuple[Plain, ...] = ()
+    left_running: tuple[str, ...] = ()
+    """What earlier commands have left running under other rules, a line each."""
 
 
 class RemoteSession:
@@ -206,6 +208,7 @@ class RemoteExecution:
             self._joined("stdout"),
             self._joined("stderr"),
             tuple(self._violations),
+            tuple(end.get("leftRunning", ())),
         )
 
     def _joined(self, stream: str) -> str:
