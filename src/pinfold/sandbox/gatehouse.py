@@ -8,9 +8,13 @@ has them, and nothing from the directory that somebody works in.
 import os
 import signal
 import socket
+import sys
 from contextlib import suppress
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 
+import msgspec
+
+from pinfold.isolated import SOURCE
 from pinfold.model.errors import ConfinementError
 from pinfold.sandbox.linux.birth import start_program
 
@@ -44,7 +48,9 @@ class Gatehouse:
 
 
 def _places() -> list[str]:
-    specs = [find_spec(name) for name in LIBRARIES]
+    """Looked for first where our package and msgspec were found: a host may have the project on its path."""
+    found = [SOURCE, os.path.dirname(os.path.dirname(msgspec.__file__)), *sys.path]
+    specs = [PathFinder.find_spec(name, found) for name in LIBRARIES]
     return list(
         dict.fromkeys(os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin)
     )

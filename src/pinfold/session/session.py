@@ -5,6 +5,7 @@ outside where settings or a person said so. Whatever goes wrong on this way ends
 """
 
 import os
+import sys
 from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -124,6 +125,10 @@ class Session:
         keep(self.id, self.roots, self._user, self._opened_with, law.settings, self.environ)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
+        if not sys.flags.isolated:  # an isolated program has no directory of a project on its path
+            from pinfold.session.import_guard import guard_imports
+
+            guard_imports(roots)
         return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk, self._held)
 
     @property
