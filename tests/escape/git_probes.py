@@ -3,10 +3,14 @@ of the tests, as root and as an ordinary user. Its name says what must hold."""
 
 import os
 import subprocess
+from functools import partial
 from typing import Any
 
-from tests.escape.fence_probes import GIT, does, opened, put
+from tests.escape.fence_probes import GIT, does, opened, put, read
+from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
+
+import pinfold
 
 IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@y", "-c", "protocol.file.allow=always")
 INNER = ("refs", "objects", "logs", "info", "worktrees", "modules", "gitdir", "refs/heads", "config")
@@ -36,6 +40,10 @@ def repository(path: str) -> None:
     put(f"{path}/file", "one\n")
     git("add", ".", where=path)
     git("commit", "-q", "-m", "first", where=path)
+
+
+def content(path: str) -> str:
+    return read(path) if os.path.exists(path) else ""
 
 
 def runs_nothing(where: str, *lines: tuple[str, ...]) -> None:
@@ -86,7 +94,94 @@ def remotes_are_led_nowhere_by_files_of_old() -> None:
     assert os.path.isdir("one/new/.git/branches") is os.path.isdir("one/.git/branches")
 
 
-PROBES = probes_of(globals(), "git", "repository", "runs_nothing")
+CONFIGURED = {
+    # Each with the file that git runs or includes by it, in the top of the working tree.
+    "core.hooksPath=.githooks": (".githooks/pre-commit", ".githooks/post-index-change"),
+    "core.fsmonitor=tools/watch": ("tools/watch",),
+    "diff.w.command=python3 -I watch.py": ("watch.py",),
+    "core.sshCommand=sh -c './ssh -v $@'": ("ssh",),
+    "core.editor=$(git rev-parse --show-toplevel)/edit": ("edit",),
+    "core.pager=LESS=x ./page | cat": ("page",),
+    "pager.log=./pages/log": ("pages/log",),
+    "core.attributesFile=attributes": ("attributes",),
+    "filter.x.clean=env A=b ./filters/clean %f": ("filters/clean",),
+    "filter.x.process=./filters/process": ("filters/process",),
+    "diff.x.textconv=node ./text.js": ("text.js",),
+    "merge.x.driver=./drivers/merge %O %A %B": ("drivers/merge",),
+    "gpg.ssh.program=./sign": ("sign",),
+    "credential.helper=!./credentials": ("credentials",),
+    "credential.https://example.com.helper=!f() { ./more; }; f": ("more",),
+    "alias.x=!./script": ("script",),
+    "alias.y=!cd src && ../z": (),
+    "difftool.x.cmd=./difftool": ("difftool",),
+    "trailer.x.command=./trailer": ("trailer",),
+    "include.path=../shared.gitconfig": ("shared.gitconfig",),
+    "includeIf.onbranch:never.path=../branch.gitconfig": ("branch.gitconfig",),
+}
+
+
+def git_runs_nothing_that_was_written_inside() -> None:
+    """Whatever the repository's configuration makes it run or include: existing or not."""
+    repository("library")
+    repository("super")
+    git("submodule", "-q", "add", f"{os.getcwd()}/library", "sub", where="super")
+    repository("super/nested")
+    put("super/src/code.py")
+    for where in ("super", "super/sub", "super/nested"):
+        for setting in CONFIGURED:
+            key, _, value = setting.partition("=")
+            is_far = key.endswith("path") and where == "super/sub"  # as its configuration is
+            git("config", key, value.replace("../", "../../../") if is_far else value, where=where)
+        put(f"{where}/evil", RUNS)
+        put(f"{where}/filters/clean", "#!/bin/sh\ncat\n")
+    with opened(GIT, f"{os.getcwd()}/super") as session:
+        for where in ("", "sub/", "nested/"):
+            for name in (name for names in CONFIGURED.values() for name in names):
+                if where == "sub/" and name.endswith(".gitconfig"):
+                    continue  # it lies beside
+                before = content(f"super/{where}{name}")
+                does(session, f"cp {where}evil evil; chmod +x evil; {PLANT.format(path=where + name)}")
+                does(session, f"rm -rf {where}{name.partition('/')[0]}; {PLANT.format(path=where + name)}")
+                assert content(f"super/{where}{name}") == before, (where, name)
+        done = session.run(
+            "echo x > src/new.py; echo x >> src/code.py; mkdir -p tools/lib; echo x > tools/lib/a"
+        )
+        assert done.exit_code == 0 and not done.violations, done
+        told = session.run("mkdir .githooks").violations[0]
+        assert "core.hookspath" in told.why and "/.git/config" in told.why, told
+        assert "core.hookspath" in session.check_path(".githooks/x", write=True).reasons[0].message
+
+
+def configuration_that_changes_on_the_host_is_seen() -> None:
+    repository("one")
+    user, here = f"{os.environ['HOME']}/.gitconfig", os.getcwd()
+    changes = {
+        "own": ("core.hooksPath", "own"),
+        "users": ("-f", user, "core.hooksPath", "users"),
+        "included": ("-f", user, "include.path", f"{here}/one/included"),
+    }
+    with opened(GIT, f"{here}/one") as session:
+        for name, words in changes.items():
+            line = f"mkdir {name} && rmdir {name}"
+            assert session.run(line).exit_code == 0
+            git("config", *words, where="one")
+            wait_until(partial(is_refused, session, line))
+
+
+def is_refused(session: pinfold.Session, line: str) -> bool:
+    return session.run(line).exit_code != 0
+
+
+def hooks_in_the_project_itself_are_closed_one_by_one() -> None:
+    repository("one")
+    git("config", "core.hooksPath", ".", where="one")
+    with opened(GIT, f"{os.getcwd()}/one") as session:
+        assert does(session, "echo fine > new; cat new") == "fine\n"
+        assert session.run("echo x > post-checkout").exit_code
+        assert session.run("mkdir a && mv a pre-commit").exit_code
+
+
+PROBES = probes_of(globals(), "content", "git", "is_refused", "repository", "runs_nothing")
 
 if __name__ == "__main__":
     run(globals())

@@ -1,6 +1,6 @@
 """What is true around a request: gathered before it is judged, so that judging stays pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -67,3 +67,5 @@ class Facts(Struct, frozen=True):
     hooks: tuple[HookAnswer, ...] = ()
     own: Callable[[], tuple[str, ...]] = tuple
     """What pinfold itself obeys, runs or remembers. Looked for when a decision turns on it: few do."""
+    obeyed_by_git: Callable[[], Mapping[str, str]] = dict
+    """Paths in the workspace that git's configuration makes it run or include, and why."""

@@ -61,7 +61,7 @@ def write_objection(
         return _hidden(path, pattern, span)
     if name := protected_by(path, writable_roots(facts), facts.policy.protected, is_file=is_file):
         return _ask(f"{path} is protected: {why_protected(name.name, name.why, facts.own)}", span)
-    if said := _repository_objection(path, facts):
+    if said := _repository_objection(path, facts) or _git_objection(path, facts):
         return _ask(said, span)
     if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):
         return _ask(f"{path} lies in {git}, and {BLOCKED}", span, "filesystem.git_writes", settings)
@@ -86,6 +86,14 @@ def _repository_objection(path: str, facts: Facts) -> str | None:
         if not is_one and completes(folded(basename(below)), there):
             return f"{path} would make {above} a git repository, and git runs what one tells it to"
         below = above
+    return None
+
+
+def _git_objection(path: str, facts: Facts) -> str | None:
+    """What is to be said of a write to what git's configuration makes it run or include."""
+    for place, why in facts.obeyed_by_git().items():
+        if contains(place, path) or contains(path, place):
+            return f"{path} is protected: {why}"
     return None
 
 

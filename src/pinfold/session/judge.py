@@ -150,6 +150,7 @@ class Judge:
             fence_trouble=trouble,
             inside_fence=self.is_inside_fence,
             own=self.law.own_paths,
+            obeyed_by_git=lambda: self.law.obeyed_by_git(policy),
         )
 
     def _script(self, request: Request) -> Script:

@@ -29,6 +29,7 @@ from pinfold.shell.shape import shape
 
 if TYPE_CHECKING:
     from pinfold.policy.elevation import Ground
+    from pinfold.session.git_places import GitPlaces
 
 MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
@@ -52,6 +53,7 @@ class Law:
         self._withheld = (state_directory(environ),)
         self._lock = allocate_lock()
         self._ignore_files = IgnoreFiles(roots)
+        self._git_places: GitPlaces | None = None
         self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._ungranted: tuple[str, ...] = ()
@@ -186,6 +188,18 @@ class Law:
             paths = (*self._withheld, *files, *self._hooks(settings), *code, sys.executable, MANAGED)
             self._own = settings, _with_targets(tuple(filter(None, paths)))
         return self._own[1]
+
+    def obeyed_by_git(self, policy: SandboxPolicy) -> Mapping[str, str]:
+        """What git's configuration makes it run or include in the projects, as far as the user's and that of
+        the projects' own repositories tell."""
+        from pinfold.session.git_places import GitPlaces
+        from pinfold.session.repository import find_repository
+
+        with self._lock:
+            if self._git_places is None:
+                self._git_places = GitPlaces(self.home, self._environ)
+            found = filter(None, map(find_repository, self.roots))
+            return self._git_places.of(found, (*self.roots, *policy.additional_readwrite_paths))
 
     def ground(self, policy: SandboxPolicy | None = None) -> "Ground":
         """What may be granted under a policy, or else under the user's own, is judged by this."""

@@ -7,7 +7,7 @@ home: a command may make links too, and must not hide the machine from those tha
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.links import real_path
@@ -19,9 +19,11 @@ from pinfold.policy.protected import name_rules
 from pinfold.sandbox.backend import Found
 from pinfold.sandbox.plan import COVERED, OURS
 from pinfold.session.doubles import Mount, doubles, load_mounts
+from pinfold.session.git_places import GitPlaces
 from pinfold.session.gitdirs import bare, elsewhere
+from pinfold.session.repository import find_repository
 from pinfold.session.unchanged import is_out_of_reach
-from pinfold.session.walk import Walk
+from pinfold.session.walk import Seen, Walk
 from pinfold.session.ways import TOO_MANY, Way, Ways
 
 REMEMBERED = 4
@@ -32,6 +34,8 @@ MOST_LINKS = 5_000
 
 PENS_OWN = (*OURS, *COVERED, *TEMPORARY)
 """Where a pen shows nothing that the machine has mounted, unless a root or what is granted lies there."""
+
+SUFFIX = f"/{GIT}"
 
 BEHIND_LINK = "a link with a protected name leads there"
 
@@ -45,6 +49,9 @@ class Surveyor:
         self.roots = tuple(real_path(root) for root in roots)
         self.home = home
         self.walks: dict[_Rules, Walk] = {}
+        self.git_places = GitPlaces(home, os.environ)
+        self.git_rules: tuple[NameRule, ...] = ()
+        """What git's configuration said at the last look."""
         self.stood = stood
         """What was mounted when the session began, or at the first look: its pens keep that, whatever the
         machine unmounts."""
@@ -64,8 +71,13 @@ class Surveyor:
         writes = policy.type is not PolicyType.WORKSPACE_READONLY
         rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
         hiding = Hiding(policy, tops)
-        walk = self._walk(policy, tops, rules, hiding)
-        looked = walk.look((*tops, *_starts(hiding.globs, tops)))
+        starts = (*tops, *_starts(hiding.globs, tops))
+        looked = self._walk(policy, tops, (*rules, *self.git_rules), hiding).look(starts)
+        git_rules = tuple(self._git_rules(looked, tops)) if rules else ()
+        if rules and git_rules != self.git_rules:
+            self.git_rules = git_rules
+            looked = self._walk(policy, tops, (*rules, *git_rules), hiding).look(starts)
+        rules = (*rules, *git_rules)
         seen = looked.values()
         gits = [git for each in seen for git in each.gits]
         bares = [path for path, each in looked.items() if each.is_bare]
@@ -104,6 +116,16 @@ class Surveyor:
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
+
+    def _git_rules(self, looked: Mapping[str, Seen], tops: tuple[str, ...]) -> Iterator[NameRule]:
+        """What git's configuration makes it run or include, of each repository that is there."""
+        trees = [path[: -len(SUFFIX)] for path in looked if path[-len(SUFFIX) :].lower() == SUFFIX]
+        for path, each in looked.items():
+            if each.gits or each.is_bare:
+                trees.append(path)
+        found = map(find_repository, dict.fromkeys((*tops, *trees)))
+        places = self.git_places.of(filter(None, found), tops)
+        return (NameRule(place, why) for place, why in sorted(places.items()))
 
     def _walk(
         self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: Hiding

@@ -1,0 +1,165 @@
+"""Files that git's configuration makes it run or include, where commands could write them.
+
+Facts about git (git-config(1), githooks(5), config.c, run-command.c):
+- Configuration is the system's, the user's, the repository's and the worktree's, each with what it includes.
+  An include is relative to the file that names it; `includeIf` depends on what commands change (the branch).
+- Hooks, drivers, aliases and helpers run in the top of the working tree, so relative paths begin there; of a
+  bare repository, in itself. The user's own configuration holds in each repository.
+- A value that runs something is a shell's text or a program's path. A program without a slash is looked for
+  in PATH.
+
+What this means for us: whether an include holds now is not asked. Of a text, the programs count, the scripts
+that interpreters get, and whatever is an executable file; a directory that it only mentions does not.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from pinfold.model.git_config import LARGEST, parse_config
+from pinfold.model.home import expanded
+from pinfold.model.links import real_path
+from pinfold.policy.paths import is_covered
+from pinfold.session.git import RUNNING_KEYS
+from pinfold.session.repository import Repository, read_bytes
+from pinfold.settings.files import mark
+
+DIRECTORIES = ("core.hookspath", "init.templatedir")
+FILES = ("core.attributesfile",)
+INCLUDES = ("include.path", "includeif.*.path")
+NOTHING_RUN = ("url.*", "protocol.*", "mailmap.*", "blame.*", "core.worktree", "diff.orderfile")
+TELLING = re.compile(
+    rb"path|file|templatedir|alias|fsmonitor|pager|editor|askpass|command|proxy|external|textconv|driver|clean"
+    rb"|smudge|process|program|helper|hook|cmd|vcs|uploadpack|receivepack|tunnel|sendemail|update|filter|httpd",
+    re.IGNORECASE,
+)
+"""A part of every key that counts: no key can be written without it, and most configurations have none."""
+HOOKS = (
+    *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "commit-msg"),
+    *("prepare-commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "update"),
+    *("pre-receive", "proc-receive", "post-receive", "post-update", "reference-transaction", "pre-auto-gc"),
+    *("push-to-checkout", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change"),
+)
+"""Where the whole directory cannot be closed, since the project lies in it."""
+TOP = re.compile(
+    r"(?:\$\(git rev-parse --show-toplevel\)|`git rev-parse --show-toplevel`|\$\(pwd\)|\$\{?PWD\}?)/"
+)
+HOME = re.compile(r"\$\{?HOME\}?/")
+COMMANDS = re.compile(r"[;&|(){}`\n<>]|\$\(")
+WORDS = re.compile(r"[\s\"',]+")
+PASSING_ON = frozenset(
+    ("sh", "bash", "dash", "zsh", "ksh", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "tsx")
+) | frozenset(
+    ("env", "exec", "command", "nice", "nohup", "time", "sudo", "source", ".", "!", "run", "npx", "uv")
+)
+PYTHON = re.compile(r"python[0-9.]*")
+DEEPEST = 10
+SYSTEM = ("/etc/gitconfig", "/usr/local/etc/gitconfig")
+Settings = tuple[tuple[str, str], ...]
+
+
+class GitPlaces:
+    """Remembers what configuration says, as long as its files are the same."""
+
+    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self._home = home
+        self._own = _own_files(home, environ)
+        self._known: dict[str, tuple[object, Settings]] = {}
+
+    def of(self, repositories: Iterable[Repository], tops: tuple[str, ...]) -> dict[str, str]:
+        """Places in `tops`, whether or not anything is there, and why they are closed."""
+        found: dict[str, str] = {}
+        for repository in repositories:
+            files = (os.path.join(place, name) for place in {repository.common, repository.directory}
+                     for name in ("config", "config.worktree"))  # fmt: skip
+            for file in (*self._own, *files):
+                for place, key in self._in(file, repository.top, DEEPEST):
+                    why = f"git obeys it, by `{key}` of its configuration ({file})"
+                    for path in {os.path.normpath(place), real_path(place)}:
+                        for each in _closable(path, tops):
+                            found.setdefault(each, why)
+        return found
+
+    def _in(self, file: str, top: str, depth: int) -> Iterator[tuple[str, str]]:
+        """Places that a configuration file names, and by which key."""
+        for key, value in self._settings(file):
+            if _is_one_of(key, INCLUDES):
+                included = os.path.join(os.path.dirname(file), expanded(value, self._home))
+                yield included, key
+                if depth:
+                    yield from self._in(included, top, depth - 1)
+            elif key in DIRECTORIES or key in FILES:
+                yield os.path.join(top, expanded(value, self._home)), key
+            elif _is_one_of(key, RUNNING_KEYS) and not _is_one_of(key, NOTHING_RUN):
+                yield from ((path, key) for path in _programs(value, top, self._home))
+
+    def _settings(self, file: str) -> Settings:
+        now = mark(file)
+        known = self._known.get(file)
+        if known is None or known[0] != now:
+            known = self._known[file] = now, _read(file) if now else ()
+        return known[1]
+
+
+def _own_files(home: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The system's and the user's."""
+    further = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    system = environ.get("GIT_CONFIG_SYSTEM")
+    users = environ.get("GIT_CONFIG_GLOBAL")
+    usual = (os.path.join(further, "git", "config"), os.path.join(home, ".gitconfig"))
+    return (*((system,) if system else SYSTEM), *((users,) if users else usual))
+
+
+def _read(file: str) -> Settings:
+    data = read_bytes(file, LARGEST) or b""
+    if not TELLING.search(data):
+        return ()
+    # Git goes on where `parse_config` would not.
+    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b" ").replace(b"\0", b"")
+    found = []
+    try:
+        for setting in parse_config(data):
+            found.append(setting)  # noqa: PERF402  (what comes before an error counts)
+    except ValueError:
+        pass
+    return tuple(found)
+
+
+def _is_one_of(key: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
+def _programs(text: str, top: str, home: str) -> Iterator[str]:
+    """Files that a value runs, as far as it names them by a path."""
+    text = HOME.sub("~/", TOP.sub("./", text))
+    for command in COMMANDS.split(text.removeprefix("!")):
+        is_program, is_script = True, False
+        for word in filter(None, WORDS.split(command)):
+            name, is_set, value = word.rpartition("=")
+            path = os.path.join(top, expanded(value, home))
+            mode = _mode(path)
+            may_be_made = not mode and ("/" in value or (is_script and "." in value))
+            is_started = is_program or bool(is_set)
+            is_run = stat.S_ISREG(mode) and (is_started or bool(mode & 0o111))
+            if is_run or (may_be_made and is_started):
+                yield path
+            if not (is_set or name or word.startswith(("-", "%", "$"))):
+                is_script = is_program and (word in PASSING_ON or PYTHON.fullmatch(word) is not None)
+                is_program = is_script
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _closable(path: str, tops: tuple[str, ...]) -> tuple[str, ...]:
+    """What of it lies where commands write, and can be closed without closing all of a project."""
+    if any(is_covered(top, (path,)) for top in tops):
+        hooks = (os.path.join(path, name) for name in HOOKS)
+        return tuple(hook for hook in hooks if is_covered(hook, tops) and hook not in tops)
+    return (path,) if is_covered(path, tops) else ()
