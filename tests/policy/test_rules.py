@@ -3,7 +3,8 @@
 import pytest
 
 from pinfold import shell
-from pinfold.policy.rules import Match, names, restrictive_match
+from pinfold.policy.operands import Match
+from pinfold.policy.rules import names, restrictive_match
 from pinfold.shell.shape import shape
 
 YES, MAYBE, NO = Match.YES, Match.MAYBE, Match.NO

@@ -235,7 +235,8 @@ def _matches(decision: str, command: str, line: str) -> bool:
     from pinfold import shell
     from pinfold.model.settings import Rule
     from pinfold.model.text import Origin
-    from pinfold.policy.rules import Match, covering_rule, restrictive_match
+    from pinfold.policy.operands import Match
+    from pinfold.policy.rules import covering_rule, restrictive_match
     from pinfold.shell.shape import shape
 
     script = shell.parse(line)

@@ -285,6 +285,17 @@ class Command(Struct, frozen=True):
         return tuple(redirection for redirection in self.redirections if redirection.feeds)
 
 
+class Goals(Struct, frozen=True):
+    """Of a program each of whose operands is a goal by itself: `make test deploy`."""
+
+    between: str = ""
+    """What stands between the parts of a goal's name, as a regular expression: `:app:publish`."""
+    abbreviated: bool = False
+    """A beginning of each hump of a goal's name means it: `pTML` is `publishToMavenLocal`."""
+    common: tuple[str, ...] = ()
+    """Goals that are there nearly everywhere, and so abbreviate no other."""
+
+
 class Shape(Struct, frozen=True):
     """What a rule's text asks of a command, in the same canonical form as `Command`."""
 
@@ -294,6 +305,15 @@ class Shape(Struct, frozen=True):
     flags: tuple[str, ...] = ()
     """What a restrictive rule compares; options that change nothing (`rm -f`) left out."""
     operands: tuple[str, ...] = ()
+    also_spelled: tuple[str, ...] = ()
+    """Other names of the first operand, where that is a subcommand."""
+    goals: Goals | None = None
+    several_from: int | None = None
+    """The first operand of those of which the program takes several: `systemctl stop a b`."""
+    is_doubtful: bool = False
+    """The program only may be the one that the rule names: `sh` is bash on many systems."""
+    also: tuple["Shape", ...] = ()
+    """What deny and ask rules say in other words: `docker container run` is `docker run`."""
 
 
 class Script(Struct, frozen=True):

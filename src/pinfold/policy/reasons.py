@@ -8,7 +8,8 @@ from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
 from pinfold.policy.case import Case
-from pinfold.policy.rules import Match, is_sink, may_be_told, restrictive_match
+from pinfold.policy.operands import Match
+from pinfold.policy.rules import is_sink, may_be_told, restrictive_match
 
 ADMINISTRATOR = "ask your administrator"
 

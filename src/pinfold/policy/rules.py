@@ -10,32 +10,44 @@ The two kinds of rule are read in opposite ways, so that a doubt always falls to
 
 import re
 from collections.abc import Iterator
-from enum import Enum
 from itertools import dropwhile
 
 from pinfold.model.script import SOME_NAME, Command, Hazard, Shape, Text, Trait, Word
 from pinfold.model.settings import Rule
+from pinfold.policy.operands import Match, has_no_further_goal, operands_among, operands_match
 
 SYSTEM_DIRECTORIES = frozenset(
     {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
 )
 
-
-class Match(Enum):
-    """How surely a restrictive rule speaks of a command."""
-
-    NO = 0
-    MAYBE = 1
-    """Only if a word that cannot be known has the right value."""
-    YES = 2
+# What may stand before a command in a text for a shell, or around such a text in one for something else.
+# This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
+BEFORE_A_COMMAND = r"""(?:\(shell\s|[;&|(){}`'"\n=!])+"""
+# In a file that is fed to a program: after a key of YAML, too, and before the recipes of make.
+BEFORE_A_COMMAND_IN_A_FILE = r"""(?:\(shell\s|:\s|(?:^|(?<=\n))[ \t]*[-@+]+|[;&|(){}`'"\n=!])+"""
+# Between the words of a list in many languages: `["git", "push"]`, `"git", ["push"]`,
+# `"git", { args: ["push"] }`; and a quoted blank.
+BETWEEN_WORDS = r"""["'`]\s*,\s*(?:\{\s*args\s*:\s*)?\[?\s*["'`]|\\(?=[ \t])"""
 
 
 def restrictive_match(shape: Shape, command: Command) -> Match:
-    """Whether a deny or ask rule speaks of this command, by this name or any other one."""
-    found = _match(shape, command)
+    """Whether a deny or ask rule speaks of this command, by this name or any other one, in any words."""
+    found = max((_says(each, command) for each in (shape, *shape.also)), key=_value)
     if found is Match.YES or command.stands_for is None:
         return found
-    return max(found, restrictive_match(shape, command.stands_for), key=lambda match: match.value)
+    return max(found, restrictive_match(shape, command.stands_for), key=_value)
+
+
+def _value(match: Match) -> int:
+    return match.value
+
+
+def _says(shape: Shape, command: Command) -> Match:
+    if not shape.is_doubtful:
+        return _match(shape, command)
+    if shape.program != command.program:
+        return Match.NO
+    return min(Match.MAYBE, _match(shape, command), key=_value)
 
 
 def _match(shape: Shape, command: Command) -> Match:
@@ -43,8 +55,7 @@ def _match(shape: Shape, command: Command) -> Match:
         return Match.YES  # word by word, whatever else may be known of them
     match = Match.NO
     if shape.program == command.program:
-        flags, operands = _flags_match(shape, command), _operands_match(shape, command)
-        match = min(flags, operands, key=lambda match: match.value)
+        match = min(_flags_match(shape, command), operands_match(shape, command), key=_value)
     elif _may_wrap(shape, command) or _may_be(shape, command):
         match = Match.MAYBE
     return Match.MAYBE if match is Match.NO and _may_obey(shape, command) else match
@@ -52,7 +63,10 @@ def _match(shape: Shape, command: Command) -> Match:
 
 def may_be_told(shape: Shape, command: Command) -> bool:
     """Whether a command may run what the rule speaks of because that stands in its words or variables."""
-    return shape.program != command.program and (_may_wrap(shape, command) or _may_obey(shape, command))
+    return any(
+        each.program != command.program and (_may_wrap(each, command) or _may_obey(each, command))
+        for each in (shape, *shape.also)
+    )
 
 
 def _may_obey(shape: Shape, command: Command) -> bool:
@@ -61,16 +75,18 @@ def _may_obey(shape: Shape, command: Command) -> bool:
     Code in a language that is not read here is looked through in the same way.
     """
     told = [assigned.value for assigned in command.assignments if assigned.exported and assigned.value]
-    if Trait.RUNS_CODE in command.traits:
-        told += [*command.words[1:], *(each.target for each in command.inputs)]
-    return any(_may_hold(shape, word) for word in told)
+    fed = [each.target for each in command.inputs] if Trait.RUNS_CODE in command.traits else []
+    told += command.words[1:] if Trait.RUNS_CODE in command.traits else ()
+    return any(_may_hold(shape, word) for word in (*told, *fed)) or any(
+        _may_hold(shape, word, BEFORE_A_COMMAND_IN_A_FILE) for word in fed
+    )
 
 
 def _may_be(shape: Shape, command: Command) -> bool:
     """A file that is not known may be the program if its words are: `python "$(which pip)" install x`."""
     is_some_file = not command.program and Trait.UNCHARTED in command.traits
     told = bool(shape.operands) and set(shape.flags) <= set(command.flags)
-    return is_some_file and told and _operands_among(shape.operands, command.words[1:]) is Match.YES
+    return is_some_file and told and operands_among(shape.operands, command.words[1:]) is Match.YES
 
 
 def _may_wrap(shape: Shape, command: Command) -> bool:
@@ -80,11 +96,9 @@ def _may_wrap(shape: Shape, command: Command) -> bool:
     given = _literals(command)
     has_flags = set(shape.flags) <= _spelled_flags(given)  # asked once, where the words are many
     is_own = Trait.UNCHARTED not in command.traits and not shape.operands
-    own = command.operands[:1] if is_own else ()  # `helm rm x` is no `rm x`
+    own = _place_of(command.operands[0], command) if is_own and command.operands else None  # `helm rm x`
     if has_flags and any(
-        _may_start(shape, command.words, given, at)
-        for at in range(1, len(given))
-        if command.words[at] not in own
+        _may_start(shape, command.words, given, at) for at in range(1, len(given)) if at != own
     ):
         return True
     # The program may be such a text itself: wrappers differ in what they make of a single word.
@@ -92,11 +106,17 @@ def _may_wrap(shape: Shape, command: Command) -> bool:
     return any(_may_hold(shape, word) for word in (*command.words, *inputs))
 
 
-def _may_hold(shape: Shape, word: Word) -> bool:
+def _place_of(operand: Word, command: Command) -> int | None:
+    """Where an operand stands, which may have another name of its own."""
+    places = (at for at, word in enumerate(command.words) if at and word.span == operand.span)
+    return next(places, None)
+
+
+def _may_hold(shape: Shape, word: Word, before: str = BEFORE_A_COMMAND) -> bool:
     """Whether what the rule speaks of stands in this one word, for something that takes it for a text."""
     return any(
         _may_start(shape, words, tuple(word.source for word in words), 0)
-        for words in _commands_in(word, shape.program)
+        for words in _commands_in(word, shape.program, before)
     )
 
 
@@ -106,20 +126,12 @@ def _may_start(shape: Shape, words: tuple[Word, ...], given: tuple[str | None, .
     return (
         first is not None
         and first.rpartition("/")[2] == shape.program
-        and _operands_among(shape.operands, words[at + 1 :]) is not Match.NO
+        and operands_among(shape.operands, words[at + 1 :]) is not Match.NO
         and set(shape.flags) <= _spelled_flags(given[at + 1 :])
     )
 
 
-# What may stand before a command in a text for a shell, or around such a text in one for something else.
-# This is no parser: a command behind `env`, or with quotes in it, is not found. Only the fence holds that.
-BEFORE_A_COMMAND = r"""(?:\(shell\s|[;&|(){}`'"\n=!])+"""
-# Between the words of a list in many languages: `["git", "push"]`, `"git", ["push"]`,
-# `"git", { args: ["push"] }`; and a quoted blank.
-BETWEEN_WORDS = r"""["'`]\s*,\s*(?:\{\s*args\s*:\s*)?\[?\s*["'`]|\\(?=[ \t])"""
-
-
-def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
+def _commands_in(word: Word, program: str, before: str) -> Iterator[tuple[Word, ...]]:
     """The words of each command of this program that a shell might read in this one word.
 
     Every rule asks anew, and a text may have thousands of commands: of the others no words are made.
@@ -127,7 +139,7 @@ def _commands_in(word: Word, program: str) -> Iterator[tuple[Word, ...]]:
     text = "".join(part.text if isinstance(part, Text) else SOME_NAME for part in word.parts)
     if program not in text or not any(blank in text for blank in " \t,"):
         return
-    for piece in re.split(BEFORE_A_COMMAND, re.sub(BETWEEN_WORDS, " ", text)):
+    for piece in re.split(before, re.sub(BETWEEN_WORDS, " ", text)):
         if program not in piece:
             continue
         words = list(dropwhile(lambda each: each.startswith("-"), piece.split()))
@@ -145,52 +157,31 @@ def _spelled_flags(words: tuple[str | None, ...]) -> set[str]:
 
 
 def _flags_match(shape: Shape, command: Command) -> Match:
-    if set(shape.flags) <= set(command.flags):
+    missing = set(shape.flags) - set(command.flags)
+    if not missing:
         return Match.YES
+    if command.traits & {Trait.UNCHARTED, Trait.PASSES_ON} and all(
+        any(_may_mean(flag, given) for given in command.flags) for flag in missing
+    ):
+        return Match.MAYBE
     return Match.MAYBE if any(_hides_options(word) for word in command.words[1:]) else Match.NO
+
+
+def _may_mean(flag: str, given: str) -> bool:
+    """An option that no chart lists may be a beginning of another one, or have one dash for two."""
+    name, short = flag.lstrip("-"), given.lstrip("-")
+    return flag.startswith("--") and given.startswith("-") and len(short) > 1 and name.startswith(short)
 
 
 def _hides_options(word: Word) -> bool:
     return word.literal is None and word.may_be_option
 
 
-def _operands_match(shape: Shape, command: Command) -> Match:
-    if Trait.UNCHARTED in command.traits:
-        return _operands_among(shape.operands, command.words[1:])
-    for position, wanted in enumerate(shape.operands):
-        if position >= len(command.operands):
-            return Match.MAYBE if any(word.splits for word in command.words[1:]) else Match.NO
-        given = command.operands[position].literal
-        if given is None:
-            return Match.MAYBE
-        if given != wanted:
-            return Match.NO
-    return Match.YES
-
-
-def _operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
-    """As `_operands_match`, of a program unknown to us: a word after an option may be its value."""
-    if not wanted:
-        return Match.YES
-    after_option = False
-    for position, word in enumerate(words):
-        given = word.literal
-        if given is None:
-            return Match.MAYBE
-        if given.startswith("-"):
-            after_option = True
-            continue
-        if given == wanted[0]:
-            return _operands_among(wanted[1:], words[position + 1 :])
-        if not after_option:
-            return Match.NO
-        after_option = False
-    return Match.NO
-
-
 def names(shape: Shape, command: Command) -> bool:
-    """Whether a permissive rule's words are the beginning of this command, literally."""
-    return Trait.REDEFINED not in command.traits and _begins(_literals(command), shape.words)
+    """Whether a permissive rule's words are the beginning of this command, literally, and it has no further
+    goals."""
+    begins = Trait.REDEFINED not in command.traits and _begins(_literals(command), shape.words)
+    return begins and has_no_further_goal(shape, command)
 
 
 def _literals(command: Command) -> tuple[str | None, ...]:
@@ -225,9 +216,8 @@ def covering_rule(command: Command, rules: tuple[Rule, ...]) -> Rule | None:
         return None
     given = _literals(command)
     for rule in rules:
-        if _begins(given, rule.shape.words) and all(
-            _accepts(rule.shape, hazard) for hazard in command.hazards
-        ):
+        begins = _begins(given, rule.shape.words) and has_no_further_goal(rule.shape, command)
+        if begins and all(_accepts(rule.shape, hazard) for hazard in command.hazards):
             return rule
     return None
 

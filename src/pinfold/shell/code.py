@@ -13,8 +13,15 @@ from msgspec.structs import replace
 from pinfold.model.script import Redirection, Trait, Word
 from pinfold.shell.effects import lenient, running_scripts
 from pinfold.shell.findings import ShellText
-from pinfold.shell.inputs import given_texts, is_made_by_a_command, is_standard_input, is_text, piped
-from pinfold.shell.options import Stage
+from pinfold.shell.inputs import (
+    given_texts,
+    is_made_by_a_command,
+    is_standard_input,
+    is_text,
+    piped,
+    unknown_text,
+)
+from pinfold.shell.options import Stage, literal_word
 from pinfold.shell.started import Started
 from pinfold.shell.written import HeldBy
 
@@ -45,10 +52,26 @@ class Code:
             for stage in self.stages:
                 self._judge_by_signs(held.texts, stage.chart.program.foreign)
                 self._judge_by_signs(held.texts, stage.chart.program.script_runs)
-            command = self.found.command
-            traits = command.traits | {Trait.RUNS_CODE}
-            self.found.command = replace(command, redirections=command.redirections + fed, traits=traits)
+            self._note(fed)
         return any(is_standard_input(source, self.found.command.directories) for source in held.sources)
+
+    def judge_loaded(self, name: str) -> None:
+        """A file that it obeys unasked. Accepted: what a program prints into it is not known."""
+        file = literal_word(name, self.found.command.span)
+        held = [text for text in self.held_by(file).texts if text.parts != unknown_text(text.span).parts]
+        if not held:
+            return
+        fed = tuple(map(piped, held))
+        if any(text.literal is None for text in held):
+            why = f"`{self.found.name}` obeys `{name}`, which this line writes"
+            self.found.start_unknown(why, self.found.command.span, is_data=True)
+        self._note(fed)
+
+    def _note(self, fed: tuple[Redirection, ...]) -> None:
+        """Rules look through what it is fed for what it may run."""
+        command = self.found.command
+        traits = command.traits | {Trait.RUNS_CODE}
+        self.found.command = replace(command, redirections=command.redirections + fed, traits=traits)
 
     def judge_standard_input(self) -> None:
         command = self.found.command

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Command, Computed, Hazard, Text, Trait, Word
 from pinfold.model.text import Span
+from pinfold.shell.forms import FORMS
 from pinfold.shell.narrowing import is_narrowed, some_of
-from pinfold.shell.options import Given, Stage, drop, literal_word
+from pinfold.shell.options import Given, Stage, drop, implied, literal_word
 from pinfold.shell.programs import Chart
 from pinfold.shell.variables import assignment_hazards
 
@@ -33,6 +34,7 @@ ROLES = frozenset(
         "placeholder",
         "empties",
         "moves",
+        *FORMS,
     }
 )
 
@@ -120,6 +122,7 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
             below = below or _goes_below(given)
             makes.append(given.option.makes)
             _option(found, given, stage.chart)
+        flags.update(dict.fromkeys(implied(stage)))
         _doubts(found, stage)
     last = stages[-1]
     _operands(found, last, " ".join(makes), command.words[0].span)

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Computed, Glob, Text, Variable, Word
 from pinfold.model.text import Span
+from pinfold.shell.forms import FORMS, in_one_form
 from pinfold.shell.programs import Chart, Option, is_risky
 
 NUMBER = r"-[0-9]+"
 UNLISTED = Option()
+ONLY_TELL = frozenset({"-h", "--help", "-v", "-V", "--version", "-?"})
 
 
 class Given(Struct, frozen=True):
@@ -75,12 +77,14 @@ def may_inject(word: Word) -> bool:
     return splits or word.may_be_option
 
 
-def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
-    """The program and its subcommands, each with its own words."""
+def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tuple[Stage, ...]:
+    """The program and its subcommands, each with its own words. A rule means what it says, and no more."""
     stages: list[Stage] = []
     here = top
     while here.has_subcommands:
-        arguments = sort_words(here, words, stop=True)
+        arguments = _without_skipped(here, sort_words(here, words, stop=True))
+        if here.program.without and not is_rule:
+            arguments = _with_what_is_meant(here, arguments)
         stages.append(Stage(here, arguments))
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
             return tuple(stages)
@@ -91,8 +95,53 @@ def resolve(top: Chart, words: tuple[Word, ...]) -> tuple[Stage, ...]:
             name = canonical
         child = here.child(name)
         here = child if child is not None else here.stranger(name)
-    stages.append(Stage(here, sort_words(here, words)))
+    stages.append(Stage(here, _in_one_form(here, sort_words(here, words))))
     return tuple(stages)
+
+
+def _without_skipped(chart: Chart, found: Arguments) -> Arguments:
+    """A word that only says which kind of a subcommand follows counts as an option."""
+    while found.operands and found.operands[0].literal in chart.program.skips:
+        word, *rest = found.operands
+        more = sort_words(chart, tuple(rest), stop=True)
+        skipped = Given((word.literal or "",), UNLISTED, word)
+        given = (*found.given, skipped, *more.given)
+        found = Arguments(given, more.operands, found.doubts + more.doubts)
+    return found
+
+
+def _with_what_is_meant(chart: Chart, found: Arguments) -> Arguments:
+    if found.operands or found.doubts or any(given.name in ONLY_TELL for given in found.given):
+        return found
+    span = found.given[0].word.span if found.given else Span(0, 0)
+    return replace(found, operands=(literal_word(chart.program.without, span),))
+
+
+def _in_one_form(chart: Chart, found: Arguments) -> Arguments:
+    """Operands that may be written in several ways, each in one of them."""
+    table = chart.program.operands
+    if not {*table.first.split(), *table.rest.split()} & FORMS:
+        return found
+    has_first = bool(table.first) and not any(given.option.takes == "first" for given in found.given)
+    roles = [table.first if has_first and not at else table.rest for at in range(len(found.operands))]
+    told = (_spelled(word, role) for word, role in zip(found.operands, roles, strict=True))
+    return replace(found, operands=tuple(told))
+
+
+def _spelled(word: Word, roles: str) -> Word:
+    text = word.literal
+    if text is None or (form := in_one_form(roles.split(), text)) == text:
+        return word
+    return literal_word(form, word.span)
+
+
+def implied(stage: Stage) -> tuple[str, ...]:
+    """The options that operands give."""
+    return tuple(
+        name
+        for name, pattern in stage.chart.program.implied.items()
+        if any(re.search(pattern, word.start) for word in stage.arguments.operands)
+    )
 
 
 def sort_words(chart: Chart, words: tuple[Word, ...], *, stop: bool = False) -> Arguments:
@@ -141,14 +190,14 @@ class _Sorter:
 
     def _word(self, word: Word) -> None:
         start = word.start
-        program = self.chart.program
+        program, spellings = self.chart.program, self.chart.spellings
         if self._is_doubtful(word) and not self._is_value_of_known(word):
             self.doubts.append(word)
         if program.slashes and start.startswith("/"):
             self._give((start.lower(),), UNLISTED, word)
-        elif program.plus and start.startswith("+") and (len(start) > 1 or "+" in self.chart.spellings):
+        elif program.plus and start.startswith("+") and (len(start) > 1 or "+" in spellings):
             self._short(word, "+")
-        elif not start.startswith("-") or (word.literal == "-" and "-" not in self.chart.spellings):
+        elif not start.startswith("-") or (word.literal == "-" and "-" not in spellings):
             self.operands.append(word)
         elif word.literal == "-":
             self._give(("-",), UNLISTED, word)
@@ -156,8 +205,9 @@ class _Sorter:
             self._long(word)
         elif self.chart.style == "single":
             self._single(word)
-        elif program.numbers and re.fullmatch(NUMBER, start):
-            self._give((start,), UNLISTED, word)
+        elif program.numbers and (re.fullmatch(NUMBER, start) or (len(start) > 3 and start in spellings)):
+            name, option = spellings.get(start, (start, UNLISTED))
+            self._give((name,), option, word)
         else:
             self._short(word, "-")
 
@@ -190,14 +240,15 @@ class _Sorter:
             matches = self._abbreviated(name[1:])
         if not matches:
             value = drop(word, len(name) + 1) if equals else None
-            self._give((name,), UNLISTED, word, value, listed=False)
+            shown = name[1:] if self.chart.style == "single" else name  # to most of them it is the same
+            self._give((shown,), UNLISTED, word, value, listed=False)
             return
         option = matches[0][1]
         names = tuple(dict.fromkeys(canonical for canonical, _ in matches))
         if equals:
             self._give(names, option, word, drop(word, len(name) + 1))
         else:
-            self._give(names, option, word, self._next() if option.value is True else None)
+            self._give(names, option, word, self._value_of(option))
 
     def _abbreviated(self, name: str) -> list[tuple[str, Option]]:
         exact = self.chart.spellings.get(name)
@@ -214,7 +265,7 @@ class _Sorter:
         spellings = self.chart.spellings
         if start in spellings and (word.literal is not None or len(start) > 2):
             canonical, option = spellings[start]
-            self._give((canonical,), option, word, self._next() if option.value is True else None)
+            self._give((canonical,), option, word, self._value_of(option))
         elif equals and name in spellings:
             canonical, option = spellings[name]
             self._give((canonical,), option, word, drop(word, len(name) + 1))
@@ -246,8 +297,7 @@ class _Sorter:
                 continue
             rest = drop(word, index + 2)
             attached = bool(rest.parts) and rest.literal != ""
-            value = rest if attached else self._next() if option.value is True else None
-            self._give((canonical,), option, word, value)
+            self._give((canonical,), option, word, rest if attached else self._value_of(option))
             return
 
     def _bare(self) -> None:
@@ -259,8 +309,12 @@ class _Sorter:
             spelling = letter if letter in self.chart.spellings else "-" + letter
             canonical, option = self.chart.spellings.get(spelling, (spelling, UNLISTED))
             listed = spelling in self.chart.spellings
-            value = self._next() if option.value is True else None
-            self._give((canonical,), option, word, value, listed=listed)
+            self._give((canonical,), option, word, self._value_of(option), listed=listed)
+
+    def _value_of(self, option: Option) -> Word | None:
+        """What follows an option as its value."""
+        is_number = option.value == "number" and self.words and re.fullmatch(r"[0-9.]+", self.words[0].start)
+        return self._next() if option.value is True or is_number else None
 
     def _next(self) -> Word | None:
         """The next word, as an option's value. One that may become several words stays a doubt."""
@@ -297,6 +351,9 @@ class _Sorter:
             # What follows belongs to the words that its value is split into, options and all.
             command = self._command(None, ())
         self.given.append(Given(names, option, word, value, listed, command))
+        if option.spells_option and value is not None:
+            found = self.chart.spellings.get("-" + (value.literal or "").upper())
+            self.given += [Given((found[0],), found[1], word)] if found else []
         if option.runs == "rest":
             self.stop = True
         if option.ends:

@@ -47,8 +47,10 @@ PUNCTUATION = "._+-"
 class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """One option of a program."""
 
-    value: bool | Literal["optional"] = False
-    """It takes a value; an optional one only when attached (`-Ofile`, `--color=x`)."""
+    value: bool | Literal["optional", "number"] = False
+    """It takes a value; an optional one only when attached (`-Ofile`, `--color=x`), or if it is a number."""
+    spells_option: bool = False
+    """Its value is another option, without the dash: `kill -s KILL`."""
     words: int = 1
     """How many words its value is made of, the last being the one that `role` is about (`jq --slurpfile`)."""
     also: tuple[str, ...] = ()
@@ -216,12 +218,41 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     """Other names of subcommands, each with the one that stands for them all."""
     inherit: bool = False
     """Options may also stand after the subcommand."""
+    skips: tuple[str, ...] = ()
+    """Words that may stand before a subcommand, as an option does: `gcloud beta run`."""
+    without: str = ""
+    """The subcommand that is meant where none is given."""
+    names: tuple[str, ...] = ()
+    """All names of the program."""
+    may_be: tuple[str, ...] = ()
+    """Programs that a rule for it may be about as well: on some systems they are it, or do what it does."""
+    same: str = ""
+    """Beginnings, after the program's name, that mean the same: a line for each, joined by `|`."""
+    does: dict[str, str] = {}
+    """Beginnings with those that they do as well, joined by `|`: `npm install-test`."""
+    unlisted_is: str = ""
+    """The subcommand that takes one as its operand which is not listed: `yarn x` is `yarn run x`."""
+    shortcuts: dict[str, str] = {}
+    """Other programs, each with the subcommand that it is: npx is `npm exec`."""
+    shortcut_of: str = ""
+    """The program and subcommand that it is."""
+    goals: Literal["", "whole", "abbreviated"] = ""
+    """Each operand is a goal by itself, and may be abbreviated. For what follows see `Goals`."""
+    goals_between: str = ""
+    common_goals: str = ""
+    loads: str = ""
+    """Names of files that it obeys unasked, wherever they lie."""
+    implied: dict[str, str] = {}
+    """Options that an operand gives, each with a regular expression: `git push origin +main` is forced."""
+
+
+NOTHING = Program()
 
 
 class Chart:
     """A program as the other modules ask about it: every spelling of an option leads to it."""
 
-    __slots__ = ("_children", "longs", "name", "program", "risky", "spellings", "style")
+    __slots__ = ("_children", "loads", "longs", "name", "program", "risky", "spellings", "style")
 
     def __init__(self, name: str, program: Program, parent: "Chart | None" = None) -> None:
         self.name = name
@@ -234,6 +265,7 @@ class Chart:
         for canonical, option in program.options.items():
             self._add([canonical, *option.also], option)
         self.longs = [name for name in self.spellings if name.startswith("--")]
+        self.loads = program.loads.split()
         self.risky = next((n for n, (_, option) in self.spellings.items() if is_risky(option)), "")
         self._children: dict[str, Chart] = {}
 
@@ -349,7 +381,10 @@ def _program(name: str) -> Program:
     if not program.same_as:
         return program
     other = load_as(Program, _file(program.same_as))
-    return msgspec.structs.replace(other, traits=program.traits or other.traits)
+    told = msgspec.structs.asdict(program)
+    own = {name: value for name, value in told.items() if value != getattr(NOTHING, name)}
+    alone = {"same_as": "", "shortcut_of": program.shortcut_of, "may_be": program.may_be}
+    return msgspec.structs.replace(other, **(own | alone))
 
 
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,11 +5,14 @@ quotes. It starts no parser: a rule is not a shell line, and what only a shell c
 is an error that says what to write instead. Comparing a shape with a command is policy's.
 """
 
-from pinfold.model.script import Command, Shape, Word
+from msgspec.structs import replace
+
+from pinfold.model.script import Command, Goals, Shape, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.effects import uncharted
-from pinfold.shell.options import Stage, literal_word, resolve
-from pinfold.shell.programs import chart, program_name
+from pinfold.shell.options import Stage, implied, literal_word, resolve
+from pinfold.shell.other_words import other_words
+from pinfold.shell.programs import Chart, chart, program_name
 
 OPERATORS = frozenset("|&;<>$`()\n")
 SPAN = Span(0, 0)
@@ -17,22 +20,50 @@ SPAN = Span(0, 0)
 
 def shape(rule_text: str) -> Shape:
     """What a rule asks of a command. Raises ValueError for a text that is no rule."""
-    words = _words(rule_text)
+    rule = _shape(_words(rule_text))
+    return replace(rule, also=other_words(rule, _shape))
+
+
+def _shape(words: tuple[str, ...]) -> Shape:
     name = program_name(words[0])
     known = chart(name)
     rest = tuple(literal_word(word, SPAN) for word in words[1:])
     if known is None:
         return _uncharted(name, words, rest)
-    stages = resolve(known, rest)
+    stages = resolve(known, rest, is_rule=True)
+    last = stages[-1]
     names = tuple(stage.arguments.operands[0] for stage in stages[:-1])
-    operands = _literals(names + stages[-1].arguments.operands)
-    return Shape(name, words, _flags(stages), operands)
+    operands = _literals(names + last.arguments.operands)
+    aliases = known.program.aliases.items() if operands else ()
+    return Shape(
+        name,
+        words,
+        _flags(stages),
+        operands,
+        also_spelled=tuple(alias for alias, meant in aliases if meant == operands[0]),
+        goals=_goals(known),
+        several_from=len(names) if _takes_several(last.chart) else None,
+    )
+
+
+def _goals(known: Chart) -> Goals | None:
+    told = known.program
+    if not told.goals:
+        return None
+    return Goals(told.goals_between, told.goals == "abbreviated", tuple(told.common_goals.split()))
+
+
+def _takes_several(last: Chart) -> bool:
+    """Not where the operands may be another command's words."""
+    program = last.program
+    return program.runs is None and not {Trait.INTERPRETER, Trait.PASSES_ON} & set(program.traits)
 
 
 def _flags(stages: tuple[Stage, ...]) -> tuple[str, ...]:
     """The options a restrictive rule asks for: those that weigh something, or else all of them."""
     given = [given for stage in stages for given in stage.arguments.given]
     heavy = [one.name for one in given if not one.option.weightless]
+    heavy += [name for stage in stages for name in implied(stage)]
     return tuple(dict.fromkeys(heavy or [one.name for one in given]))
 
 
@@ -40,7 +71,7 @@ def _uncharted(name: str, words: tuple[str, ...], rest: tuple[Word, ...]) -> Sha
     """A cluster asks for its letters, since `-rf` and `-r -f` mean the same to most programs."""
     command = uncharted(Command((literal_word(words[0], SPAN), *rest), SPAN, ""), name)
     flags = tuple(flag for flag in command.flags if flag.startswith("--") or len(flag) == 2)
-    return Shape(name, words, flags, _literals(command.operands))
+    return Shape(name, words, flags, _literals(command.operands), several_from=1)
 
 
 def _literals(words: tuple[Word, ...]) -> tuple[str, ...]:

@@ -157,6 +157,8 @@ class _Unwrapping:
         self._subcommand()
         if any(stage.chart.program.foreign or stage.chart.program.script_runs for stage in self.stages):
             self._code().judge_words()
+        for name in dict.fromkeys(name for stage in self.stages for name in stage.chart.loads):
+            self._code().judge_loaded(name)
         for given in self.given:
             self._option(given)
             if given.option.module and given.value is not None:

@@ -1,0 +1,114 @@
+"""Whether the operands of a command are those that a rule asks for.
+
+Most programs take operands by their place: `git push origin`. Some take several of a kind (`systemctl stop
+a b`), and to a builder each is a goal by itself (`make test deploy`).
+"""
+
+import re
+from enum import Enum
+
+from pinfold.model.script import Command, Goals, Shape, Trait, Word
+
+
+class Match(Enum):
+    """How surely a restrictive rule speaks of a command."""
+
+    NO = 0
+    MAYBE = 1
+    """Only if a word that cannot be known has the right value."""
+    YES = 2
+
+
+def operands_match(shape: Shape, command: Command) -> Match:
+    if shape.goals is not None:
+        return _goals_match(shape, shape.goals, command)
+    found = _by_place(shape.operands, command)
+    if Trait.UNCHARTED in command.traits:
+        ways = [shape.operands, *((name, *shape.operands[1:]) for name in shape.also_spelled)]
+        among = [operands_among(way, command.words[1:]) for way in ways]
+        found = max(found, *among, key=lambda match: match.value)
+    return Match.MAYBE if found is Match.NO and _is_further(shape, command) else found
+
+
+def _by_place(wanted: tuple[str, ...], command: Command) -> Match:
+    for position, operand in enumerate(wanted):
+        if position >= len(command.operands):
+            return Match.MAYBE if any(word.splits for word in command.words[1:]) else Match.NO
+        given = command.operands[position].literal
+        if given is None:
+            return Match.MAYBE
+        if given != operand:
+            return Match.NO
+    return Match.YES
+
+
+def operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
+    """Of a program unknown to us: a word after an option may be its value."""
+    if not wanted:
+        return Match.YES
+    after_option = False
+    for position, word in enumerate(words):
+        given = word.literal
+        if given is None:
+            return Match.MAYBE
+        if given.startswith("-"):
+            after_option = True
+            continue
+        if given == wanted[0]:
+            return operands_among(wanted[1:], words[position + 1 :])
+        if not after_option:
+            return Match.NO
+        after_option = False
+    return Match.NO
+
+
+def _is_further(shape: Shape, command: Command) -> bool:
+    """Whether what the rule names stands among several of a kind, in its order."""
+    start = shape.several_from
+    if start is None or len(shape.operands) <= start:
+        return False
+    given = [word.literal for word in command.operands]
+    if tuple(given[:start]) != shape.operands[:start]:
+        return False
+    left = iter(given[start:])
+    return all(wanted in left for wanted in shape.operands[start:])
+
+
+def _goals_match(shape: Shape, goals: Goals, command: Command) -> Match:
+    """Every goal of the rule has to be among those of the command, wherever."""
+    is_certain = Trait.UNCHARTED not in command.traits
+    given = command.operands if is_certain else command.words[1:]
+    found = [_goal_among(wanted, given, goals) for wanted in shape.operands]
+    return min(found, key=lambda match: match.value, default=Match.YES)
+
+
+def _goal_among(wanted: str, given: tuple[Word, ...], goals: Goals) -> Match:
+    texts = [word.literal for word in given if word.literal is not None]
+    if any(_is_goal(wanted, text, goals) for text in texts):
+        return Match.YES
+    may_be = goals.abbreviated and any(_abbreviates(text, wanted, goals) for text in texts)
+    return Match.MAYBE if may_be or len(texts) < len(given) else Match.NO
+
+
+def _is_goal(wanted: str, given: str, goals: Goals) -> bool:
+    if wanted == given:
+        return True
+    return bool(goals.between) and (
+        wanted in re.split(goals.between, given) or re.split(goals.between, wanted)[-1] == given
+    )
+
+
+def _abbreviates(given: str, wanted: str, goals: Goals) -> bool:
+    """Facts about Gradle: each hump of a name may be cut short, and a name that is there means itself."""
+    short, whole = (re.split(goals.between or "$^", name)[-1] for name in (given, wanted))
+    if not short or short in goals.common:
+        return False
+    humps = re.findall(r"[A-Z0-9]?[^A-Z0-9-]*", short)
+    return re.match(r"[^A-Z]*".join(re.escape(hump) for hump in humps if hump), whole) is not None
+
+
+def has_no_further_goal(shape: Shape, command: Command) -> bool:
+    """An allow rule for `make test` says nothing of `make test deploy`; one for `make` says all."""
+    if shape.goals is None or not shape.operands:
+        return True
+    return {word.literal for word in command.operands} <= set(shape.operands)

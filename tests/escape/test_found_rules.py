@@ -1,0 +1,334 @@
+"""Deny and ask rules against the same thing said in other words, and allow rules against more than they say.
+
+Each row was allowed, or run, before. The groups are classes: a mend should close the class.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pinfold import shell
+from pinfold.model.decision import Verdict
+from pinfold.policy.operands import Match
+from pinfold.policy.rules import restrictive_match
+from pinfold.session import Session
+from pinfold.shell.programs import DATA, chart, program_name
+from pinfold.shell.shape import shape
+
+SAID_OTHERWISE = r"""
+make deploy|make test deploy
+make deploy|make -j 4 deploy
+make deploy|gmake deploy
+make deploy|make -C . test deploy
+make deploy|make deploy V=1
+mvn deploy|mvn clean test deploy
+mvn deploy|./mvnw -q clean deploy
+mvn deploy|mvn deploy:deploy
+gradle publish|gradle :publish
+gradle publish|./gradlew build :app:publish
+gradle publishToMavenLocal|gradle pTML
+gradle publishToMavenLocal|gradle publishToMavenL
+cargo publish|cargo +nightly publish
+cargo publish|cargo +nightly -q publish
+cargo publish|rustup run nightly cargo publish
+cargo test|cargo t
+cargo run|cargo +stable r
+docker run|docker container run x
+docker container run|docker run x
+docker rmi|docker image rm x
+docker image rm|docker rmi x
+docker ps|docker container ls
+docker push|docker image push x
+docker build|docker buildx build .
+docker compose up|docker-compose up
+docker-compose up|docker compose up -d
+podman run|podman container run x
+git add|git stage x
+git stage|git add x
+git reset --hard|git reset --har
+git reset --hard|git reset --ha HEAD~1
+git push --force|git push --forc
+git push --force|git push origin +main
+git push --force|git push -fu origin main
+git push --delete|git push origin :main
+git branch -D|git branch -d -f x
+git branch -D|git branch --delete --force x
+git clean -fd|git clean -d -x --force
+git commit --no-verify|git commit --no-ver -m x
+git commit --no-verify|git commit -nm x
+git commit --amend|git commit --am
+git stash push|git stash
+git stash push|git stash -q
+git init|git init-db
+git fetch|git pull
+npm install|npm it
+npm install|npm install-t
+npm test|npm run test
+npm run test|npm t
+npm run test|npm tst
+npm exec|npx cowsay
+npx|npm exec cowsay
+npx|npm x cowsay
+npm publish|npm pub
+npm ci|npm cit
+npm uninstall|npm r x
+pnpm install|pnpm i
+pnpm install|pnpm it
+pnpm publish|pnpm -r publish
+pnpm publish|pnpm recursive publish
+pnpm publish|pnpm m publish
+pnpm run release|pnpm release
+pnpm release|pnpm run release
+pnpm remove|pnpm un x
+yarn install|yarn
+yarn install|yarn --frozen-lockfile
+yarn run deploy|yarn deploy
+yarn deploy|yarn run deploy
+yarn publish|yarn npm publish
+yarn add|yarn global add x
+bun install|bun i
+bun run deploy|bun deploy
+bun x|bunx cowsay
+pnpm dlx|pnpx x
+uvx|uv tool run x
+helm uninstall|helm un x
+helm uninstall|helm delete x
+helm dependency update|helm dep up x
+helm repo remove|helm repo rm x
+gcloud run deploy|gcloud beta run deploy
+gcloud run deploy|gcloud --quiet alpha run deploy
+terraform destroy|terraform apply -destroy
+terraform destroy|terraform apply --destroy
+terraform apply -auto-approve|terraform apply --auto-approve
+terragrunt apply|terragrunt run-all apply
+chmod 777|chmod 0777 x
+chmod 777|chmod a=rwx x
+chmod 777|chmod ugo+rwx x
+chmod -R 777|chmod -R u=rwx,go=rwx x
+chmod a+rwx|chmod 777 x
+chmod 4755|chmod 04755 x
+chown root|chown 0 x
+chown 0:0|chown root:root x
+kill -9|kill -KILL 1
+kill -9|kill -s KILL 1
+kill -9|kill -s 9 1
+kill -9|kill -SIGKILL 1
+kill -KILL|kill -n 9 1
+pkill -9|pkill --signal KILL x
+pkill -9|pkill -KILL x
+killall -9|killall -s kill x
+node server.js|nodejs server.js
+nodejs server.js|node server.js
+bash|rbash -c ls
+bash deploy.sh|sh deploy.sh
+sh deploy.sh|dash deploy.sh
+awk|gawk 1
+systemctl stop nginx|systemctl stop foo nginx
+systemctl stop nginx|systemctl stop nginx.service
+systemctl stop|systemctl condstop x
+systemctl reboot|reboot
+reboot|systemctl reboot
+apt install|apt-get install x
+apt-get install|aptitude install x
+apt purge|apt remove --purge x
+dnf remove|yum erase x
+brew uninstall|brew rm x
+hg commit|hg ci
+hg commit|hg com
+composer install|composer i
+composer install|composer inst
+composer run-script deploy|composer deploy
+ip link|ip l
+gh pr create|gh pr new
+gh codespace|gh cs
+rake db:drop|rake db:migrate db:drop
+rake deploy|rake deploy[prod]
+task deploy|task build deploy
+just deploy|just build deploy
+invoke deploy|inv build deploy
+nox -s deploy|nox -s tests deploy
+gulp deploy|gulp build deploy
+sbt publish|sbt clean publish
+sbt publish|sbt core/publish
+sbt publish|sbt 'clean; publish'
+ant deploy|ant clean deploy
+ninja install|samu all install
+scons install|scons . install
+git push|echo 'all: ; git push' > Makefile; make
+git push|printf 'all:\n\tgit push\n' > Makefile && make all
+git push|printf 'all:\n\t@git push\n' > Makefile && make all
+git push|cat > package.json <<< '{"scripts":{"x":"git push"}}'; npm run x
+git push|tee Justfile <<< 'x: ; git push'; just x
+git push|echo 'cmd: git push' > Taskfile.yml; task
+git push|echo 'sh "git push"' > Rakefile; rake
+rm -rf|rm --rec --forc x
+rm --recursive|rm --recurs x
+mytool --force|mytool --forc
+mytool --force|mytool -force
+mytool stop b|mytool stop a b
+npm install evil|npm install good evil
+""".strip().splitlines()
+
+ASKED = r"""
+gradle publishToMavenLocal|gradle pTML
+gradle publishToMavenLocal|gradle publishToMavenL
+bash deploy.sh|sh deploy.sh
+sh deploy.sh|dash deploy.sh
+systemctl stop nginx|systemctl stop foo nginx
+apt install|apt-get install x
+apt-get install|aptitude install x
+rake deploy|rake deploy[prod]
+mytool --force|mytool --forc
+mytool --force|mytool -force
+mytool stop b|mytool stop a b
+npm install evil|npm install good evil
+git push|echo 'all: ; git push' > Makefile; make
+git push|printf 'all:\n\tgit push\n' > Makefile && make all
+git push|printf 'all:\n\t@git push\n' > Makefile && make all
+git push|printf 'all:\n\t-git push\n' > GNUmakefile && make all
+git push|echo "all: ; $X" > Makefile; make
+git push|cat > package.json <<< '{"scripts":{"x":"git push"}}'; npm run x
+git push|tee Justfile <<< 'x: ; git push'; just x
+git push|echo 'cmd: git push' > Taskfile.yml; task
+git push|echo 'sh "git push"' > Rakefile; rake
+git push|cp x Makefile; echo 'all: ; git push' > x; make
+""".strip().splitlines()
+
+NOT_MEANT = r"""
+make deploy|make test
+make deploy|make build-deploy
+gradle publishToMavenLocal|gradle build
+gradle publish|gradle build test
+cargo publish|cargo +nightly test
+docker run|docker container ls
+docker rm|docker image rm x
+git add|git status
+git reset --hard|git reset --soft HEAD~1
+git push --force|git push origin main
+git push --force|git push --force-with-lease
+git stash push|git stash list
+npm install|npm ci
+npm test|npm run build
+npm publish|npm run build
+npx|npm run x
+pnpm install|pnpm run build
+pnpm run release|pnpm build
+yarn install|yarn build
+yarn install|yarn --version
+yarn deploy|yarn build
+helm uninstall|helm list
+gcloud run deploy|gcloud run services list
+terraform destroy|terraform apply
+terraform destroy|terraform plan
+chmod 777|chmod 755 x
+chmod 777|chmod +x x
+chown root|chown me x
+kill -9|kill 1
+kill -9|kill -TERM 1
+node server.js|node app.js
+bash deploy.sh|bash test.sh
+systemctl stop nginx|systemctl stop foo
+apt install|apt list
+rake db:drop|rake db:migrate
+just deploy|just build
+npm run deploy|npm run test -- --watch
+git push|echo 'all: ; echo hi' > Makefile; make
+git push|cat > package.json <<< '{"scripts":{"x":"tsc"}}'; npm run x
+git checkout main|git checkout -b feature
+npm|pnpm install
+docker|podman ps
+pip|uv pip install x
+bash|zsh -c ls
+git push|git stash
+mytool --force|mytool --fast
+rm -rf|rm x
+git branch -D|git branch -d x
+sbt publish|sbt compile
+mvn deploy|mvn -q test
+""".strip().splitlines()
+
+
+def rules(rows: list[str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("rule", "line"), [tuple(row.split("|", 1)) for row in rows])
+
+
+def judged(line: str, workspace: Path, **commands: list[str]) -> Verdict:
+    with Session([str(workspace)], settings={"commands": commands}, cwd=str(workspace)) as session:
+        return session.check(line).verdict
+
+
+@rules([row for row in SAID_OTHERWISE if row not in ASKED])
+def test_deny_knows_other_words(rule: str, line: str, tmp_path: Path) -> None:
+    assert judged(line, tmp_path, deny=[rule]) is Verdict.DENY
+    assert judged(line, tmp_path, ask=[rule]) is Verdict.ASK
+
+
+@rules(ASKED)
+def test_what_may_be_denied_is_asked_about(rule: str, line: str, tmp_path: Path) -> None:
+    assert judged(line, tmp_path, deny=[rule]) is Verdict.ASK
+
+
+@rules(NOT_MEANT)
+def test_a_rule_reaches_no_further(rule: str, line: str, tmp_path: Path) -> None:
+    assert judged(line, tmp_path, deny=[rule]) is Verdict.ALLOW
+
+
+def fits(beginning: str, options: set[str]) -> int:
+    return sum(option.startswith(beginning) for option in options)
+
+
+def git_subcommands() -> list[str]:
+    known = chart("git")
+    assert known is not None
+    return sorted(name for name in known.program.known.split() if "-" not in name)
+
+
+@pytest.mark.parametrize("subcommand", git_subcommands())
+def test_every_abbreviation_that_git_takes_is_known(subcommand: str, tmp_path: Path) -> None:
+    """By git's own list of the options that it completes; it takes any beginning that fits one alone."""
+    words = ["git", subcommand, "--git-completion-helper-all"]
+    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False).stdout.split()
+    options = {word.rstrip("=") for word in told if word.startswith("--") and len(word) > 2}
+    for option in options:
+        short = next(
+            (option[:end] for end in range(4, len(option)) if fits(option[:end], options) == 1), option
+        )
+        rule, command = (
+            shape(f"git {subcommand} {option}"),
+            shell.parse(f"git {subcommand} {short}").commands[0],
+        )
+        assert restrictive_match(rule, command) is not Match.NO, (option, short)
+
+
+def test_npms_other_names_are_npms_own() -> None:
+    root = subprocess.run(["npm", "root", "-g"], capture_output=True, text=True, check=False).stdout.strip()
+    listed = Path(root, "npm/lib/utils/cmd-list.js")
+    if not root or not listed.exists():
+        pytest.skip("there is no npm here")
+    code = f"console.log(JSON.stringify(require({json.dumps(str(listed))}).aliases))"
+    told = json.loads(subprocess.run(["node", "-e", code], capture_output=True, check=True).stdout)
+    known = chart("npm")
+    assert known is not None
+    assert {name: known.canonical(name) for name in told} == told
+
+
+def test_other_names_are_told_both_ways() -> None:
+    """What `data` says of other names holds from wherever a rule looks."""
+    for file in sorted(Path(DATA).glob("*.toml")):
+        known = chart(file.stem) if file.stem != "environment" and "." not in file.stem else None
+        if known is None:
+            continue
+        for name in known.program.names if file.stem in known.program.names else ():
+            other = chart(program_name(name))
+            assert other is None or file.stem in other.program.names, (file.stem, name)
+        for name, subcommand in known.program.shortcuts.items():
+            other = chart(name)
+            if file.stem not in ("podman", "nerdctl"):
+                assert other is not None and other.program.shortcut_of == f"{file.stem} {subcommand}"
+        for line in known.program.same.splitlines() if "same = " in file.read_text() else ():
+            for way in filter(None, line.split("|")):
+                assert shape(f"{file.stem} {way}").operands == tuple(
+                    word for word in way.split() if not word.startswith("-")
+                ), way
