@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.session import git as repositories_of
 from pinfold.session import repository as repositories
 from pinfold.session.git import git_helpers
 from pinfold.session.repository import find_repository
@@ -113,3 +114,30 @@ def test_git_climbs_past_what_is_no_repository(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/link").symlink_to(tmp_path / "sub")
     assert git_helpers(str(tmp_path / "elsewhere/link")) == ("diff.external",)
+
+
+@pytest.mark.parametrize("name", repositories_of.LEADING)
+def test_a_variable_that_leads_git_elsewhere_is_a_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    git(tmp_path, "init", "-q")
+    assert git_helpers(str(tmp_path)) == ()
+    monkeypatch.setenv(name, "x")
+    assert git_helpers(str(tmp_path)) == (f"the variable {name}",)
+
+
+def test_beyond_the_bound_of_node_modules_the_index_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q")
+    inner = tmp_path / "node_modules/x/m"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    git(inner, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
+    git(inner, "config", "core.fsmonitor", "./evil")
+    monkeypatch.setattr(repositories_of, "MOST_DIRECTORIES", 1)
+    assert git_helpers(str(tmp_path)) == ()
+    git(tmp_path, "add", "node_modules/x/m")
+    assert git_helpers(str(tmp_path)) == ("core.fsmonitor",)
+    (tmp_path / "src").mkdir()
+    assert any("beyond the 1 directories" in each for each in git_helpers(str(tmp_path)))
