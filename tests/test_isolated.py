@@ -254,3 +254,16 @@ def test_no_argv_names_python_but_by_the_function() -> None:
                     path,
                     node.lineno,
                 )
+
+
+def test_an_agent_is_not_taken_from_the_project(tmp_path: Path) -> None:
+    environ = planted(tmp_path)
+    agent = tmp_path / "agent"
+    agent.write_text(f"#!/bin/sh\n: > {tmp_path}/ran-agent\n")
+    agent.chmod(0o755)
+    words = own_command("acp", "--", "agent")
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environ, input="", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 125 and "PATH names none that lies outside of the project" in done.stderr
+    assert marks(tmp_path) == []
