@@ -73,6 +73,15 @@ def test_what_is_included_counts_and_so_does_the_users_own(top: Path) -> None:
     assert places(top, top / "inc") == {"inc/one", "inc/two"}
 
 
+def test_files_that_include_each_other_take_no_time(top: Path) -> None:
+    """Each names ten others, and a project brings them with it."""
+    names = [f"c{number}" for number in range(10)]
+    for name in names:
+        (top / name).write_text("[include]\n" + "".join(f"path = {each}\n" for each in names))
+    git(top, "config", "include.path", "../c0")
+    assert places(top) == set(names)
+
+
 def test_a_directory_that_holds_the_project_is_not_closed_as_a_whole(top: Path) -> None:
     git(top, "config", "core.hooksPath", ".")
     found = places(top)

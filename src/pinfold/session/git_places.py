@@ -55,7 +55,8 @@ PASSING_ON = frozenset(
     ("env", "exec", "command", "nice", "nohup", "time", "sudo", "source", ".", "!", "run", "npx", "uv")
 )
 PYTHON = re.compile(r"python[0-9.]*")
-DEEPEST = 10
+MOST_FILES = 100
+"""Of one repository's configuration; git itself follows includes ten deep."""
 SYSTEM = ("/etc/gitconfig", "/usr/local/etc/gitconfig")
 Settings = tuple[tuple[str, str], ...]
 
@@ -74,22 +75,25 @@ class GitPlaces:
         for repository in repositories:
             files = (os.path.join(place, name) for place in {repository.common, repository.directory}
                      for name in ("config", "config.worktree"))  # fmt: skip
+            seen: set[str] = set()
             for file in (*self._own, *files):
-                for place, key in self._in(file, repository.top, DEEPEST):
+                for place, key in self._in(file, repository.top, seen):
                     why = f"git obeys it, by `{key}` of its configuration ({file})"
                     for path in {os.path.normpath(place), real_path(place)}:
                         for each in _closable(path, tops):
                             found.setdefault(each, why)
         return found
 
-    def _in(self, file: str, top: str, depth: int) -> Iterator[tuple[str, str]]:
-        """Places that a configuration file names, and by which key."""
+    def _in(self, file: str, top: str, seen: set[str]) -> Iterator[tuple[str, str]]:
+        """Places that a configuration file names, and by which key. Files may include each other."""
+        if (place := real_path(file)) in seen or len(seen) >= MOST_FILES:
+            return
+        seen.add(place)
         for key, value in self._settings(file):
             if _is_one_of(key, INCLUDES):
                 included = os.path.join(os.path.dirname(file), expanded(value, self._home))
                 yield included, key
-                if depth:
-                    yield from self._in(included, top, depth - 1)
+                yield from self._in(included, top, seen)
             elif key in DIRECTORIES or key in FILES:
                 yield os.path.join(top, expanded(value, self._home)), key
             elif _is_one_of(key, RUNNING_KEYS) and not _is_one_of(key, NOTHING_RUN):
