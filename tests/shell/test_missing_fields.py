@@ -11,7 +11,8 @@ import pytest
 from pinfold.model.script import Script
 from pinfold.shell import parse
 from pinfold.shell.prefix import Tree
-from pinfold.shell.syntax import SyntaxTrouble, load_tree
+from pinfold.shell.shfmt import SyntaxTrouble
+from pinfold.shell.syntax import load_tree
 
 Node = dict[str, Any]
 Path = tuple[str | int, ...]
