@@ -278,12 +278,17 @@ class LinuxSession:
     def look_again(self) -> None:
         """The next command of each policy gets a pen that is planned by what the file system has then."""
         with self.lock:
+            pens = [pen for _, pen in self.pens]
+        # From no other pen do later commands reach what has been left running in it.
+        doubtful = {pen for pen in pens if pen.running or is_left(pen, self.pid_one)}
+        with self.lock:
+            self._retire({pen for pen in pens if pen not in doubtful})
             self.doubtful = {pen for _, pen in self.pens}
         self.close_idle()
 
     def _retire(self, pens: Collection[Pen]) -> None:
         """No command begins in them any more. Preconditions: the lock is held."""
-        self.retired += pens
+        self.retired += [pen for _, pen in self.pens if pen in pens]
         self.pens = [(policy, pen) for policy, pen in self.pens if pen not in pens]
         self.doubtful.difference_update(pens)
 
