@@ -133,9 +133,10 @@ def test_json_has_the_shape_that_is_promised(tmp_path: Path) -> None:
     answer = run(tmp_path, "check", "--json", "make && git push", settings=RULES)
     told = json.loads(answer.stdout)
     assert set(told) == {
-        "decision", "sandboxed", "reasons", "commands", "candidates", "policy", "widening", "notices",
+        "decision", "level", "sandboxed", "reasons", "commands", "candidates", "policy", "widening",
+        "notices",
     }  # fmt: skip
-    assert told["decision"] == "deny"
+    assert (told["decision"], told["level"]) == ("deny", 10)
     (reason,) = told["reasons"]
     assert (reason["step"], reason["rule"], reason["span"]) == ("denied", "git push", [8, 16])
     assert reason["where"].endswith("settings.toml:3")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pinfold.cli.common import add_common, print_json, print_table, short
 from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
 from pinfold.cli.settings import fitted, rows_as_json, rows_of
+from pinfold.model.policy import Level
 from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Liv
         {
             "roots": session.roots,
             "policy": to_executor(session.policy),
+            "level": _level(session).value,
             "settings": values,
             "enforcement": enforcement,
             "sessions": alive,
@@ -54,6 +56,7 @@ def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Liv
 def _draw(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
     print(f"workspace    {', '.join(visible(short(root)) for root in session.roots)}")
     print(f"enforcement  {_told(session, enforcement)}")
+    print(f"level        {_level(session).value} ({_level_told(session)})")
     print()
     rows = [row for row in rows_of(session.settings) if _is_shown(row[0])]
     print_table(fitted(rows))
@@ -66,6 +69,18 @@ def _draw(session: "Session", enforcement: "Enforcement", alive: list["Living"])
         print(f"session {visible(each.id)}  process {each.pid}  since {since}  {roots}")
     for notice in _notices(session):
         print(f"note: {visible(notice)}")
+
+
+def _level(session: "Session") -> Level:
+    from pinfold.policy.level import settled_level
+
+    return settled_level(session.policy) if session.settings.sandbox.enabled else Level.UNSANDBOXED
+
+
+def _level_told(session: "Session") -> str:
+    from pinfold.policy.level import TOLD
+
+    return TOLD[_level(session)]
 
 
 def _notices(session: "Session") -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def require_carried(policy: SandboxPolicy) -> SandboxPolicy:
 def _plain(policy: SandboxPolicy) -> dict[str, Any]:
     """The fields that say something, in plain values and camelCase."""
     plain: dict[str, Any] = msgspec.to_builtins(require_carried(policy))
-    return plain
+    return {key: value for key, value in plain.items() if value != {}}
 
 
 def _policy(data: object) -> SandboxPolicy:

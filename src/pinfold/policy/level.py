@@ -5,6 +5,9 @@ This module knows types and the network switch, and nothing of paths or hosts: a
 not change the level.
 """
 
+from msgspec.structs import replace
+
+from pinfold.model.decision import Decision
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import Level, PolicyType, SandboxPolicy
 
@@ -28,6 +31,28 @@ def level(policy: SandboxPolicy) -> Level:
         raise PolicyError("a policy without a type has no level", help="resolve it to the user's default")
     # No opinion on the network counts as none: only a clear yes opens it.
     return _LEVELS[known][policy.network_access is True]
+
+
+def level_of(decision: Decision) -> Level:
+    """The level of a decision: that of its policy, or the highest where a command leaves the sandbox."""
+    is_outside = bool(decision.commands) and not decision.sandboxed
+    return Level.UNSANDBOXED if is_outside else settled_level(decision.policy)
+
+
+def settled_level(policy: SandboxPolicy) -> Level:
+    """The level of a user's policy: one without an opinion is sandboxed all the same (`widen`)."""
+    is_settled = policy.type is not PolicyType.UNSPECIFIED
+    return level(policy if is_settled else replace(policy, type=PolicyType.WORKSPACE_READWRITE))
+
+
+TOLD = {
+    Level.SANDBOX_READONLY: "read-only, no network",
+    Level.SANDBOX_READONLY_NETWORK: "read-only, network",
+    Level.SANDBOX_NO_NETWORK: "workspace-write, no network",
+    Level.SANDBOX_NETWORK: "workspace-write, network",
+    Level.UNSANDBOXED: "unsandboxed",
+}
+"""Each level as a person is told it. Hosts that rules or answers let through do not change it."""
 
 
 def require_type(value: int) -> PolicyType:

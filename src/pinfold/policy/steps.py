@@ -110,16 +110,31 @@ def bypass(case: Case) -> Reasons:
 
 
 def widening(case: Case) -> Reasons:
-    """What a requested policy wants beyond the user's own, by name."""
+    """What a requested policy wants beyond the user's own, by name; a higher level is among it."""
+    if not case.effective.widening:
+        return SILENT
     return tuple(
         Reason(
             "widening",
-            f"the request wants {_wanted(wish)}",
+            f"the request wants {_wanted(wish)}{_raised(case, wish)}",
             Verdict.ASK,
             remedy="add it to your settings, or answer the question",
         )
         for wish in case.effective.widening
     )
+
+
+def _raised(case: Case, wish: Widening) -> str:
+    """Which level a wish leads to, where that is a higher one."""
+    if wish.field not in ("type", "network_access"):
+        return ""
+    from pinfold.policy.level import settled_level
+    from pinfold.policy.widen import with_approved
+
+    policy = case.effective.policy
+    before = settled_level(policy)
+    after = settled_level(with_approved(policy, (wish,), case.settings.cap))
+    return f", which is level {after:d}; your own policy is level {before:d}" if after > before else ""
 
 
 def _wanted(wish: Widening) -> str:

@@ -13,6 +13,7 @@ from pinfold.model.decision import Decision
 from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
+from pinfold.policy.level import level_of
 from pinfold.session.execution import End
 from pinfold.session.sessions import register, unregister
 from pinfold.session.state import journal_file
@@ -69,6 +70,7 @@ class Ledger:
             "step": reason.step,
             "sandboxed": decision.sandboxed,
             "policy": self._row_of(decision.policy),
+            "level": level_of(decision).value,
         }
         if command.argv is not None:
             data["argv"] = command.argv

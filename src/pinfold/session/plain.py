@@ -21,9 +21,11 @@ Plain = dict[str, Any]
 
 def decision_as_plain(decision: Decision, notices: tuple[str, ...] = ()) -> Plain:
     from pinfold.policy.convert import to_executor
+    from pinfold.policy.level import level_of
 
     return {
         "decision": decision.verdict,
+        "level": level_of(decision).value,
         "sandboxed": decision.sandboxed,
         "reasons": [reason_as_plain(reason) for reason in decision.reasons],
         "commands": [
