@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from pinfold.model.home import expanded, home_of
 from pinfold.model.links import real_path
-from pinfold.model.policy import TEMPORARY, SandboxPolicy
+from pinfold.model.policy import TEMPORARY, Cap, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.policy.enrich import enrich
 from pinfold.policy.paths import is_covered
+from pinfold.session.granted_globs import Found, found_in, has_glob, look, with_found
 from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.session.leading import granted
 from pinfold.session.own_code import own_code, require_out_of_reach
@@ -57,6 +58,8 @@ class Law:
         self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._ungranted: tuple[str, ...] = ()
+        self._found: Found | None = None
+        """What globs in grants stood for, when the last policy was made."""
         self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
         self._live = Live(
             Sources.usual(roots, user=settings, overrides=overrides, environ=environ, held=held),
@@ -84,9 +87,22 @@ class Law:
     def _current(self) -> Settings:
         written = self._live.current()
         if written is not self._last_settings[0]:
-            spelled_out = replace(written, cap=cap_of(written, self.roots, self.home, self._environ))
+            spelled_out = replace(written, cap=self._cap(written))
             self._last_settings = written, spelled_out
         return self._last_settings[1]
+
+    def _cap(self, settings: Settings) -> Cap:
+        """Of the administrator's own globs, what they stand for when the settings are read."""
+        capped = settings.cap.policy
+        granted = (capped.additional_readwrite_paths, capped.additional_readonly_paths, capped.unix_sockets)
+        if any(map(has_glob, chain.from_iterable(granted))):
+            kinds = ("additional_readwrite_paths", "additional_readonly_paths", "unix_sockets")
+            names = {
+                kind: found_in(paths, self.roots, self.home)
+                for kind, paths in zip(kinds, granted, strict=True)
+            }
+            settings = replace(settings, cap=replace(settings.cap, policy=replace(capped, **names)))
+        return cap_of(settings, self.roots, self.home, self._environ)
 
     @property
     def last_settings(self) -> Settings:
@@ -114,6 +130,7 @@ class Law:
             *self._live.troubles,
             *self._ignore_files.notices,
             *self._ungranted,
+            *(self._found.notices if self._found else ()),
         )
 
     @property
@@ -124,8 +141,10 @@ class Law:
     def _policy(self, settings: Settings) -> SandboxPolicy:
         mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
         made_of, policy = self._last_policy
-        if made_of[0] is not settings or made_of[1] is not mapping:
-            written = policy_of(settings, self.roots, self.home, self._environ)
+        found = look(settings, self.roots, self.home)
+        if made_of[0] is not settings or made_of[1] is not mapping or found != self._found:
+            self._found = found
+            written = policy_of(with_found(settings, found), self.roots, self.home, self._environ)
             policy = enrich(self._resolved(written), self.roots, mapping)
             withheld = (*self._withheld, *self._keys(written, policy), policy.debug_output_dir or "")
             hidden = dict.fromkeys((*policy.hidden, *filter(None, withheld)))

@@ -1,0 +1,129 @@
+"""Globs in grants (`filesystem.write = ["/opt/x_*"]`): the paths that are there when a policy is made.
+
+INVARIANT: a glob grants nothing that is not there, and looking for it is bounded; where it takes more, it
+grants nothing and that is told. `*`, `?` and `[...]` stand for characters of one name, but for a dot at its
+start.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import translate
+from functools import lru_cache
+from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.model.settings import Settings
+from pinfold.settings.policy import expand
+
+MOST_FOUND = 500
+MOST_LOOKED_AT = 20_000
+"""Names that are looked at for one glob."""
+SPECIAL = frozenset("*?[")
+
+
+class Found(Struct, frozen=True):
+    """What the globs of some settings stand for now."""
+
+    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    unix_sockets: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class _TooMuchError(Exception):
+    pass
+
+
+def has_glob(path: str) -> bool:
+    return not SPECIAL.isdisjoint(path)
+
+
+def look(settings: Settings, roots: Sequence[str], home: str) -> Found | None:
+    """None where no grant is a glob, which costs next to nothing."""
+    files, sockets = settings.filesystem, settings.network.unix_sockets
+    if not any(has_glob(path) for paths in (files.write, files.read, sockets) for path in paths):
+        return None
+    notices: list[str] = []
+    base = roots[0] if roots else home
+
+    def found(key: str, paths: Iterable[str]) -> tuple[str, ...]:
+        named = (_named(key, path, base, home, notices) if has_glob(path) else [path] for path in paths)
+        return tuple(chain.from_iterable(named))
+
+    return Found(
+        found("filesystem.write", files.write),
+        found("filesystem.read", files.read),
+        found("network.unix_sockets", sockets),
+        tuple(notices),
+    )
+
+
+def found_in(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
+    """The paths with what their globs stand for."""
+    base = roots[0] if roots else home
+    named = (_named("", path, base, home, []) if has_glob(path) else [path] for path in paths)
+    return tuple(chain.from_iterable(named))
+
+
+def with_found(settings: Settings, found: Found | None) -> Settings:
+    """The settings with what their globs stand for."""
+    if found is None:
+        return settings
+    return replace(
+        settings,
+        filesystem=replace(settings.filesystem, write=found.write, read=found.read),
+        network=replace(settings.network, unix_sockets=found.unix_sockets),
+    )
+
+
+def _named(key: str, path: str, base: str, home: str, notices: list[str]) -> list[str]:
+    pattern = expand(path, base, home)
+    try:
+        matches = matching(pattern)
+    except _TooMuchError as error:
+        notices.append(f"`{path}` in `{key}` opens nothing: it {error}; name a directory above instead")
+        return []
+    if not matches:
+        notices.append(f"`{path}` in `{key}` opens nothing: nothing there matches it")
+    return matches
+
+
+def matching(pattern: str) -> list[str]:
+    """What is there now and matches, in order; of a file whose very name this is, that alone."""
+    if os.path.lexists(pattern):
+        return [pattern]
+    places, looked_at = ["/"], 0
+    for part in pattern.split("/")[1:]:
+        if not has_glob(part):
+            places = [os.path.join(place, part) for place in places]
+            continue
+        expression, below = _expression(part), []
+        for place in places:
+            for name in _names(place):
+                looked_at += 1
+                if looked_at > MOST_LOOKED_AT:
+                    raise _TooMuchError(f"has more than {MOST_LOOKED_AT:,} names to be looked at")
+                if expression.match(name) and (part.startswith(".") or not name.startswith(".")):
+                    below.append(os.path.join(place, name))
+        places = below
+    found = sorted(place for place in places if os.path.lexists(place))
+    if len(found) > MOST_FOUND:
+        raise _TooMuchError(f"matches more than {MOST_FOUND} paths")
+    return found
+
+
+@lru_cache(64)
+def _expression(part: str) -> re.Pattern[str]:
+    return re.compile(translate(part))
+
+
+def _names(directory: str) -> Iterable[str]:
+    try:
+        with os.scandir(directory) as listed:
+            for entry in listed:
+                yield entry.name
+    except OSError:
+        return
