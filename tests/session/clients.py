@@ -15,10 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pinfold
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import RunCommand
 from tests.network.probes import make_index, pages, pip_command, postgres, program, ssh_server
 from tests.sandbox.probing import PYTHON, probes_of
 from tests.session.abroad import ALLOWED, Machine
 from tests.session.outside import PLAIN, connections, fine, main_of, opened, python
+from tests.session.runs import Says
 
 HERE = Path.cwd()
 
@@ -44,11 +47,11 @@ def ssh(_: Machine) -> None:
 
 
 @contextmanager
-def agent() -> Iterator[str]:
+def agent(name: str = "agent") -> Iterator[str]:
     """An ssh agent where the machine's programs have theirs: in its own /tmp."""
     by = program("ssh-agent")
     with tempfile.TemporaryDirectory(prefix="ssh-", dir="/tmp") as directory:
-        path = f"{directory}/agent"
+        path = f"{directory}/{name}"
         process = subprocess.Popen([by, "-D", "-a", path], stdout=subprocess.DEVNULL)
         while not os.path.exists(path):
             assert process.poll() is None
@@ -83,6 +86,42 @@ def an_agent_that_is_granted(_: Machine) -> None:
         with pinfold.Session([os.getcwd()], settings={"network": network}) as session:
             assert session.policy.unix_sockets == ()
             assert session.run(f"SSH_AUTH_SOCK={path} {add} -l").exit_code == 2
+
+
+def an_agent_only_lists_and_signs(_: Machine) -> None:
+    """Whatever else is asked of a granted agent is refused and told, however it was granted."""
+    add = program("ssh-add")
+    other = HERE / "other"
+    for key in (HERE / "mine", other):
+        subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    with agent("keys") as path:  # it is known by its directory
+        os.environ["SSH_AUTH_SOCK"] = path
+        subprocess.run([add, "-q", str(HERE / "mine")], check=True)
+        kept = subprocess.run([add, "-L"], check=True, capture_output=True).stdout
+        network = {"access": "none", "unix_sockets": [path]}
+        asking = SandboxPolicy(unix_sockets=(path,))
+        for settings, policy in (({"network": network}, None), ({"network": {"access": "none"}}, asking)):
+            with pinfold.Session(
+                [os.getcwd()], settings=settings, approvers=[Says(pinfold.Answer.ONCE)]
+            ) as session:
+
+                def run(line: str) -> pinfold.Result:
+                    whole = f"export SSH_AUTH_SOCK={path}; {line}"
+                    return session.run(RunCommand(whole, policy=policy))  # noqa: B023
+
+                assert "ED25519" in run(f"{add} -l").stdout
+                assert run(f"{add} -T {HERE / 'mine.pub'}").exit_code == 0
+                for line, deed in (
+                    (f"{add} -D", "remove all keys"),
+                    (f"{add} -d {HERE / 'mine.pub'}", "remove a key"),
+                    (f"cp {other} k; chmod 600 k; {add} k", "add a key"),
+                    (f"SSH_ASKPASS=/bin/true SSH_ASKPASS_REQUIRE=force {add} -x", "lock"),
+                ):
+                    result = run(line)
+                    assert result.exit_code != 0, (line, result.stdout, result.stderr)
+                    told = [each for each in result.violations if each.operation == f"ssh-agent {deed}"]
+                    assert told and told[0].path == path and not told[0].grantable, (line, result.violations)
+        assert subprocess.run([add, "-L"], check=True, capture_output=True).stdout == kept
 
 
 def sockets_by_path(_: Machine) -> None:

@@ -8,6 +8,13 @@ from tests.session.clients import PROBES
 pytestmark = FOR_EACH_USER
 
 
-@pytest.mark.parametrize("name", PROBES)
+CLAIM = "an_agent_only_lists_and_signs"
+
+
+@pytest.mark.parametrize("name", [name for name in PROBES if name != CLAIM])
 def test_client(name: str, user: str) -> None:
     run_at_home(user, name, "tests.session.clients")
+
+
+def test_an_agent_only_lists_and_signs(user: str) -> None:
+    run_at_home(user, CLAIM, "tests.session.clients")

@@ -17,6 +17,10 @@ READ = "read"
 """The operation of what would have been read, had it not been hidden."""
 
 
+AGENT = "ssh-agent"
+"""The beginning of the operation of what a granted ssh agent was asked for and may not do."""
+
+
 class Violation(Struct, frozen=True):
     """One thing that a command wanted and did not get."""
 

@@ -14,7 +14,7 @@ from pinfold.model.carrying import UNHEARD
 from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
-from pinfold.model.violation import READ, WARDEN, Violation
+from pinfold.model.violation import AGENT, READ, WARDEN, Violation
 from pinfold.policy.hidden import IGNORE_FILES, hidden_by
 from pinfold.policy.opening import hider
 from pinfold.policy.paths import contains, is_covered, outermost
@@ -61,6 +61,8 @@ def explained(
     """
     if violation.operation == READ and policy:
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
+    if violation.operation.startswith(AGENT):
+        return replace(violation, command=command)
     if _is_of_host(violation):
         violation = _with_gates_remedy(violation)
     if is_obeyed(violation.rule, own):

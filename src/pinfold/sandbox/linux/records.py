@@ -21,6 +21,8 @@ HOLD, ANSWER, SETTLE = "hold", "answer", "settle"
 wants to hear when what was begun is done."""
 READ = "read"
 """The operation of what would have been read, had it not been hidden: as `model.violation` has it."""
+AGENT = "ssh-agent"
+"""The beginning of the operation of what a granted agent was asked for: as `model.violation` has it."""
 UNSHOWN = "a pen does not show what the machine has there"
 """Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
 PATHS = 100

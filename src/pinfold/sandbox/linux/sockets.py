@@ -54,6 +54,7 @@ from pinfold.sandbox.linux.addresses import (
     unix_address,
     unix_path,
 )
+from pinfold.sandbox.linux.agent_filter import AgentFilter
 from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
@@ -61,7 +62,7 @@ from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
 from pinfold.sandbox.linux.carrying import Carried, Carrying
 from pinfold.sandbox.linux.judging import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.names import OWN_DESCRIPTORS
-from pinfold.sandbox.linux.records import UNSHOWN, Records
+from pinfold.sandbox.linux.records import AGENT, UNSHOWN, Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 
 FOREIGN = "this socket was not made in the session"
@@ -69,6 +70,7 @@ OTHER_PEN = (
     "a command of this session made this socket under other rules, in another sandbox; "
     "end that server, and start it again under the rules of now"
 )
+ONLY_SIGNS = "a granted ssh agent lists keys and signs, and does nothing else for commands"
 NO_NETWORK = "there is no network but the session's own loopback"
 NO_NAMES = f"no host's name can be looked up: {NO_NETWORK}"
 
@@ -104,6 +106,7 @@ class Sockets:
         self.protected = {**dict.fromkeys(COMPLETED_BY, RULE), **ends}
         """By the last component: where it stands does not count, see `binding`."""
         self.granted = hold(granted)
+        self.agents = AgentFilter(room, self.descriptors)
         self.handlers = {"connect": self.connect, "bind": self.bind}
 
     def connect(self, caller: Caller) -> None:
@@ -122,6 +125,8 @@ class Sockets:
                 inode = self._walk(caller, path)
                 held = (socket, inode)
                 target = self._reachable(caller, inode)
+                if target in self.granted and self._leads_to_agent(caller, held):
+                    return None
                 address = unix_address(b"%d" % inode)
                 os.fchdir(self.descriptors)
             elif name := self._abstract_name(socket, address):
@@ -137,6 +142,24 @@ class Sockets:
         look = partial(self._look, caller, peer.port) if peer and is_loopback(peer.host) else None
         answer = self.waiting.connect(caller.id, held, address, target, look)
         return None if answer is None else caller.refuse(answer)
+
+    def _leads_to_agent(self, caller: Caller, held: tuple[int, ...]) -> bool:
+        """Whether what was granted is an ssh agent; the connect is answered then."""
+        socket, inode = held
+        path = os.readlink(str(inode), dir_fd=self.descriptors)
+        (tag, program), pid = caller.who(), caller.pid
+
+        def refused(deed: str) -> None:
+            self.records.add(
+                tag, f"{AGENT} {deed}", path, NameRule("", ONLY_SIGNS, grantable=False), program, pid
+            )
+
+        error = self.agents.lead(socket, inode, path, refused) if caller.is_waiting() else errno.ESRCH
+        if error is None:
+            return False
+        close(held)
+        caller.refuse(error)
+        return True
 
     def _look(self, caller: Caller, port: int, socket: int, error: int) -> None:
         """Somebody may have meant the machine's own loopback."""
