@@ -251,6 +251,8 @@ def odd_calls_are_answered_as_the_kernel_would() -> None:
         done = subprocess.run([PYTHON, "-c", program], cwd=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     outside = done.stdout.splitlines()
+    if os.geteuid() == 0:  # whose directory / is not, inside
+        outside = [line.replace("ECONNREFUSED", "EACCES") if "b'/' " in line else line for line in outside]
     differ = [pair for pair in zip(outside, inside, strict=True) if pair[0] != pair[1]]
     assert not differ, differ
     assert len(inside) > 120

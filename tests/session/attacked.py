@@ -55,7 +55,7 @@ def holes_are_found() -> None:
     require_fence()
     backend = LinuxBackend()
     with Scratch(os.environ) as scratch:
-        scratch.survey = lambda _: Found()  # type: ignore[assignment]
+        scratch.survey = lambda _: Found(home=scratch.home)  # type: ignore[assignment]
         findings = list(attack_all(backend, scratch))
     backend.close()
     through = {finding.name: finding.claim for finding in findings if finding.outcome == "through"}

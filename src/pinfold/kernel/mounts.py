@@ -9,6 +9,8 @@ Facts about mounts (mount(2), mount_setattr(2), open_tree(2), fsopen(2), pivot_r
 - open_tree(OPEN_TREE_CLONE) makes a detached copy; it lives by its descriptor until move_mount puts it
   somewhere, and goes with the descriptor if nobody does (5.2).
 - pivot_root(".", ".") stacks the old root on the new one, and umount2(".", MNT_DETACH) takes it off.
+- The ids of a detached mount can be mapped as a user namespace does (MOUNT_ATTR_IDMAP, 5.12), by root of the
+  machine, where the file system knows how. What the map does not have belongs to nobody.
 - move_mount with a detached mount may cover a file by a file, a directory by a directory.
 - For a call by descriptor the kernel's words are only an errno; fsopen's descriptor says more when read.
 """
@@ -37,6 +39,7 @@ MOUNT_ATTR_NODEV = 0x4
 MOUNT_ATTR_NOEXEC = 0x8
 MOUNT_ATTR_NOATIME = 0x10
 _MOUNT_ATTR__ATIME = 0x70
+_MOUNT_ATTR_IDMAP = 0x100000
 
 AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
@@ -98,6 +101,13 @@ def mount_setattr(descriptor: int, path: Path = b"", flags: int = 0, *, turn_on:
     system_call(
         "mount_setattr", descriptor, path_bytes(path), flags, ctypes.byref(attributes), size, path=path
     )
+
+
+def map_ids(tree: int, namespace: int) -> None:
+    """The files of a detached mount have the owners that a user namespace's maps make of theirs."""
+    attributes = _MountAttributes(_MOUNT_ATTR_IDMAP, 0, 0, namespace)
+    size = ctypes.sizeof(attributes)
+    system_call("mount_setattr", tree, b"", AT_EMPTY_PATH, ctypes.byref(attributes), size)
 
 
 def open_tree(directory: int, path: Path, flags: int = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) -> int:

@@ -18,6 +18,7 @@ Facts about a raw clone under CPython and glibc, tried:
 import ctypes
 import os
 import signal
+from contextlib import suppress
 
 from pinfold.kernel.calls import check, failure, libc, number, prctl
 from pinfold.kernel.numbers import MACHINE
@@ -66,6 +67,28 @@ def write_id_maps(uid: int, gid: int, *, inside_uid: int, inside_gid: int) -> No
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{inside_uid} {uid} 1")
     _write("/proc/self/gid_map", f"{inside_gid} {gid} 1")
+
+
+def mapping(text: str) -> int:
+    """A descriptor of a user namespace with this map of users and of groups, which no process is in.
+
+    Preconditions: this process has one thread, and is root in its user namespace.
+    """
+    out, into = os.pipe2(os.O_CLOEXEC)
+    pid = fork(CLONE_NEWUSER)
+    if pid == 0:
+        os.close(into)
+        os.read(out, 1)
+        os._exit(0)
+    os.close(out)
+    try:
+        for name in ("uid_map", "gid_map"):
+            _write(f"/proc/{pid}/{name}", text)
+        return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(into)
+        with suppress(ChildProcessError):  # whoever ignores SIGCHLD has it reaped by the kernel
+            os.waitpid(pid, os.WNOHANG)
 
 
 def _write(path: str, text: str) -> None:

@@ -77,6 +77,10 @@ class Places(Struct, frozen=True):
     """Paths that only their place hides or protects."""
     links: tuple[str, ...] = ()
     """Links that something hidden or protected is found by: real paths but for what they lead to."""
+    is_closed: bool = False
+    """Whether what only root may read is closed in the machine's tree: then each grant is a mount."""
+    closed: tuple[str, ...] = ()
+    """Directories that only root may search, and in which something is granted."""
     machine: tuple[str, ...] = (*TEMPORARY, *COVERED, *KERNEL_WINDOWS)
     """Which of the machine's directories that every pen treats specially are there."""
 
@@ -110,7 +114,7 @@ def plan_pen(
     return Plan(
         (
             *_machine(places, tmp),
-            *_binds(granted),
+            *_binds(places, granted),
             *_inside(policy, places, granted),
             *(Hide(place.path, place.kind) for place in _sorted(places.hidden)),
             *(Seal(path) for path in _covers(places, tmp)),
@@ -172,7 +176,8 @@ def _machine(places: Places, tmp: bool) -> Iterator[Operation]:
 
 
 def _covers(places: Places, tmp: bool) -> tuple[str, ...]:
-    return tuple(path for path in (*COVERED, *(() if tmp else TEMPORARY)) if path in places.machine)
+    taken_away = (*COVERED, *(() if tmp else TEMPORARY))
+    return (*(path for path in taken_away if path in places.machine), *places.closed)
 
 
 Granted = dict[str, tuple[Place, bool]]
@@ -190,10 +195,10 @@ def _tops(granted: Granted) -> set[str]:
     return {path for path, (_, may_write) in granted.items() if may_write}
 
 
-def _binds(granted: Granted) -> Iterator[Operation]:
+def _binds(places: Places, granted: Granted) -> Iterator[Operation]:
     """Roots and grants, parents first; what a cover or a private /tmp took away gets a place to stand on."""
     tops = _tops(granted)
-    uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY)
+    uncovered = (*COVERED, *TEMPORARY, SHARED_MEMORY, *places.closed)
     for path in sorted(granted):
         place, may_write = granted[path]
         covered = _within(path, uncovered)
@@ -201,7 +206,7 @@ def _binds(granted: Granted) -> Iterator[Operation]:
             continue  # its turn comes by `_inside`
         if covered and not _within(path, granted):
             yield Point(path, place.kind)
-        if may_write or covered:
+        if may_write or covered or places.is_closed:
             yield Bind(path, may_write)
 
 

@@ -114,6 +114,7 @@ class Surveyor:
             closed=tuple(sorted(path for each in seen for path in each.closed)),
             links=tuple(sorted(links)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
+            home=self.home,
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
 

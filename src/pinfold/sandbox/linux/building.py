@@ -29,6 +29,7 @@ from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.charge import Charge, Operations
+from pinfold.sandbox.linux.closed import Part, take_parts
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.neighbours import Neighbours
@@ -69,22 +70,25 @@ def build_session(theirs: socket.socket) -> None:
     """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
     uid, gid = os.geteuid(), os.getegid()
     leave_room_to_host()
-    leave_times_of_reading()
+    closed = prepare_mounts()
     namespaces.unshare(NEW)
     namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
     if namespaces.fork(namespaces.CLONE_PARENT) == 0:
-        init.serve(theirs)
+        init.serve(theirs, closed)
 
 
-def leave_times_of_reading() -> None:
-    """Whoever reads in a pen changes nothing, not even when a file was last read, where that is ours to say.
+def prepare_mounts() -> list[Part]:
+    """What only root of the machine can do, in mounts of its own, before there is a user namespace: it leaves
+    the times of reading as they are, and takes the parts of a closed tree. Others get none.
 
-    To look at that time is a fiftieth of a `grep -r`. A user namespace has it locked, so root says it before
-    there is one, in mounts of its own; others cannot.
+    To look at a time of reading is a fiftieth of a `grep -r`, and a user namespace has it locked.
     """
     with contextlib.suppress(PermissionError):
         namespaces.unshare(namespaces.CLONE_NEWNS)
+        mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
         mounts.mount_setattr(mounts.AT_FDCWD, "/", mounts.AT_RECURSIVE, turn_on=mounts.MOUNT_ATTR_NOATIME)
+        return take_parts()
+    return []
 
 
 def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:

@@ -13,7 +13,7 @@ from pinfold.sandbox.backend import Elevation, Found, Outside, Survey
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Enforcement, Layer
 from pinfold.sandbox.linux.held import Held, hold
-from pinfold.sandbox.linux.places import look
+from pinfold.sandbox.linux.places import look, open_own
 from pinfold.sandbox.operations import as_data
 from pinfold.sandbox.plan import Plan, plan_pen, require_possible
 
@@ -57,6 +57,8 @@ def draft(
     found = survey(policy) if survey else Found()
     hidden = (*found.hidden, *found.closed)
     places = look(policy, roots, found.protected, hidden, found.writable, found.placed, found.links)
+    if machine.superuser:
+        places = open_own(places, found.home)
     # Before the pen is built: what is replaced while that lasts is found different by the next command.
     held = (
         *hold(place.path for place in (*places.roots, *places.writable, *places.readable)),

@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from pinfold.kernel import mounts
 from pinfold.kernel.files import RESOLVE_NO_SYMLINKS, openat2
-from pinfold.sandbox.linux.rooms import EMPTY, HOST, NEW, PIECES, VOID, clone
+from pinfold.sandbox.linux.rooms import CLOSED, EMPTY, HOST, NEW, PIECES, VOID, clone
 
 SAFE = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV
 READ_ONLY = SAFE | mounts.MOUNT_ATTR_RDONLY
@@ -38,7 +38,8 @@ class Builder:
         """Does one operation; False if it is none about mounts."""
         match operation:
             case ("readonlyroot",):
-                self._put(self.host, mounts.AT_FDCWD, NEW, READ_ONLY)
+                machine = CLOSED if os.path.exists(CLOSED) else HOST
+                self._put(mounts.AT_FDCWD, mounts.AT_FDCWD, NEW, READ_ONLY, machine)
                 self.new = os.open(NEW, os.O_PATH | os.O_CLOEXEC)
             case ("show", str(piece), str(path)):
                 self._cover(path, PIECES[piece])

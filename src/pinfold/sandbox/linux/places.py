@@ -2,13 +2,16 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.links import real_path
 from pinfold.model.policy import TEMPORARY, SandboxPolicy
 from pinfold.sandbox.operations import Kind, Place
-from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, Places
+from pinfold.sandbox.plan import COVERED, KERNEL_WINDOWS, SHARED_MEMORY, Places
 
 
 def look(
@@ -40,6 +43,35 @@ def look(
             if os.path.isdir(path) and real_path(path) == path
         ),
     )
+
+
+def open_own(places: Places, home: str) -> Places:
+    """What root's commands may read although the machine's tree is closed to them: what is granted, the home,
+    and the Python that pinfold runs by."""
+    replaced = (*COVERED, *TEMPORARY, SHARED_MEMORY)
+    writable = [place.path for place in (*places.roots, *places.writable)]
+    own = _found(path for path in (home, sys.prefix, sys.base_prefix) if path)
+    own = tuple(place for place in own if not _lies_in(place.path, (*replaced, *writable)))
+    places = replace(places, readable=(*places.readable, *own))
+    opened = {*writable, *(place.path for place in (*places.readable, *places.sockets))}
+    above = {_closed_above(path, opened) for path in opened if not _lies_in(path, replaced)}
+    return replace(places, is_closed=True, closed=tuple(sorted(filter(None, above))))
+
+
+def _lies_in(path: str, directories: Iterable[str]) -> bool:
+    return any(f"{path}/".startswith(f"{directory}/") for directory in directories)
+
+
+def _closed_above(path: str, opened: Collection[str]) -> str:
+    """The topmost directory above it that only root may search; nothing if it lies in what is open."""
+    found = ""
+    while (path := os.path.dirname(path)) != "/":
+        if path in opened:
+            return ""
+        status = os.stat(path, follow_symlinks=False)
+        if status.st_uid == 0 and not status.st_mode & stat.S_IXOTH:
+            found = path
+    return found
 
 
 def _root(path: str) -> Place:

@@ -3,6 +3,7 @@
     /host      the machine's root, as it is        /new    where a pen's root is put together
     /proc      of this pid namespace, for init     /dev    a few devices, pts, shm
     /pens-proc another of it, for the pens
+    /closed    as /host, with root's own files closed, where commands are root's and it can be had
     /scratch         /tmp, /var/tmp and /dev/shm   /dev/.empty, /dev/.void   what stands for hidden things
     /bound     which sockets were bound in the session; in no pen, for the wardens alone
 
@@ -33,9 +34,10 @@ import os
 import stat
 
 from pinfold.kernel import mounts
+from pinfold.sandbox.linux.closed import Part, put_parts
 from pinfold.sandbox.linux.replies import MOST_PROCESSES
 
-HOST, NEW, BOUND = "/host", "/new", "/bound"
+HOST, CLOSED, NEW, BOUND = "/host", "/closed", "/new", "/bound"
 EMPTY, VOID = "/dev/.empty", "/dev/.void"
 """In /dev, since a pen has that at the same place: what is hidden late needs a stand-in too."""
 SCRATCH = "/scratch"
@@ -57,6 +59,7 @@ GENEROUS = 4 << 30
 PAGES_PER_INODE = 4
 """A session may have as many scratch files as would fill its scratch memory with 16 KiB each."""
 
+TELLS_OF_KEYS = ("keys", "key-users")
 WATCHES = {
     "/proc/sys/fs/inotify/max_user_instances": "/proc/sys/user/max_inotify_instances",
     "/proc/sys/fs/inotify/max_user_watches": "/proc/sys/user/max_inotify_watches",
@@ -64,22 +67,26 @@ WATCHES = {
 """What a user has, and what a user namespace may have of it."""
 
 
-def build_rooms() -> int | None:
+def build_rooms(closed: list[Part]) -> int | None:
     """Leaves this process with the rooms as its root; pid_max of the pid namespace, if it is ours to write.
+
+    `closed`: the machine's tree as its root cannot read it, or nothing.
 
     Preconditions: new user, mount and pid namespaces, and this is pid 1 of the last.
     """
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
     mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
-    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev"):
+    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev", *((CLOSED,) if closed else ())):
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")
+    put_parts(closed, CLOSED)
     pid_max = _own_proc()
     _own_scratch()
     _pens_proc()
     _own_dev()
+    _close_proc()
     return pid_max
 
 
@@ -100,6 +107,17 @@ def _pens_proc() -> None:
         if stat.S_ISDIR(status.st_mode) or status.st_mode & 0o222:
             put(entry.path, entry.path, mounts.MOUNT_ATTR_RDONLY)
     put(f"{PENS_PROC}/1", f"{PENS_PROC}/1", mounts.MOUNT_ATTR_RDONLY)
+
+
+def _close_proc() -> None:
+    """What only root may read, and what tells each user of its own keys."""
+    with os.scandir(PENS_PROC) as entries:
+        files = [
+            entry for entry in entries if not entry.name.isdigit() and entry.is_file(follow_symlinks=False)
+        ]
+    for entry in files:
+        if entry.name in TELLS_OF_KEYS or not entry.stat().st_mode & stat.S_IROTH:
+            put(VOID, entry.path, mounts.MOUNT_ATTR_RDONLY)
 
 
 def _telling_times_as(place: str) -> int:

@@ -211,9 +211,8 @@ class LinuxSession:
         if self.elevating is not None:
             self.elevating.attend(refusals, policy)
 
-    @staticmethod
     def _scrub(
-        environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan, leads_out: bool
+        self, environment: Mapping[str, str], policy: SandboxPolicy, plan: Plan, leads_out: bool
     ) -> dict[str, str]:
         return scrub(
             environment,
@@ -221,6 +220,7 @@ class LinuxSession:
             network=leads_out,
             temporary=plan.temporary,
             sockets=policy.unix_sockets,
+            is_closed=self.machine.superuser,
         )
 
     def _forget(self, pen: Pen) -> None:
