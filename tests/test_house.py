@@ -45,6 +45,7 @@ STARTS_PROCESSES = {
     "kernel/namespaces.py",
     "kernel/probe.py",
     "sandbox/attacks/inside.py",
+    "sandbox/attacks/lending.py",
     "sandbox/attacks/processes.py",
     "sandbox/none.py",
     "sandbox/linux/assembly.py",

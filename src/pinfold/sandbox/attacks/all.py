@@ -1,9 +1,9 @@
 """Every attack there is, in the order in which they are tried."""
 
-from pinfold.sandbox.attacks import files, hidden, network, privileges, processes, protected
+from pinfold.sandbox.attacks import files, hidden, lending, network, privileges, processes, protected
 from pinfold.sandbox.attacks.attack import ENTERED, Attack
 
-MODULES = (files, protected, hidden, processes, privileges, network)
+MODULES = (files, protected, hidden, lending, processes, privileges, network)
 ATTACKS: dict[str, Attack] = {
     name: attack
     for module in MODULES

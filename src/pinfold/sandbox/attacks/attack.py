@@ -17,6 +17,10 @@ PACKETS = "no_name_no_packet"
 OUTLIVES = "nothing_outlives_the_session"
 BEHIND = "nothing_left_behind"
 APPROVES = "agent_cannot_approve_itself"
+LENDS = "no_pen_lends_its_mounts"
+DEVICES = "machine_inodes_are_read_only"
+MODULES = "no_socket_loads_a_module"
+SHARES = "no_command_takes_what_all_share"
 
 
 class Stage(Enum):
@@ -26,6 +30,7 @@ class Stage(Enum):
     TWICE = "once it has ended, and once it was run again by another command"
     TIMEOUT = "once it was ended by its time limit"
     CLOSE = "once its session was closed"
+    OTHER = "by a command of another sandbox, after one that prepared it"
     LEFTOVERS = "before, while and after its pen stands"
     REPLACED = "by the next command, in the pen that replaces the one it broke"
 

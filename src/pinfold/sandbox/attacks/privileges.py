@@ -7,6 +7,8 @@ name. The answer that comes after the check of rights (EBADF and its kin) then c
 import errno
 import fcntl
 import os
+import socket
+import stat
 import termios
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,13 +16,25 @@ from contextlib import suppress
 from pinfold.kernel import mounts, namespaces
 from pinfold.kernel.calls import address_of, buffer, system_call
 from pinfold.kernel.process import has_no_new_privs
-from pinfold.sandbox.attacks.attack import APPROVES, PROTECTED, Untried, World, attack
+from pinfold.sandbox.attacks.attack import (
+    APPROVES,
+    DEVICES,
+    MODULES,
+    PROTECTED,
+    SHARES,
+    Untried,
+    World,
+    attack,
+)
 
 BEYOND = (errno.EBADF, errno.EFAULT, errno.EINVAL, errno.ENOEXEC)
 """What the kernel says once it no longer asks who we are."""
 PROCESS_KEYRING = -2
 USER_MODE_ONLY = 1
 HANDLE_BYTES = 128
+IPPROTO_MPTCP = 262
+"""Built in where it is there at all: one that would really be loaded stays loaded."""
+SO_ATTACH_FILTER = 26
 
 
 def past(call: Callable[[], object]) -> str:
@@ -208,6 +222,28 @@ def open_device(_: World) -> str | None:
             os.close(os.open(path, os.O_RDONLY))
             return f"opened {path}"
     return None
+
+
+@attack("change the mode of a device of the machine", DEVICES, needs_root=True)
+def change_device(_: World) -> str:
+    mode = stat.S_IMODE(os.stat("/dev/full").st_mode)
+    os.chmod("/dev/full", mode)  # to what it is
+    return "changed it"
+
+
+@attack("make a socket of a protocol that is a module of the kernel's", MODULES)
+def load_protocol(_: World) -> str:
+    socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    return "made it"
+
+
+@attack("put a filter on a socket, which the kernel compiles", SHARES, needs_root=True)
+def filter_socket(_: World) -> str:
+    allow = buffer(bytes([6, 0, 0, 0, 0xFF, 0xFF, 0, 0]))
+    program = (1).to_bytes(8, "little") + address_of(allow).to_bytes(8, "little")
+    with socket.socket() as filtered:
+        filtered.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+    return "put it there"
 
 
 @attack("make a device in the workspace and open it", needs_root=True)

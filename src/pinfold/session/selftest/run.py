@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 import pinfold
 from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.all import ATTACKS
 from pinfold.sandbox.attacks.attack import Attack, Stage
 from pinfold.sandbox.attacks.inside import HELD, THROUGH, UNTRIED
@@ -86,6 +87,14 @@ def _twice(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tu
     return next((answer for answer in answers if answer[0] == THROUGH), answers[-1])
 
 
+def _other(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
+    policy = replace(scratch.policy, protected=(*scratch.policy.protected, f"{scratch.work}/kept"))
+    prepared = _told(session.run(_request((attack,), scratch)))
+    answer = _told(session.run(_request((attack,), scratch, policy=policy)))
+    scratch.furnish()
+    return prepared if prepared[0] == UNTRIED else answer
+
+
 def _timeout(_: Backend, session: Session, scratch: Scratch, attack: Attack) -> tuple[str, str]:
     session.run(_request((attack,), scratch, SHORT))
     return _lives_on(scratch)
@@ -122,6 +131,7 @@ Judge = Callable[[Backend, Session, Scratch, Attack], tuple[str, str]]
 STAGES: dict[Stage, Judge] = {
     Stage.AFTER: _after,
     Stage.TWICE: _twice,
+    Stage.OTHER: _other,
     Stage.TIMEOUT: _timeout,
     Stage.CLOSE: _close,
     Stage.LEFTOVERS: _leftovers,
@@ -129,13 +139,18 @@ STAGES: dict[Stage, Judge] = {
 }
 
 
-def _request(attacks: tuple[Attack, ...], scratch: Scratch, timeout: float = PATIENCE) -> Request:
+def _request(
+    attacks: tuple[Attack, ...],
+    scratch: Scratch,
+    timeout: float = PATIENCE,
+    policy: SandboxPolicy | None = None,
+) -> Request:
     names = (attack.name for attack in attacks)
     # Where Python or pinfold lie in a place that a pen has of its own, such as /tmp, they are shown in it.
     places = (sys.prefix, sys.base_prefix, SOURCE)
     return Request(
         (sys.executable, "-I", "-S", "-X", "utf8", "-c", PROGRAM.format(SOURCE), *names),
-        replace(scratch.policy, additional_readonly_paths=places),
+        replace(policy or scratch.policy, additional_readonly_paths=places),
         scratch.work,
         environment=scratch.environment(),
         stdin=json.dumps(scratch.world()._asdict()).encode(),
