@@ -332,3 +332,76 @@ def test_other_names_are_told_both_ways() -> None:
                 assert shape(f"{file.stem} {way}").operands == tuple(
                     word for word in way.split() if not word.startswith("-")
                 ), way
+
+
+COVERS_MORE = r"""
+ruby|ruby -v x.rb
+ruby -v|ruby -v x.rb
+lua -v|lua -v x.lua
+perl -c|perl -c x.pl
+go build|go build -ldflags '-extld=./x'
+go build|go build -ldflags=-extld=./x ./...
+go build|go build -ldflags '-s -extldflags=-fuse-ld=./x'
+go test|go test --gcflags=-d=x ./...
+go build|go build -compiler gccgo
+go build|go build --toolexec=./x
+make test|make test deploy
+make test|make deploy test
+make test|make test CC=./x
+mvn test|mvn test deploy
+gradle test|gradle test publish
+just test|just test deploy
+rake test|rake test db:drop
+sqlite3|sqlite3 db "select writefile('x','y')"
+sqlite3 db|sqlite3 db "select \"writefile\"('x','y')"
+sqlite3 db|sqlite3 db "select readfile('/etc/passwd')"
+sqlite3 db|sqlite3 db "vacuum/**/main into 'x'"
+sqlite3 db|sqlite3 db "attach 'x' as y"
+sqlite3 db|sqlite3 db '.output x'
+sqlite3 db|sqlite3 db <<< "select writefile('x','y')"
+python3 -m json.tool|python3 -m json.tool in out
+python3 -m pickletools|python3 -m pickletools -o out in
+""".strip().splitlines()
+COVERS = r"""
+ruby|ruby x.rb
+ruby -v|ruby -v
+lua -v|lua -v
+go build|go build -ldflags '-s -w -X main.version=1.2' ./...
+go build|go build -gcflags 'all=-N -l' .
+make test|make test
+make test|make test -j 4
+make test|make test -k
+make|make test deploy
+gradle test|gradle test --tests Foo
+sqlite3 db|sqlite3 db 'select count(*) from t'
+sqlite3 db|sqlite3 db .tables
+python3 -m json.tool|python3 -m json.tool in
+git show|git show HEAD:a
+git diff|git diff HEAD
+""".strip().splitlines()
+OUTSIDE = {"sandbox": {"enabled": False}}
+
+
+def outside(line: str, workspace: Path, allow: str, **more: object) -> Verdict:
+    settings = {**OUTSIDE, "commands": {"allow": [allow]}, **more}
+    with Session([str(workspace)], settings=settings, cwd=str(workspace)) as session:
+        return session.check(line).verdict
+
+
+@rules(COVERS_MORE)
+def test_allow_covers_what_it_says(rule: str, line: str, tmp_path: Path) -> None:
+    assert outside(line, tmp_path, rule) is Verdict.ASK
+
+
+@rules(COVERS)
+def test_allow_still_covers_that(rule: str, line: str, tmp_path: Path) -> None:
+    assert outside(line, tmp_path, rule) is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "line", ["git show", "git show HEAD", "git show v1 --", "git diff", "git diff HEAD~1 HEAD"]
+)
+def test_git_shows_no_hidden_file_of_a_commit(line: str, tmp_path: Path) -> None:
+    (tmp_path / ".pinfoldignore").write_text("secret.txt\n")
+    assert outside(line, tmp_path, line.split(" ", 2)[0] + " " + line.split()[1]) is Verdict.ASK
+    assert outside("git show HEAD:notes", tmp_path, "git show") is Verdict.ALLOW

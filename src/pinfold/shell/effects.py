@@ -122,6 +122,8 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
             below = below or _goes_below(given)
             makes.append(given.option.makes)
             _option(found, given, stage.chart)
+            if given.option.only_alone and stage.arguments.operands:
+                found.hazards.append(Hazard(given.option.only_alone, given.word.span))
         flags.update(dict.fromkeys(implied(stage)))
         _doubts(found, stage)
     last = stages[-1]
@@ -266,6 +268,9 @@ def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
     if (table.default or below) and all(word.may_vanish for word in words):
         # `grep -r x` and its like walk the working directory; so does `grep -r x $Y` if Y is empty.
         words.append(literal_word(table.default or ".", span))
+    if table.besides and not makes.strip() and not (words and all(":" in word.start for word in words)):
+        words.append(literal_word(table.besides, span))
+        found.below = True
     narrowed = is_narrowed(stage)
     for word in words:
         acted_on = some_of(word) if narrowed else word

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
 from pinfold.shell.dialects import reads_alike
-from pinfold.shell.effects import complete, uncharted
+from pinfold.shell.effects import complete, lenient, uncharted
 from pinfold.shell.filling import filled, with_found, with_inputs
 from pinfold.shell.findings import MAX_DEPTH, ShellText
-from pinfold.shell.inputs import is_standard_input, is_stream, piped
+from pinfold.shell.inputs import given_texts, is_standard_input, is_stream, piped
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
@@ -159,6 +159,7 @@ class _Unwrapping:
             self._code().judge_words()
         for name in dict.fromkeys(name for stage in self.stages for name in stage.chart.loads):
             self._code().judge_loaded(name)
+        self._fed()
         for given in self.given:
             self._option(given)
             if given.option.module and given.value is not None:
@@ -177,6 +178,13 @@ class _Unwrapping:
         if self._is_transparent(command):
             command = replace(command, traits=command.traits | {Trait.TRANSPARENT})
         return Unwrapped(command, tuple(found.inner), tuple(found.texts), tuple(found.unknowns))
+
+    def _fed(self) -> None:
+        """A script on standard input is as hazardous as one among the operands."""
+        table = self.stages[-1].chart.program.operands
+        if self.runs.stdin == "script" and table.unsafe:
+            texts = given_texts(self.found.command.inputs)
+            self.hazards += [Hazard(table.why, t.span) for t in texts if re.search(table.unsafe, lenient(t))]
 
     def _code(self) -> "Code":
         from pinfold.shell.code import Code  # most commands run none
