@@ -2,28 +2,70 @@
 
 A name that is looked up is a packet, and below `*.example.com` a program chooses its text: whoever answers
 for that domain reads it there. So each name that was not seen before takes from a store that fills up slowly.
+All gates of a user share one file, so that another session has no other store.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
 
 AT_ONCE = 256
 EACH = 2.0
 """Seconds until there is one more."""
+MOST_SEEN = 4096
+"""Names that are remembered for each rule; those beyond the newest are new again."""
+PATIENCE = 1.0
+"""Seconds that other gates may keep the file."""
+_TABLES = """
+create table if not exists stores (rule text primary key, room real, at real);
+create table if not exists names (rule text, name text, primary key (rule, name));
+"""
 
 
 class Breadth:
-    def __init__(self, at_once: int = AT_ONCE, each: float = EACH) -> None:
-        self._at_once, self._each = at_once, each
-        self._seen: dict[str, set[str]] = {}
-        self._began: dict[str, float] = {}
+    def __init__(self, at_once: int = AT_ONCE, each: float = EACH, path: str = ":memory:") -> None:
+        self._at_once, self._each, self._path = at_once, each, path
+        self._seen: set[tuple[str, str]] = set()
+        self._file: sqlite3.Connection | None = None
 
     def has_room(self, rule: str, name: str, now: float) -> bool:
         """Whether a canonical name that a rule allows may be looked up; it counts from then on."""
-        if not rule.startswith("*."):
+        if not rule.startswith("*.") or (rule, name) in self._seen:
             return True
-        seen = self._seen.setdefault(rule, set())
-        began = self._began.setdefault(rule, now)
-        if name in seen:
-            return True
-        if len(seen) >= self._at_once + (now - began) / self._each:
+        import sqlite3
+
+        try:
+            has_room = self._takes(rule, name, now)
+        except sqlite3.Error:
+            self._file = None
             return False
-        seen.add(name)
-        return True
+        if has_room and len(self._seen) < MOST_SEEN:
+            self._seen.add((rule, name))
+        return has_room
+
+    def _takes(self, rule: str, name: str, now: float) -> bool:
+        self._file = file = self._file or self._opened()
+        with file:
+            file.execute("begin immediate")
+            if file.execute("select 1 from names where rule = ? and name = ?", (rule, name)).fetchone():
+                return True
+            row = file.execute("select room, at from stores where rule = ?", (rule,)).fetchone()
+            room, at = row or (float(self._at_once), now)
+            room = min(float(self._at_once), room + max(0.0, now - at) / self._each)
+            has_room = bool(room >= 1)
+            file.execute("replace into stores values (?, ?, ?)", (rule, room - has_room, now))
+            if has_room:
+                file.execute("insert into names values (?, ?)", (rule, name))
+                file.execute(
+                    "delete from names where rule = ?1 and rowid <= (select max(rowid) from names) - ?2",
+                    (rule, MOST_SEEN),
+                )
+            return has_room
+
+    def _opened(self) -> "sqlite3.Connection":
+        import sqlite3
+
+        file = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)
+        file.executescript(_TABLES)
+        return file

@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any
 
 from pinfold.network import messages
+from pinfold.network.breadth import Breadth
 from pinfold.network.gate import Gate
 from pinfold.network.hosts_file import load
 from pinfold.network.limits import Limits
@@ -176,6 +177,7 @@ class Control:
         self._gate = Gate(
             self.decide, self.ask, self.record, system_look_up(local),
             limits=self._limits, upstream=upstream, local=local, known=self.known,
+            breadth=Breadth(path=start.get("names") or ":memory:"),
         )  # fmt: skip
 
     def _add(self, face: str, sock: socket.socket) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -51,10 +52,11 @@ class Dialer:
         is_own: Callable[[str], bool],
         limits: Limits,
         upstream: Upstream | None = None,
+        breadth: Breadth | None = None,
     ) -> None:
         self._decide, self._look_up, self._is_own = decide, look_up, is_own
         self._limits, self._upstream = limits, upstream
-        self._breadth = Breadth()
+        self._breadth = breadth or Breadth()
         self._near: set[str] = set()
         """Addresses that have answered at once."""
         self._has_refused_tunnel = False
@@ -66,7 +68,7 @@ class Dialer:
         self, host: str, port: int, ruling: Ruling, tag: str, *, is_plain: bool = False
     ) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
-        if not self._breadth.has_room(ruling.rule, host, asyncio.get_running_loop().time()):
+        if not self._breadth.has_room(ruling.rule, host, time.time()):
             return Refusal(
                 Why.DENIED,
                 f"too many different names below `{ruling.rule}` were asked for; name {host} itself",

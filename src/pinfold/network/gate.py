@@ -16,6 +16,7 @@ from functools import partial
 
 from pinfold.kernel.netlink import is_own_address
 from pinfold.model.carrying import GATE, PROXY_PORT
+from pinfold.network.breadth import Breadth
 from pinfold.network.dial import Dialer
 from pinfold.network.finding import Finder
 from pinfold.network.greeting import Greeting
@@ -58,10 +59,11 @@ class Gate:
         local: Mapping[str, tuple[str, ...]] | None = None,
         is_own: Callable[[str], bool] = is_own_address,
         known: Known = lambda *_: None,
+        breadth: Breadth | None = None,
     ) -> None:
         self._record, self._limits = record, limits
         questions = Questions(decide, ask, limits)
-        self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream)
+        self._dialer = dialer = Dialer(questions.decide, look_up, is_own, limits, upstream, breadth)
         self.stand_ins = StandIns()
         self.resolver = Resolver(questions.decide, record, self.stand_ins, local or {})
         self._finder = Finder(questions, dialer, self.stand_ins, local or {}, known)

@@ -66,9 +66,14 @@ class Line:
         self,
         limits: Limits = Limits(),  # noqa: B008  (it is a value)
         upstream: Upstream | None = None,
+        names: str = "",
     ) -> None:
-        """Begins to answer the gate, which has no faces yet. Raises RuntimeError if no thread can."""
-        start = {"limits": limits._asdict(), "upstream": upstream._asdict() if upstream else None}
+        """Begins to answer the gate, which has no faces yet. Raises RuntimeError if no thread can.
+
+        `names` is the file in which a user's gates count the names below wildcards.
+        """
+        told = upstream._asdict() if upstream else None
+        start = {"limits": limits._asdict(), "upstream": told, "names": names}
         self._send({"start": start})
         thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
         thread.start()

@@ -28,6 +28,7 @@ from pinfold.sandbox.threads import begin_thread
 from pinfold.session.judge import Judge
 from pinfold.session.publishing import Publishing
 from pinfold.session.repeats import Repeats
+from pinfold.session.state import names_file
 
 if TYPE_CHECKING:
     from pinfold.approval.desk import Desk
@@ -221,7 +222,8 @@ class Gateway:
             self._ended,
             self._publishing.lead_in,
         )
-        self._line.start(upstream=choose(self._judge().law.last_settings.network.proxy, self._environ))
+        upstream = choose(self._judge().law.last_settings.network.proxy, self._environ)
+        self._line.start(upstream=upstream, names=names_file(self._environ))
         for face, sock in self._faces.values():
             self._line.add(face, sock)
 

@@ -27,6 +27,11 @@ def journal_file(environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "journal.sqlite")
 
 
+def names_file(environ: Mapping[str, str]) -> str:
+    """Counts the names below wildcards that were looked up."""
+    return os.path.join(state_directory(environ), "names.sqlite")
+
+
 def is_private(directory: str) -> bool:
     """Whether nobody but this user can put anything there."""
     try:
