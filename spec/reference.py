@@ -15,6 +15,7 @@ class Situation(NamedTuple):
 
     # the line
     has_nul: bool = False
+    is_late: bool = False  # judging it took too long
     is_too_long: bool = False
     is_unparsed: bool = False
     is_empty: bool = False
@@ -71,7 +72,7 @@ def verdict(s: Situation) -> Verdict:
     runs_freely = wants_fence(s) and s.fence_is_available and s.auto_allow
 
     # Every deny is looked for before any ask.
-    if s.has_nul or s.matches_deny or s.hook_says == "deny":
+    if s.has_nul or s.is_late or s.matches_deny or s.hook_says == "deny":
         return "deny"
     if s.may_run_anything and s.has_deny_rules:
         return "deny"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
@@ -151,8 +152,15 @@ def test_step(line: str, document: dict[str, Any], verdict: Verdict, step: str) 
     assert (decision.verdict, decision.reasons[0].step) == (verdict, step)
 
 
+@pytest.mark.parametrize("line", ["ls", "ls\0", "git push", "rm -rf /", "if", ""])
+def test_a_late_answer_is_no(line: str) -> None:
+    decision = judged(line, {**RULES, **EVERYTHING}, deadline=Deadline(-1))
+    assert decision.verdict is DENY
+    assert decision.reasons[0].step == ("nul" if "\0" in line else "late")
+
+
 def test_every_step_has_a_case() -> None:
-    elsewhere = {"no_fence", "bypass", "widening", "superuser", "asked_by_hook"}
+    elsewhere = {"late", "no_fence", "bypass", "widening", "superuser", "asked_by_hook"}
     assert {step.__name__ for step in STEPS} == {case[3] for case in CASES} | elsewhere
 
 

@@ -14,6 +14,8 @@ from pinfold.kernel.files import STRICT, openat2
 PASSED_OVER = frozenset({".git", "node_modules", ".venv", "__pycache__", ".tox"})
 """Unless they are named."""
 DEEPEST = 64
+LONGEST_GLOB = 1_000
+MOST_PARTS = 64
 ANY = "**"
 
 

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pinfold.files.editing import replaced
-from pinfold.files.finding import matches, walk
+from pinfold.files.finding import LONGEST_GLOB, MOST_PARTS, matches, walk
 from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
 from pinfold.files.replacing import Still, failed, put, require_one_name
 from pinfold.files.text import Text, decode, lines_of
@@ -123,6 +123,7 @@ class FileTools:
 
     def glob(self, pattern: str, path: str = ".") -> list[str]:
         """The paths below a directory that a pattern matches, `**` for any depth; relative to it."""
+        _require_short(pattern)
         with self._directory("glob", path) as (descriptor, place):
             found = []
             for below, _, _, status in walk(descriptor):
@@ -134,6 +135,7 @@ class FileTools:
 
     def search(self, pattern: str, path: str = ".", *, only: str = "**") -> list[Hit]:
         """The lines that a regular expression (RE2's) finds in the files below a directory, or in a file."""
+        _require_short(only)
         expression = _expression(pattern)
         hits = (
             Hit(below, number, line[:LONGEST_LINE])
@@ -292,6 +294,12 @@ class FileTools:
         if found is None:
             raise FileRefused("not_text", path, f"{path} is not text", "use a command for it")
         return found
+
+
+def _require_short(glob: str) -> None:
+    if len(glob) > LONGEST_GLOB or glob.count("/") >= MOST_PARTS:
+        said = f"a glob has at most {LONGEST_GLOB:,} characters and {MOST_PARTS} parts"
+        raise FileRefused("bad_pattern", "", said, "name the directory as the path, and a shorter glob in it")
 
 
 def _expression(pattern: str) -> Callable[[str], object]:

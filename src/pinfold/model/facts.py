@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.deadline import NEVER, Deadline
 from pinfold.model.decision import Verdict
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.script import Script
@@ -69,3 +70,5 @@ class Facts(Struct, frozen=True):
     """What pinfold itself obeys, runs or remembers. Looked for when a decision turns on it: few do."""
     obeyed_by_git: Callable[[], Mapping[str, str]] = dict
     """Paths in the workspace that git's configuration makes it run or include, and why."""
+    deadline: Deadline = NEVER
+    """When the answer is due."""

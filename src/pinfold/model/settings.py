@@ -153,6 +153,8 @@ class Settings(Struct, frozen=True):
     environment: EnvironmentRules = EnvironmentRules()
     environment_set: dict[str, str] = {}
     limits: Limits = Limits()
+    answer: float = 2.0
+    """Seconds in which a request is judged; what takes longer is denied."""
     hooks: HookSettings = HookSettings()
     approvals: AnswerSettings = AnswerSettings()
     journal: JournalSettings = JournalSettings()

@@ -9,6 +9,9 @@ This is pure: the clock, the disk, hooks and processes are known here only as `F
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
+from pinfold.model.deadline import Late
 from pinfold.model.decision import Decision, JudgedCommand, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
@@ -17,10 +20,12 @@ from pinfold.model.settings import Settings
 from pinfold.policy import steps
 from pinfold.policy.candidates import candidates
 from pinfold.policy.case import Case
+from pinfold.policy.reasons import too_late
 
 STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
     # What is refused, whoever asks.
     steps.nul,
+    steps.late,
     steps.denied,
     steps.no_fence,
     # What a person must see, whatever the rules say.
@@ -54,9 +59,12 @@ def decide(request: Request, settings: Settings, facts: Facts) -> Decision:
     """What is to be done about a request. Total: every input has an answer."""
     match request:
         case RunCommand():
-            return _decide_command(Case(request, settings, facts))
+            decision = _decide_command(Case(request, settings, facts))
         case _:
-            return _decide_other(request, settings, facts)
+            decision = _decide_other(request, settings, facts)
+    if facts.deadline.is_past and decision.verdict is not Verdict.DENY:
+        return replace(decision, verdict=Verdict.DENY, reasons=too_late(settings), candidates=())
+    return decision
 
 
 def _decide_other(
@@ -79,7 +87,10 @@ def _decide_other(
 
 
 def _decide_command(case: Case) -> Decision:
-    step, reasons = next((step, reasons) for step in STEPS if (reasons := step(case)))
+    try:
+        step, reasons = next((step, reasons) for step in STEPS if (reasons := step(case)))
+    except Late:
+        step, reasons = steps.late, too_late(case.settings)
     verdict = min((reason.verdict for reason in reasons), key=tuple(Verdict).index)
     return Decision(
         verdict=verdict,

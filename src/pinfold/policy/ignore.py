@@ -32,6 +32,8 @@ NAMED = "/"
 _Says = Callable[[bytes, bool], bool]
 
 _CACHED_DIRECTORIES = 100_000
+MOST_PATTERNS = 5_000
+"""Of all files together. Each is compared with each path, and a project's files are anybody's."""
 # `info/exclude` is read before the top `.gitignore`, which may take back what it ignores.
 _SHARED = {"exclude": ".gitignore"}
 

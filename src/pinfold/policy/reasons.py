@@ -9,6 +9,7 @@ from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
 from pinfold.policy.case import Case
 from pinfold.policy.operands import Match
+from pinfold.policy.rule_index import indexed
 from pinfold.policy.rules import is_sink, may_be_told, restrictive_match
 
 ADMINISTRATOR = "ask your administrator"
@@ -35,6 +36,16 @@ def by_setting(
         remedy=remedy_for(
             settings.origin(key), remedy or ("" if verdict is Verdict.ALLOW else f"change `{key}`")
         ),
+    )
+
+
+def too_late(settings: Settings) -> tuple[Reason, ...]:
+    """Why the answer is no where it was not ready in time."""
+    given = f"{settings.answer:g}s"
+    said = f"judging it took longer than {given}"
+    remedy = "run a shorter line or fewer rules, or raise `limits.answer` in your settings"
+    return (
+        by_setting(settings, "late", Verdict.DENY, said, "limits.answer", f"{settings.answer:g}s", remedy),
     )
 
 
@@ -67,7 +78,7 @@ def because(message: str, rule: Rule) -> str:
 def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -> Iterator[Reason]:
     """Every part that one of these rules surely speaks of, and every place that may start anything."""
     for part in case.script.commands:
-        rule = _matching(rules, part, Match.YES)
+        rule = _matching(case, rules, part, Match.YES)
         if rule:
             said = because(f"the rule `{rule.text}` speaks of it", rule)
             yield _by_rule(step, verdict, said, rule, part.span, "change that rule")
@@ -75,10 +86,11 @@ def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -
     yield from (_by_unknown(step, verdict, unknown, rules[0]) for unknown in told_once(doubts) if rules)
 
 
-def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterator[Reason]:
+def by_doubtful_rules(case: Case, step: str, *lists: tuple[Rule, ...]) -> Iterator[Reason]:
     """Parts that a rule speaks of only if a word, or data, that cannot be known has the right value."""
     for part in case.script.commands:
-        rule = _matching(rules, part, Match.MAYBE)
+        found = (_matching(case, rules, part, Match.MAYBE) for rules in lists)
+        rule = next(filter(None, found), None)
         if rule:
             why, remedy = "a word of it cannot be known", "write out its options and operands"
             if may_be_told(rule.shape, part):
@@ -89,7 +101,8 @@ def by_doubtful_rules(case: Case, step: str, rules: tuple[Rule, ...]) -> Iterato
             said = f"{why}, so the rule `{rule.text}` may speak of it"
             yield _by_rule(step, Verdict.ASK, said, rule, part.span, remedy)
     doubts = (unknown for unknown in case.script.unknowns if unknown.is_data)
-    yield from (_by_unknown(step, Verdict.ASK, unknown, rules[0]) for unknown in told_once(doubts) if rules)
+    first = next((rules[0] for rules in lists if rules), None)
+    yield from (_by_unknown(step, Verdict.ASK, unknown, first) for unknown in told_once(doubts) if first)
 
 
 def told_once(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
@@ -107,8 +120,12 @@ def _by_unknown(step: str, verdict: Verdict, unknown: Unknown, rule: Rule) -> Re
     return _by_rule(step, verdict, said, rule, unknown.span, "write out what is to be run")
 
 
-def _matching(rules: tuple[Rule, ...], part: Command, how: Match) -> Rule | None:
-    return next((rule for rule in rules if restrictive_match(rule.shape, part) is how), None)
+def _matching(case: Case, rules: tuple[Rule, ...], part: Command, how: Match) -> Rule | None:
+    for rule in indexed(rules).candidates(part):
+        case.facts.deadline.require_time()
+        if restrictive_match(rule.shape, part) is how:
+            return rule
+    return None
 
 
 def _by_rule(step: str, verdict: Verdict, message: str, rule: Rule, span: Span | None, remedy: str) -> Reason:

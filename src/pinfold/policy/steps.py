@@ -21,6 +21,7 @@ from pinfold.policy.reasons import (
     needs_person,
     not_covered,
     told_once,
+    too_late,
 )
 from pinfold.policy.rules import covering_rule
 
@@ -42,6 +43,12 @@ def nul(case: Case) -> Reasons:
         for what, text in places.items()
         if "\0" in text
     )
+
+
+def late(case: Case) -> Reasons:
+    """An agent that is answered too late goes on without us: so a late answer is a no, in time."""
+    deadline = case.facts.deadline
+    return too_late(case.settings) if deadline.is_past else SILENT
 
 
 def denied(case: Case) -> Reasons:
@@ -190,7 +197,7 @@ def ask_rules(case: Case) -> Reasons:
     commands = case.settings.commands
     return (
         *by_rules(case, "ask_rules", commands.ask, Verdict.ASK),
-        *by_doubtful_rules(case, "ask_rules", (*commands.deny, *commands.ask)),
+        *by_doubtful_rules(case, "ask_rules", commands.deny, commands.ask),
     )
 
 

@@ -70,7 +70,7 @@ class Disk:
         return os.path.lexists(path)
 
     def is_git_ignored(self, path: str) -> bool:
-        from pinfold.policy.ignore import Ignore, mapping_of
+        from pinfold.policy.ignore import MOST_PATTERNS, Ignore, mapping_of
         from pinfold.session.repository import find_repository
 
         self.was_searched = True
@@ -83,7 +83,10 @@ class Disk:
             files.setdefault(directory, []).append(
                 (".gitignore", _read(os.path.join(directory, ".gitignore")))
             )
-        return Ignore(mapping_of(files)).is_ignored(path)
+        mapping = mapping_of(files)
+        # Of too many patterns one may well say so: a doubt is asked about.
+        is_known = sum(map(len, mapping.values())) <= MOST_PATTERNS
+        return not is_known or Ignore(mapping).is_ignored(path)
 
     def git_helpers(self, directory: str) -> tuple[str, ...]:
         from pinfold.session.git import git_helpers

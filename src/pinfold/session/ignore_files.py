@@ -208,6 +208,17 @@ def _mapping(paths: dict[str, list[str]], closed: list[str]) -> IgnoreMapping:
     }
     if not closed and not any(text for group in texts.values() for _, text in group):
         return {}
-    from pinfold.policy.ignore import mapping_of, naming, united
+    from pinfold.policy.ignore import MOST_PATTERNS, mapping_of, naming, united
 
-    return united(mapping_of(texts), naming(closed))
+    mapping = mapping_of(texts)
+    if sum(map(len, mapping.values())) > MOST_PATTERNS:
+        sizes = {
+            os.path.join(directory, name): len(text)
+            for directory, group in texts.items()
+            for name, text in group
+        }
+        longest = max(sizes, key=sizes.__getitem__)
+        message = f"more than {MOST_PATTERNS:,} patterns in the ignore files of a project"
+        hint = "ignore directories, not each file in them"
+        raise PolicyError(message, where=visible(longest), help=hint)
+    return united(mapping, naming(closed))

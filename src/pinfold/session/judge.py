@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pinfold import shell
 from pinfold.isolated import isolated_environment
+from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
 from pinfold.model.links import real_path
@@ -98,14 +99,16 @@ class Judge:
         if known and known.stands(settings, policy, trouble):
             return known.decision
         disk = Disk()
-        facts = self._facts(request, policy, disk, trouble)
+        facts = self._facts(request, policy, disk, trouble, Deadline(settings.answer))
         if isinstance(request, RunCommand) and settings.hooks.before_command:
             # Hooks are told whether the line would be fenced, so it is judged once without them.
             sandboxed = decide(request, settings, facts).sandboxed
             facts = replace(facts, hooks=self._ask_hooks(request, settings, sandboxed))
+            facts = replace(facts, deadline=Deadline(settings.answer))
             return decide(request, settings, facts)
         decision = decide(request, settings, facts)
-        if _is_plain(request) and not disk.was_searched and len(disk.followed) <= MOST_FOLLOWED:
+        lasts = not facts.deadline.is_past
+        if lasts and _is_plain(request) and not disk.was_searched and len(disk.followed) <= MOST_FOLLOWED:
             if len(self._answers) >= MOST_ANSWERS:
                 self._answers.clear()
             self._answers[request] = _Answer(settings, policy, trouble, disk.followed, decision)
@@ -115,14 +118,15 @@ class Judge:
         """The same of what was judged just now, by the disk as it is by now. The workspace is not looked
         through for settings, so that who keeps others waiting can ask it."""
         settings, policy = self.law.last_settings, self.law.last_policy
-        return decide(request, settings, self._facts(request, policy, Disk(), self.fence_trouble))
+        facts = self._facts(request, policy, Disk(), self.fence_trouble, Deadline(settings.answer))
+        return decide(request, settings, facts)
 
     def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...]) -> bool:
         """Whether nobody would have been asked about it if these stood in the user's `commands.allow`."""
         settings, policy = self.law.now()
         added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
         commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
-        facts = self._facts(request, policy, Disk(), self.fence_trouble)
+        facts = self._facts(request, policy, Disk(), self.fence_trouble, Deadline(settings.answer))
         return (
             decide(with_places(request), replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
         )
@@ -138,14 +142,17 @@ class Judge:
         found = [judge_connect(Connect(host, each), settings, facts) for each in ports]
         return next((each for each in found if each.verdict is not Verdict.DENY), found[0])
 
-    def _facts(self, request: Request, policy: SandboxPolicy, disk: Disk, trouble: str) -> Facts:
+    def _facts(
+        self, request: Request, policy: SandboxPolicy, disk: Disk, trouble: str, deadline: Deadline
+    ) -> Facts:
         return Facts(
             cwd=self.start_of(request),
             roots=self.roots,
             home=self.home,
             files=disk,
             policy=policy,
-            script=self._script(request),
+            script=self._script(request, deadline),
+            deadline=deadline,
             is_superuser=os.geteuid() == 0,
             fence_trouble=trouble,
             inside_fence=self.is_inside_fence,
@@ -153,7 +160,7 @@ class Judge:
             obeyed_by_git=lambda: self.law.obeyed_by_git(policy),
         )
 
-    def _script(self, request: Request) -> Script:
+    def _script(self, request: Request, deadline: Deadline) -> Script:
         if not isinstance(request, RunCommand):
             return Script("")
         with self._lock:
@@ -162,7 +169,7 @@ class Judge:
                 self._parser = shell.Parser(warm=True)
             self._has_parsed = True
             parser = self._parser
-        script = shell.parse(judged_line(request), parser=parser)
+        script = shell.parse(judged_line(request), parser=parser, deadline=deadline)
         if has_unread_variables(request):
             unread = Unknown(UNREAD, Span(0, len(script.text)), runs=True, is_data=True)
             script = replace(script, unknowns=(*script.unknowns, unread))

@@ -136,6 +136,7 @@ def build(
             processes=values.number("limits.processes"),
             output=values.number("limits.output"),
         ),
+        answer=values.number("limits.answer"),
         hooks=HookSettings(
             before_command=tuple(
                 Hook(entry.value, entry.origin)  # type: ignore[arg-type]  # checked by `values`

@@ -175,6 +175,7 @@ TABLE: tuple[Key, ...] = (
     Key("limits.memory", Kind.SIZE, _SMALLER, "", "How much memory a command may use; empty for no limit."),
     Key("limits.processes", Kind.COUNT, _SMALLER, 512, "How many processes a command may have at once."),
     Key("limits.output", Kind.SIZE, _SMALLER, "10MB", "How much of a command's output is kept, for each stream; empty for no limit."),
+    Key("limits.answer", Kind.DURATION, _SMALLER, "2s", "How long judging a request may take, hooks not counted; after that it is denied.", (), Who.TRUSTED),
 
     _list("hooks.before_command", Kind.HOOKS, _RESTRICT, "Programs asked before each command; a crash or a timeout is a no.", Who.TRUSTED),
     Key("hooks.timeout", Kind.DURATION, _SMALLER, "10s", "How long a hook may take.", (), Who.TRUSTED),

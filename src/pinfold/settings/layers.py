@@ -27,6 +27,9 @@ from pinfold.settings.places import Path
 from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
 
+MOST_OF_A_PROJECT = 1_000
+"""Entries of all lists together: whoever writes a project's file makes every answer take its time."""
+
 
 class Entry(Struct, frozen=True):
     """One scalar, or one entry of a list or table, and where it was written."""
@@ -121,6 +124,11 @@ def _add(layer: Layer, entries: list[Entry], key: Key, entry: Entry) -> None:
     if spelled in layer.seen:
         layer.notices.append(f"{told(entry.origin)}: `{visible(str(entry.value))}` is twice in `{key.name}`")
     layer.seen.add(spelled)
+    if layer.document.layer in PROJECT_LAYERS and len(layer.seen) > MOST_OF_A_PROJECT:
+        message = f"a project's file may have {MOST_OF_A_PROJECT:,} entries, and this is one more"
+        raise layer.document.error(
+            entry.path, message, "write fewer rules, or put them into your own settings"
+        )
     entries.append(entry)
 
 

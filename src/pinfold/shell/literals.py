@@ -74,9 +74,11 @@ def _unquoted(part: Node) -> str:
 
 def commands_in(text: str) -> Iterator[str]:
     """What the substitutions in a text run, as far as their ends can be told."""
-    for found in _SUBSTITUTION.finditer(text):
+    at = 0
+    while (found := _SUBSTITUTION.search(text, at)) is not None:
         closing = {"(": ")", "`": "`"}.get(found[0][-1], "}")
         inner = _up_to_its_end(text, found.end(), closing)
+        at = found.end() + len(inner)  # what is in it is found when it is read itself
         if inner.strip():
             yield inner
 

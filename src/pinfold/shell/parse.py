@@ -18,6 +18,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from pinfold.model.deadline import NEVER, Deadline
 from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
 from pinfold.model.text import Span
 from pinfold.shell.builtins import examine
@@ -46,7 +47,7 @@ class TreeLoader(Protocol):
 _remembered: dict[str, Script] = {}
 
 
-def parse(text: str, *, parser: TreeLoader | None = None) -> Script:
+def parse(text: str, *, parser: TreeLoader | None = None, deadline: Deadline = NEVER) -> Script:
     """Everything that `text` may start. Any text gets an answer, and one that cannot be read a `problem`.
 
     The commands of a text with a problem are those of its whole lines before the error (bash has run them by
@@ -59,7 +60,7 @@ def parse(text: str, *, parser: TreeLoader | None = None) -> Script:
     known = _remembered.get(text)
     if known is not None:
         return known
-    line = _Line(text, parser)
+    line = _Line(text, parser, deadline)
     script = line.script()
     if line.lasts and len(text) <= MAX_CHARACTERS:
         _remember(script)
@@ -76,8 +77,9 @@ def _remember(script: Script) -> None:
 
 
 class _Line:
-    def __init__(self, text: str, parser: TreeLoader | None) -> None:
+    def __init__(self, text: str, parser: TreeLoader | None, due: Deadline) -> None:
         self.text = text
+        self.due = due
         self.load = parser.load_tree if parser else load_tree
         self.readings: dict[str, Reading] = {}
         self.deadline = time.monotonic() + SECONDS
@@ -127,7 +129,7 @@ class _Line:
             raise
 
     def is_late(self) -> bool:
-        if time.monotonic() <= self.deadline:
+        if time.monotonic() <= self.deadline and not self.due.is_past:
             return False
         self.lasts = False
         return True

@@ -30,7 +30,7 @@ from pinfold.model.errors import PinfoldError
 MAX_ANSWER = 64 * 1024 * 1024
 # Of the processor a text may take this long; the wall clock is patient, as a busy machine is nobody's fault.
 CPU_SECONDS = 1
-TIMEOUT = 3.0
+TIMEOUT = 1.5
 _CHUNK = 1 << 20
 _LAST = b"\n}\n"
 

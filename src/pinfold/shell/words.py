@@ -272,11 +272,12 @@ def _split(atoms: list[Atom]) -> list[list[Atom]]:
 
 def _finish(atoms: list[Atom], scope: Scope, source: str, span: Span, *, assigns: bool = False) -> Word:
     starts = _tilde_starts(atoms, assigns)
+    last_closing = max((place for place, atom in enumerate(atoms) if atom == "]"), default=-1)
     parts: list[Part] = []
     text: list[str] = []
     at = 0
     while at < len(atoms):
-        special, end = _special(atoms, at, starts)
+        special, end = _special(atoms, at, starts, last_closing)
         if special is None:
             text.append(str(atoms[at]))
             at += 1
@@ -295,7 +296,7 @@ def _finish(atoms: list[Atom], scope: Scope, source: str, span: Span, *, assigns
     return Word(source, span, tuple(part for part in parts if part != Text("")))
 
 
-def _special(atoms: list[Atom], at: int, tildes: set[int]) -> tuple[Part | None, int]:
+def _special(atoms: list[Atom], at: int, tildes: set[int], last_closing: int) -> tuple[Part | None, int]:
     """The part that begins at `at`, if what stands there is more than a character, and its end."""
     atom = atoms[at]
     if isinstance(atom, Text | Glob | Variable | Home | Computed):
@@ -304,7 +305,7 @@ def _special(atoms: list[Atom], at: int, tildes: set[int]) -> tuple[Part | None,
         return None, at
     if atom in "*?":
         return Glob(atom), at + 1
-    if atom == "[":
+    if atom == "[" and at < last_closing:
         return _bracket(atoms, at)
     if atom == "~" and at in tildes:
         return _tilde(atoms, at)

@@ -1,0 +1,25 @@
+"""When an answer is due. Whoever works long asks now and then whether it is too late."""
+
+from time import monotonic
+
+
+class Late(Exception):  # noqa: N818 - nothing went wrong
+    """The answer is not ready in time."""
+
+
+class Deadline:
+    def __init__(self, seconds: float | None = None) -> None:
+        """Without `seconds`, any time is early enough."""
+        self.seconds = seconds
+        self._end = None if seconds is None else monotonic() + seconds
+
+    @property
+    def is_past(self) -> bool:
+        return self._end is not None and monotonic() > self._end
+
+    def require_time(self) -> None:
+        if self.is_past:
+            raise Late
+
+
+NEVER = Deadline()
