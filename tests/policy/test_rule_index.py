@@ -22,6 +22,9 @@ NAMES = (
 )  # fmt: skip
 RULES = tuple(Rule(text, shape(text), Origin("user")) for text in NAMES)
 PIECES = (
+    "echo 'x: git push' | x", "printf '@git push\n-rm -rf x' | python3", "x <<< '+git: push'",
+    "echo 'git push' > Makefile; make",
+    "nodejs x", "npm it", "docker container run x",
     "git push", "git", "/bin/git push", "x git push", "x 'git push'", "x '[\"git\", \"push\"]'",
     "x \"/opt/git push\"", "X='git push' x", "env X='a;git push' tar", "python3 -c 'git push'",
     "echo 'git push' | x", "x <<< 'git push'", "npm publish", "\"$X\" push", "$X git push", "~/git push",

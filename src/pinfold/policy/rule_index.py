@@ -17,6 +17,8 @@ FEW = 16
 """So many rules are compared one by one."""
 MOST_KEPT = 16
 _BETWEEN = re.compile(r"""[\s;&|(){}`'"=!,/\\\[\]]+""")
+_AROUND = "-@+:"
+"""Before the recipes of make, and after a key of YAML."""
 _TOLD = frozenset({Trait.UNCHARTED, Trait.PASSES_ON, Trait.RUNS_CODE})
 _kept: dict[int, tuple[tuple[Rule, ...], "RuleIndex"]] = {}
 
@@ -28,10 +30,14 @@ class RuleIndex:
         self._odd: list[int] = []
         """Rules for programs whose name is no single name in a text."""
         for place, rule in enumerate(rules):
-            names = {rule.shape.program, rule.shape.words[0]}
+            shapes = (rule.shape, *rule.shape.also)
+            names = {name for shape in shapes for name in (shape.program, shape.words[0])}
             for name in names | {each.rpartition("/")[2] for each in names}:
                 self._places.setdefault(name, []).append(place)
-            if _BETWEEN.search(rule.shape.program):
+            if any(
+                _BETWEEN.search(shape.program) or shape.program.strip(_AROUND) != shape.program
+                for shape in shapes
+            ):
                 self._odd.append(place)
 
     def candidates(self, command: Command) -> tuple[Rule, ...]:
@@ -60,7 +66,9 @@ def _names(command: Command) -> Iterator[str]:
     if command.traits & _TOLD:
         told += [*command.words, *(each.target for each in command.inputs)]
     for word in told:
-        yield from _BETWEEN.split(_text(word))
+        for name in _BETWEEN.split(_text(word)):
+            yield name
+            yield name.strip(_AROUND)
 
 
 def _text(word: Word) -> str:

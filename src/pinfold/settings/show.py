@@ -14,7 +14,11 @@ _TIMES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _SIZES = (
     ("GiB", 2**30), ("GB", 10**9), ("MiB", 2**20), ("MB", 10**6), ("KiB", 2**10), ("KB", 10**3), ("B", 1),
 )  # fmt: skip
-_ELSEWHERE = {"environment.set": "environment_set", "violations.ignore": "violations_ignore"}
+_ELSEWHERE = {
+    "environment.set": "environment_set",
+    "violations.ignore": "violations_ignore",
+    "limits.answer": "answer",
+}
 
 
 def effective(settings: Settings) -> dict[str, Any]:
