@@ -372,6 +372,7 @@ def test_a_ruinous_deletion_asks_inside_the_fence_too(line: str, workspace: Path
 
 
 RESTRICTED: list[Row] = [
+    ("coproc git push=x", "the program, and no name of the coprocess"),
     # What is no comment to bash.
     ("echo $(echo ${a}#b; git push\n)", "`#` goes on with a word"),
     ('echo "$(echo "a"#b; git push\n)"', "`#` goes on with a word"),

@@ -21,6 +21,8 @@ _READ_DIFFERENTLY = {
     ">\\\n": "a line continuation inside of a redirection",
 }
 """Texts that bash and shfmt are known to read differently, and what is wrong with them."""
+_ODD_COMMENT = re.compile(r"[^ \t\n;&|(<>]#|\\[ \t\n;&|(<>]+#|#.*\\\n")
+"""What a comment that the two read differently looks like; so does much else."""
 _SHELLS = frozenset(("bash", "rbash"))
 _OTHER_SHELLS = frozenset(("sh", "dash", "ash", "ksh", "mksh", "ksh93", "yash", "busybox"))
 _BASH_ONLY = (
@@ -52,7 +54,7 @@ def find_divergence(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
     for odd, problem in _READ_DIFFERENTLY.items():
         if odd in text:
             return problem, text.index(odd)
-    if "#" not in text:
+    if not _ODD_COMMENT.search(text):
         return None
     try:
         return _divergent_comment(text, tree)

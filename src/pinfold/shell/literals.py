@@ -38,6 +38,9 @@ def still_expands(text: str, *, quoted: bool) -> bool:
 
 def quoted_substitutions(parts: Sequence[Node]) -> list[str]:
     """The literal text of a word, quoting undone and its pieces joined, where it holds a substitution."""
+    if len(parts) == 1 and parts[0]["Type"] == "Lit":  # nearly every word
+        text = _unquoted(parts[0])
+        return [text] if holds_substitution(text) else []
     return [text for text in _stretches(parts) if holds_substitution(text)]
 
 

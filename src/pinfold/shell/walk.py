@@ -22,6 +22,10 @@ from pinfold.shell.source import Source
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
+_NAMED = frozenset(
+    ("Block", "Subshell", "IfClause", "WhileClause", "ForClause", "CaseClause", "ArithmCmd", "TestClause")
+)
+"""What may stand behind the name of a coprocess."""
 _STMT_FIELDS = frozenset(
     ("Pos", "End", "Comments", "Cmd", "Position", "Semicolon", "Negated", "Background", "Redirs")
 )
@@ -235,6 +239,9 @@ class _Walker(RedirectionVisitor):
 
     def prefixed(self, node: Node, places: Places) -> After:
         if "Name" in node:
+            # Facts about shfmt: in `coproc q let a=1` it takes `q` for a name. bash starts it.
+            if (node["Stmt"].get("Cmd") or {}).get("Type") not in _NAMED:
+                raise UnknownNode("a coprocess whose name may be a program")
             self.visit_word(node["Name"], places)
             self.assign_word(read_word(node["Name"], self.scope))
         if node["Type"] == "TimeClause":
@@ -252,8 +259,12 @@ class _Walker(RedirectionVisitor):
 
     def call(self, node: Node, stmt: Node, redirections: tuple[Redirection, ...], places: Places) -> After:
         arguments = node.get("Args", ())
+        before = node.get("Assigns", ())
+        # Facts about shfmt: in `coproc q a=b` it takes the word for an assignment.
+        if arguments and before and before[-1]["Pos"]["Offset"] > arguments[0]["Pos"]["Offset"]:
+            raise UnknownNode("an assignment behind a program's name")
         self.quoted_descriptors(arguments, stmt.get("Redirs", ()))
-        assignments = [self.assignment(a, places, bool(arguments)) for a in node.get("Assigns", ())]
+        assignments = [self.assignment(a, places, bool(arguments)) for a in before]
         words: list[Word] = []
         for argument in arguments:
             self.visit_word(argument, places)
