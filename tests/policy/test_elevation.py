@@ -92,11 +92,22 @@ def test_administrator_only_narrows_grants() -> None:
     assert not objection(("git", f"{ROOT}/.git"), "open", (f"{ROOT}/.git/index",), GROUND)
 
 
-def test_nothing_is_granted_under_a_read_only_policy() -> None:
-    ground = replace(GROUND, policy=replace(POLICY, type=PolicyType.WORKSPACE_READONLY))
-    assert objection(("write", f"{HOME}/x"), "open", (f"{HOME}/x",), ground)
-    policy = ground.policy
-    assert widened(policy, Grants(paths=frozenset({f"{HOME}/x"}), git=True), policy, ground) is policy
+def test_under_a_read_only_policy_each_write_is_granted_by_itself() -> None:
+    policy = replace(POLICY, type=PolicyType.WORKSPACE_READONLY)
+    ground = replace(GROUND, policy=policy)
+    key = ("write", f"{ROOT}/x")
+    assert not objection(key, "open", key[1:], ground)
+    assert not covers(Grants(), key, ground)
+    grants = granted(Grants(), key, ground)
+    assert covers(grants, key, ground) and not covers(grants, ("write", f"{ROOT}/y"), ground)
+    # No later pen is wider for it.
+    assert widened(policy, replace(grants, git=True), policy, ground) is policy
+
+
+def test_the_administrators_read_only_policy_is_nobodys_to_lift() -> None:
+    settings = Settings(cap=Cap(SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)))
+    ground = replace(GROUND, policy=replace(POLICY, type=PolicyType.WORKSPACE_READONLY), settings=settings)
+    assert objection(("write", f"{ROOT}/x"), "open", (f"{ROOT}/x",), ground)
 
 
 def test_a_grant_covers_its_path_and_no_other() -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -18,12 +19,14 @@ from msgspec.structs import replace
 import pinfold
 from pinfold.audit.lines import Lines
 from pinfold.model.machine import Layer
+from pinfold.model.policy import PolicyType
 from pinfold.policy.elevation import Ground
 from pinfold.sandbox.backend import Request
 from pinfold.sandbox.linux.backend import LinuxBackend
 from pinfold.session import fences, removal
 from pinfold.session.plain import result_as_plain
 from pinfold.session.state import state_directory
+from pinfold.settings import files, sources
 from tests.patience import PATIENCE, wait_until
 from tests.processes import wardens_of
 from tests.sandbox.name_probes import RUN_AT_ONCE
@@ -289,9 +292,65 @@ def nobody_is_asked_where_settings_or_the_policy_say_no() -> None:
     person = Person()
     with opened(person, {"filesystem": {"ask": False}}) as session:
         assert session.run(f"echo > {OUT}/new").exit_code
-    with opened(person, {"sandbox": {"policy": "read-only"}}) as session:
-        assert session.run(f"echo > {OUT}/new; echo > new").exit_code
     assert not person.asked and os.listdir(OUT) == []
+
+
+def under_the_read_only_policy_a_person_is_asked_about_writes_in_the_workspace() -> None:
+    person = Person()
+    write("there")
+    read_only = {"sandbox": {"policy": "read-only"}}
+    with opened(person, read_only) as session:
+        assert (
+            session.run(
+                f"echo a > there; echo b > new; mkdir d; chmod 600 there; echo c > {OUT}/new"
+            ).exit_code
+            == 0
+        )
+        assert person.paths == [
+            os.path.abspath(each) for each in ("there", "new", "d", "there", f"{OUT}/new")
+        ]
+        assert (read("there"), read("new"), read(f"{OUT}/new")) == ("a\n", "b\n", "c\n")
+        assert session.run("rm there").exit_code == 0 and not os.path.exists("there")
+        person.answer = NO
+        result = session.run("echo > there; rm new")
+        assert result.exit_code and len(result.violations) == 2, result
+    assert os.path.exists("new") and not os.path.exists("there")
+
+
+def under_the_read_only_policy_a_grant_is_for_what_was_asked_alone() -> None:
+    person = Person(SESSION)
+    with opened(person, {"sandbox": {"policy": "read-only"}}) as session:
+        assert session.run("echo > new").exit_code == 0 and session.run("echo > new").exit_code == 0
+        assert len(person.asked) == 1
+        person.answer = NO
+        assert session.run("echo > other").exit_code and len(person.asked) == 2
+        assert session.run("mkdir new.d").exit_code and len(person.asked) == 3
+    assert os.listdir() == ["new"]
+
+
+def what_a_command_tried_under_the_read_only_policy_is_told() -> None:
+    """In a workspace below the private /tmp too, where commands may write all else."""
+    write("there")
+    with tempfile.TemporaryDirectory() as below, opened(Person(), {"filesystem": {"ask": False}}) as session:
+        for place in (os.getcwd(), below):
+            session.add_project(place)
+            policy = pinfold.SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+            line = f"echo > {place}/there; echo > {place}/new; mkdir {place}/d; echo > /tmp/free"
+            result = session.run(pinfold.RunCommand(line, policy=policy))
+            told = [f"{place}/{name}" for name in ("there", "new", "d")]
+            assert [each.path for each in result.violations][-3:] == told, result
+
+
+def the_administrators_read_only_policy_is_nobodys_to_lift() -> None:
+    managed = f"{HOME}/managed.toml"
+    write(managed, '[sandbox]\npolicy = "read-only"\n')
+    person = Person()
+    # An ordinary user's file cannot be root's, as an administrator's is.
+    owned = mock.patch.object(files, "_require_owned", lambda *_: None)
+    with mock.patch.object(sources, "MANAGED", managed), owned, opened(person) as session:
+        result = session.run("echo > new")
+        assert result.exit_code and "administrator" in result.violations[0].why, result
+    assert not person.asked
 
 
 def what_nobody_may_grant_is_not_asked() -> None:

@@ -41,6 +41,8 @@ class Ground(Struct, frozen=True):
 
     @property
     def writable(self) -> tuple[str, ...]:
+        if self.policy.type is not PolicyType.WORKSPACE_READWRITE:
+            return ()
         return (*self.roots, *self.policy.additional_readwrite_paths)
 
 
@@ -77,8 +79,6 @@ def is_write(operation: str) -> bool:
 
 def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:
     """Why nobody may grant it; empty if a person may."""
-    if ground.policy.type is not PolicyType.WORKSPACE_READWRITE:
-        return "the policy is read-only"
     for path in paths:
         if hidden_by(path, ground.policy, ground.roots):
             return f"it is hidden, and {NOBODY}"
@@ -112,6 +112,8 @@ def _is_managed(path: str, ground: Ground) -> bool:
 
 def _beyond_cap(key: tuple[str, ...], paths: tuple[str, ...], ground: Ground) -> str:
     cap = ground.settings.cap
+    if cap.policy.type is PolicyType.WORKSPACE_READONLY:
+        return "your administrator's policy is read-only"
     if key[0] == "git":
         closed = with_approved(ground.policy, (GIT_WRITES,), cap).block_git_writes
         return "your administrator has closed git writes" if closed else ""

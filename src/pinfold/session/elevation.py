@@ -84,7 +84,7 @@ class Elevations:
         self._repeats = Repeats()
 
     def asks(self, policy: SandboxPolicy) -> bool:
-        may = policy.type is PolicyType.WORKSPACE_READWRITE and self._judge().law.last_settings.filesystem.ask
+        may = policy.type is not PolicyType.INSECURE_NONE and self._judge().law.last_settings.filesystem.ask
         return may and (self._anybody or self._recalls())
 
     def key(self, wanted: Wanted) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class Unlucky(Caller):
 
 
 def opening_in(root: str, proc: int, *rules: NameRule) -> Opening:
-    grounds = Grounds((root,), (root,), ())
+    grounds = Grounds((root,), (root,), (), ())
     moving = Moving(os.open(root, os.O_RDONLY), frozenset())
     matcher = NameMatcher(rules, grounds.roots)
     names = Names(proc, Records(socket.socketpair()[0]), grounds, matcher, moving)

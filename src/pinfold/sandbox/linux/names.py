@@ -60,7 +60,9 @@ class Names:
         self.spots = Spots(proc, grounds, matcher, moving)
         self.judging = Judge(records, matcher)
         self.judge = self.judging.judge
-        self.free = tuple(os.fsencode(f"{path}/") for path in grounds.free)
+        self.free, self.closed = (
+            tuple(os.fsencode(f"{path}/") for path in places) for places in (grounds.free, grounds.closed)
+        )
         self.umasks = Umasks(proc, told=True)
         self.handlers = self._calls()
 
@@ -104,7 +106,8 @@ class Names:
     def is_plain(self, caller: Caller, base: int, path: bytes) -> bool:
         """Whether a path leads, by its text, to where commands may write and nothing is protected."""
         whole = self.spots.whole(caller, base, path)
-        return whole.startswith(self.free) or self.spots.is_unruled(whole)
+        is_free = whole.startswith(self.free) and not whole.startswith(self.closed)
+        return is_free or self.spots.is_unruled(whole)
 
     def mkdir(self, caller: Caller, base: int, address: int, mode: int) -> None:
         spot = self._wanted(caller, "mkdir", base, address)

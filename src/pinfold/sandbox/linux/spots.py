@@ -42,19 +42,25 @@ class Grounds(NamedTuple):
     """Where names are made by the warden: roots, and what has a root in it."""
     free: tuple[str, ...]
     """Where they are made by whoever wants them."""
+    closed: tuple[str, ...]
+    """What may only be read, though it may lie in what is free."""
 
     @classmethod
     def of(cls, operations: tuple[tuple[object, ...], ...]) -> "Grounds":
         binds = tuple(str(each[1]) for each in operations if each[0] == "bind" and each[2])
+        closed = tuple(str(each[1]) for each in operations if each[0] == "bind" and not each[2])
         rules: Any = next((each[1] for each in operations if each[0] == "landlock"), ())
         watched = tuple(path for path, access in rules if "remove" in access and "make" not in access)
-        return cls(binds, watched, tuple(path for path, access in rules if "make" in access))
+        free = tuple(path for path, access in rules if "make" in access)
+        return cls(binds, watched, free, closed)
 
     def is_watched(self, path: str) -> bool:
         return any(_within(path, root) for root in self.watched) and not self.is_free(path)
 
     def is_free(self, path: str) -> bool:
-        return any(_within(path, place) for place in self.free)
+        if not any(_within(path, place) for place in self.free):
+            return False
+        return not any(_within(path, place) for place in self.closed)
 
 
 class Place(NamedTuple):
