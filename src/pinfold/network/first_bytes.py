@@ -11,6 +11,7 @@ Facts:
   empty lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path,
   any number of zeros in its version (nginx), what Python calls white space between its words. Node takes
   `RTSP/1.0` and `ICE/1.0` for HTTP, Apache any word (`HttpProtocolOptions Unsafe`).
+- A bare CR ends a line for some servers (mini_httpd, thttpd); busybox leaves every CR out.
 - HTTP/0.9 is a line without a version. Its path names no host, but nginx takes one from a whole target
   (`GET http://host/`), with any scheme; Node reads headers behind it, whatever its method.
 - HTTP/2 without TLS begins with the line `PRI * HTTP/2.0`; its host is compressed, so it cannot be compared.
@@ -35,10 +36,13 @@ _LONGEST_HELD = 65536
 _TEXT = frozenset((*range(9, 14), *range(32, 256))) - {127}
 _PASSED_OVER = b"\t\n\v\f\r\x1c\x1d\x1e\x1f "
 _BLANKS = re.compile(rb"[\t\v\f\r\x1c-\x20\x85\xa0]+")
+_BLANKS_WITHIN = re.compile(rb"[\t\v\f\x1c-\x20\x85\xa0]+")
 _DIGITS = re.compile(rb"[0-9]+")
 # Of a line with one space for blanks, and one zero for digits: its end ...
 _HTTP_END = re.compile(rb" HTTP/0[0.]* ?$", re.IGNORECASE)
 _VERSION_END = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?$", re.IGNORECASE)
+_HTTP_CR = re.compile(rb" HTTP/0[0.]* ?\r", re.IGNORECASE)
+_VERSION_CR = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?\r", re.IGNORECASE)
 # ... and its beginning: two words before that; a method, and a path or a whole target.
 _TWO_WORDS = re.compile(rb"[^ ]+ [^ ]+ [^ ]")
 _METHOD_AND_TARGET = re.compile(rb"[A-Z][A-Z_-]* (/|\* ?$|[^ ]*://)|(?i:GET) [^ ]*://")
@@ -65,7 +69,9 @@ class FirstBytes:
         """Bytes that may become TLS, or one of the starts that are no text."""
         self._is_line = False
         """It is neither, so its first line counts."""
-        self._start = self._end = b""
+        self._line, self._without_cr = _Line(), _Line()
+        self._last = b""
+        """The end of what came, with each CR where it was."""
         self._length = 0
         self._is_text = True
         self.has_asked_for_tls = False
@@ -117,20 +123,40 @@ class FirstBytes:
         line, newline, _ = data.partition(b"\n")
         self._is_text = self._is_text and _TEXT.issuperset(line)
         self._length += len(line)
-        if len(self._start) < _LONGEST_START:
-            self._start = _plain(self._start + line)[:_LONGEST_START]
-        self._end = _plain(self._end + line)[-_LONGEST_END:]
-        if not newline:
+        self._line.take(line)
+        self._without_cr.take(line.replace(b"\r", b""))
+        last = _DIGITS.sub(b"0", _BLANKS_WITHIN.sub(b" ", self._last + line))
+        self._last = last[-_LONGEST_END:]
+        is_http = b"\r" in last and self._line.is_http_before_cr(last)
+        if not newline and not is_http:
             return None
-        if self._start.startswith(_PROXY_LINES):
+        if self._line.start.startswith(_PROXY_LINES):
             return Protocol.PROXY
-        return Protocol.HTTP if self._is_http else Protocol.OTHER
+        is_http = is_http or self._line.is_http or self._without_cr.is_http
+        return Protocol.HTTP if is_http else Protocol.OTHER
+
+
+class _Line:
+    """The two ends of a line that comes in pieces, however long it is."""
+
+    def __init__(self) -> None:
+        self.start = self._end = b""
+
+    def take(self, piece: bytes) -> None:
+        if len(self.start) < _LONGEST_START:
+            self.start = _plain(self.start + piece)[:_LONGEST_START]
+        self._end = _plain(self._end + piece)[-_LONGEST_END:]
 
     @property
-    def _is_http(self) -> bool:
+    def is_http(self) -> bool:
         """Of a line that is whole."""
-        has_version = _VERSION_END.search(self._end) and _TWO_WORDS.match(self._start)
-        return bool(_HTTP_END.search(self._end) or has_version or _METHOD_AND_TARGET.match(self._start))
+        has_version = _VERSION_END.search(self._end) and _TWO_WORDS.match(self.start)
+        return bool(_HTTP_END.search(self._end) or has_version or _METHOD_AND_TARGET.match(self.start))
+
+    def is_http_before_cr(self, last: bytes) -> bool:
+        """Whether it is, where a CR ends it. `last` has the CRs that came last."""
+        has_version = _VERSION_CR.search(last) and _TWO_WORDS.match(self.start)
+        return bool(_HTTP_CR.search(last) or has_version or _METHOD_AND_TARGET.match(self.start))
 
 
 def _plain(line: bytes) -> bytes:

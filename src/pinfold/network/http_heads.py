@@ -3,11 +3,11 @@
 Facts about h11 0.16, which reads them: it accepts Content-Length together with Transfer-Encoding, lines that
 end in a bare LF, and folded headers. It refuses a second Host and a missing one.
 
-What is refused here: those three; a request line that is not exactly one of HTTP/1; headers that some
-servers read as Host or a length (`Content_Length`); a Host that differs from the target; credentials in the
-target; targets of another scheme than http; and any request that names another host than the first one did.
-HTTP/2 is not offered to the server (the client's wish to change to it is left out): its host could not be
-compared.
+What is refused here: those three; characters that end a line for some servers; a request line that is not
+exactly one of HTTP/1; headers that some servers read as Host or a length (`Content_Length`); a Host that
+differs from the target; credentials in the target; targets of another scheme than http; and any request that
+names another host than the first one did. HTTP/2 is not offered to the server (the client's wish to change to
+it is left out): its host could not be compared.
 
 Facts about bodies: some servers leave one unread, of a GET, or whatever the method (Python's `http.server`),
 and take it for the next request, whose host nobody compared. A server that was told `Connection: close` reads
@@ -33,6 +33,10 @@ PLAINLY = (b"Accept-Encoding", b"identity")
 _END = b"\r\n\r\n"
 _LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [\x21-\x7e]+ HTTP/1\.[01]\r\n")
 _BARE = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
+# Python's `splitlines` ends lines at these: of old, servers written in it read the rest as another header.
+_SPLIT = re.compile(
+    rb"[\x01-\x08\v\f\x0e-\x1f\x7f]|\x85[ \t]*(?:host|content-length|transfer-encoding)[ \t]*:", re.IGNORECASE
+)
 # What belongs to the way between client and proxy, or offers a protocol whose hosts could not be compared.
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"http2-settings"))
 _UNCHECKED = (b"h2", b"h3", b"http", b"tls")
@@ -66,6 +70,8 @@ class HeadReader:
             raise Malformed(f"the head of the request is longer than {LONGEST_HEAD} bytes")
         if end < 0:
             return None
+        if _SPLIT.search(self._data, 0, until):
+            raise Malformed("a header of the request has a character that ends a line for some servers")
         head, rest = bytes(self._data[:until]), bytes(self._data[until:])
         self._data.clear()
         self._judged, self._is_request = 0, False
