@@ -124,6 +124,36 @@ def an_agent_only_lists_and_signs(_: Machine) -> None:
         assert subprocess.run([add, "-L"], check=True, capture_output=True).stdout == kept
 
 
+def an_agent_by_another_name_only_lists_and_signs(_: Machine) -> None:
+    """Neither a directory that a command renames nor a name that says nothing takes the filter away."""
+    add = program("ssh-add")
+    mine = HERE / "mine"
+    subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(mine)], check=True)
+    with agent("keys") as path, tempfile.TemporaryDirectory(dir="/tmp") as plain:
+        os.environ["SSH_AUTH_SOCK"] = path
+        subprocess.run([add, "-q", str(mine)], check=True)
+        with pinfold.Session([os.getcwd()], settings={"network": {"unix_sockets": [path]}}) as session:
+            fine(session, f"mv {os.path.dirname(path)} /tmp/other")
+            result = session.run(
+                f"SSH_AUTH_SOCK=/tmp/other/keys {add} -l && SSH_AUTH_SOCK=/tmp/other/keys {add} -D"
+            )
+        assert result.exit_code != 0 and "ED25519" in result.stdout, result
+        assert "ssh-agent remove all keys" in [each.operation for each in result.violations], (
+            result.violations
+        )
+        other = f"{plain}/socket"
+        os.rename(path, other)
+        os.symlink(other, path)  # the user's variable names a link
+        with pinfold.Session(
+            [os.getcwd()], settings={"network": {"unix_sockets": ["$SSH_AUTH_SOCK"]}}
+        ) as session:
+            result = session.run(f"export SSH_AUTH_SOCK={other}; {add} -l && {add} -D")
+        assert result.exit_code != 0 and "ED25519" in result.stdout, result
+        assert "ssh-agent remove all keys" in [each.operation for each in result.violations], (
+            result.violations
+        )
+
+
 def sockets_by_path(_: Machine) -> None:
     """Streams that are granted; others are refused and told; datagrams even where they are granted."""
     code = """

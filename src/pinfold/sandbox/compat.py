@@ -57,7 +57,8 @@ def _fitted(plan: Plan, machine: Machine) -> Iterator[Operation]:
                 watched = operation.watched and _has_warden(machine)
                 judged = watched or machine.landlock >= LANDLOCK_WITH_UNIX
                 asks = watched and operation.asks
-                yield Seccomp(STREAMS if judged else PAIRS, watched, operation.sockets, asks)
+                profile = STREAMS if judged else PAIRS
+                yield Seccomp(profile, watched, operation.sockets, asks, operation.agents)
         elif isinstance(operation, Group):
             if machine.cgroup.works:
                 yield operation

@@ -137,6 +137,8 @@ class Seccomp(Operation, frozen=True):
     """Sockets of the machine that it lets commands connect to."""
     asks: bool = False
     """Whether a person can be asked for what it denies, while the call waits."""
+    agents: tuple[str, ...] = ()
+    """Those of these sockets that the user's environment says an ssh agent has."""
 
 
 def as_data(operation: Operation) -> tuple[object, ...]:

@@ -71,6 +71,8 @@ class Places(Struct, frozen=True):
     readable: tuple[Place, ...] = ()
     sockets: tuple[Place, ...] = ()
     """Sockets of the machine that the policy grants."""
+    agent: str = ""
+    """Where the user's ssh agent listens."""
     protected: tuple[Place, ...] = ()
     hidden: tuple[Place, ...] = ()
     placed: tuple[str, ...] = ()
@@ -111,6 +113,7 @@ def plan_pen(
     writable = tuple(place for place in writable if tmp or place.path not in TEMPORARY)
     require_possible(place.path for place in writable)
     granted = _granted(places, writable)
+    sockets = tuple(place.path for place in _sorted(places.sockets))
     return Plan(
         (
             *_machine(places, tmp),
@@ -124,7 +127,7 @@ def plan_pen(
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
             *((NoteReads(),) if notes_reads else ()),
-            Seccomp(PAIRS, True, tuple(place.path for place in _sorted(places.sockets)), asks),
+            Seccomp(PAIRS, True, sockets, asks, tuple(path for path in sockets if path == places.agent)),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )

@@ -67,18 +67,20 @@ class Fences:
         self,
         roots: tuple[str, ...],
         home: str,
+        agent: str,
         make_outside: Callable[[], Outside],
         elevation: Elevation,
         look_around: Callable[[], None],
     ) -> None:
-        """`make_outside` makes the way out of pens, which ends with them. `look_around` is called on every
-        round of who watches the workspace for them."""
+        """`agent` is the socket of the user's ssh agent, if there is one. `make_outside` makes the way out of
+        pens, which ends with them. `look_around` is called on every round of who watches the workspace for
+        them."""
         self._roots = roots
         self._make_outside = make_outside
         self._outside = make_outside()
         self._elevation = elevation
         self._look_around = look_around
-        self._surveyor = Surveyor(roots, home)
+        self._surveyor = Surveyor(roots, home, agent=agent)
         self._lookout = Lookout(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
         self._pens: Pens | None = None

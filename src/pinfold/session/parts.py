@@ -140,6 +140,7 @@ class Parts:
                 self._fences = Fences(
                     self._judge().roots,
                     self._judge().home,
+                    self._environ.get("SSH_AUTH_SOCK", ""),
                     lambda: Gateway(self._session, self._judge, self.desk, self._books, self._environ),
                     self._elevations(),
                     lambda: self._judge().law.look_around(),

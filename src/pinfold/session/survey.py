@@ -45,9 +45,13 @@ _Rules = tuple[tuple[str, ...], tuple[NameRule, ...], tuple[object, ...]]
 class Surveyor:
     """Looks through a session's roots; may be asked from one thread at a time."""
 
-    def __init__(self, roots: Iterable[str], home: str, stood: tuple[Mount, ...] = ()) -> None:
+    def __init__(
+        self, roots: Iterable[str], home: str, stood: tuple[Mount, ...] = (), agent: str = ""
+    ) -> None:
+        """`agent` is the socket that the user's environment says an ssh agent has."""
         self.roots = tuple(real_path(root) for root in roots)
         self.home = home
+        self.agent = agent
         self.walks: dict[_Rules, Walk] = {}
         self.git_places = GitPlaces(home, os.environ)
         self.git_rules: tuple[NameRule, ...] = ()
@@ -62,7 +66,7 @@ class Surveyor:
 
     def turned_to(self, roots: Iterable[str]) -> "Surveyor":
         """One for other roots of the same session."""
-        return Surveyor(roots, self.home, self.stood)
+        return Surveyor(roots, self.home, self.stood, self.agent)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
@@ -115,6 +119,7 @@ class Surveyor:
             links=tuple(sorted(links)),
             names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
             home=self.home,
+            agent=self.agent,
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
 

@@ -43,13 +43,13 @@ class AgentFilter:
         self.listener: socket.socket | None = None
         self.name = b""
 
-    def lead(self, caller: int, inode: int, path: str, refused: Refused) -> int | None:
-        """Connects the caller's socket to what listens at an inode, by way of us: an errno; None if it is no
-        agent.
+    def lead(self, caller: int, inode: int, refused: Refused) -> int | None:
+        """Connects the caller's socket to the agent at an inode, by way of us: an errno; None if it is no
+        stream, which no agent has.
 
         `refused` is told what was asked for and not passed on.
         """
-        if not (is_agent(path) and is_stream(caller)):
+        if not is_stream(caller):
             return None
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         os.fchdir(self.descriptors)

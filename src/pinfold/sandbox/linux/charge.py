@@ -82,6 +82,11 @@ class Charge:
         return tuple(path for step in filterings(self.operations) for path in step.sockets)
 
     @property
+    def agents(self) -> tuple[str, ...]:
+        """Those of them that are an ssh agent's, whatever they are called."""
+        return tuple(path for step in filterings(self.operations) for path in step.agents)
+
+    @property
     def covered(self) -> tuple[str, ...]:
         return tuple(str(operation[1]) for operation in self.operations if operation[0] == "cover")
 

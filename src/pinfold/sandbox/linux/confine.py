@@ -47,11 +47,11 @@ def confine(operation: tuple[object, ...], filters: Filters) -> int | None:
             drop_powers()
         case ("landlock", tuple(rules)):
             restrict(rules)
-        case ("seccomp", str(profile), True, tuple(), bool()):
+        case ("seccomp", str(profile), True, tuple(), bool(), tuple()):
             return seccomp.install(filters[profile], WATCHED)
         case ("notereads",):
             pass  # it is in the filter
-        case ("seccomp", str(profile), False, tuple(), bool()):
+        case ("seccomp", str(profile), False, tuple(), bool(), tuple()):
             seccomp.install(filters[profile])
         case _:
             raise ValueError(f"unknown operation {operation[0]}")

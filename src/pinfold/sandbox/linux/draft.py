@@ -7,6 +7,9 @@ draft comes out as before stays in use: the next commands reach what its command
 from collections.abc import Collection
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from pinfold.model.links import real_path
 from pinfold.model.machine import Machine
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Found, Outside, Survey
@@ -57,6 +60,7 @@ def draft(
     found = survey(policy) if survey else Found()
     hidden = (*found.hidden, *found.closed)
     places = look(policy, roots, found.protected, hidden, found.writable, found.placed, found.links)
+    places = replace(places, agent=real_path(found.agent) if found.agent else "")
     if machine.superuser:
         places = open_own(places, found.home)
     # Before the pen is built: what is replaced while that lasts is found different by the next command.

@@ -20,6 +20,7 @@ class Filtering(NamedTuple):
     watched: bool
     sockets: tuple[str, ...]
     asks: bool
+    agents: tuple[str, ...] = ()
 
 
 def filterings(operations: tuple[tuple[object, ...], ...]) -> list[Filtering]:

@@ -54,7 +54,7 @@ from pinfold.sandbox.linux.addresses import (
     unix_address,
     unix_path,
 )
-from pinfold.sandbox.linux.agent_filter import AgentFilter
+from pinfold.sandbox.linux.agent_filter import AgentFilter, is_agent
 from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.binding import Binding
 from pinfold.sandbox.linux.bound import Bound, Identity, identity_of, is_alive
@@ -84,11 +84,14 @@ class Sockets:
         records: Records,
         places: Collection[str],
         rules: Iterable[NameRule],
-        granted: Iterable[str],
+        granted: Collection[str],
+        agents: Collection[str],
         carrying: Carrying | None,
         covered: tuple[str, ...] = (),
     ) -> None:
-        """`covered`: what only the pen has empty, if it is to be noted who looks for something there."""
+        """`agents` are those granted sockets that are known to be an ssh agent's.
+
+        `covered`: what only the pen has empty, if it is to be noted who looks for something there."""
         self.records = records
         self.covered = covered
         self.carrying = carrying
@@ -106,6 +109,8 @@ class Sockets:
         self.protected = {**dict.fromkeys(COMPLETED_BY, RULE), **ends}
         """By the last component: where it stands does not count, see `binding`."""
         self.granted = hold(granted)
+        # By inode: the directory of a granted socket may be called something else by the time of a connect.
+        self.agents_granted = hold(path for path in granted if path in agents or is_agent(path))
         self.agents = AgentFilter(room, self.descriptors)
         self.handlers = {"connect": self.connect, "bind": self.bind}
 
@@ -125,7 +130,7 @@ class Sockets:
                 inode = self._walk(caller, path)
                 held = (socket, inode)
                 target = self._reachable(caller, inode)
-                if target in self.granted and self._leads_to_agent(caller, held):
+                if target in self.agents_granted and self._leads_to_agent(caller, held):
                     return None
                 address = unix_address(b"%d" % inode)
                 os.fchdir(self.descriptors)
@@ -144,7 +149,7 @@ class Sockets:
         return None if answer is None else caller.refuse(answer)
 
     def _leads_to_agent(self, caller: Caller, held: tuple[int, ...]) -> bool:
-        """Whether what was granted is an ssh agent; the connect is answered then."""
+        """Whether an ssh agent's socket is connected by its filter; the connect is answered then."""
         socket, inode = held
         path = os.readlink(str(inode), dir_fd=self.descriptors)
         (tag, program), pid = caller.who(), caller.pid
@@ -154,7 +159,7 @@ class Sockets:
                 tag, f"{AGENT} {deed}", path, NameRule("", ONLY_SIGNS, grantable=False), program, pid
             )
 
-        error = self.agents.lead(socket, inode, path, refused) if caller.is_waiting() else errno.ESRCH
+        error = self.agents.lead(socket, inode, refused) if caller.is_waiting() else errno.ESRCH
         if error is None:
             return False
         close(held)

@@ -135,7 +135,8 @@ class Warden:
         changed = [path for path, access in charge.granted if "remove" in access]
         carrying = Carrying(charge.gate, records, charge.lent) if charge.gate else None
         covered = charge.covered if charge.notes_reads else ()
-        sockets = Sockets(listener, proc, bound, records, changed, rules, charge.sockets, carrying, covered)
+        granted, agents = charge.sockets, charge.agents
+        sockets = Sockets(listener, proc, bound, records, changed, rules, granted, agents, carrying, covered)
         handlers |= {**sockets.handlers, **FilterBudget(records).handlers}
         self.handlers: dict[int, Handler] = by_number(handlers)
 
