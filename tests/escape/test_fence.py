@@ -2,6 +2,7 @@
 
 import pytest
 from tests.escape import (
+    env_probes,
     exhaustion_probes,
     fence_probes,
     neighbour_probes,
@@ -25,3 +26,8 @@ def test_fence(module: str, probe: str, user: str) -> None:
 @pytest.mark.parametrize("probe", exhaustion_probes.PROBES)
 def test_no_command_takes_what_all_share(probe: str, user: str) -> None:
     run_at_home(user, probe, exhaustion_probes.__name__)
+
+
+@pytest.mark.parametrize("probe", env_probes.PROBES)
+def test_untracked_env_files_are_hidden(probe: str, user: str) -> None:
+    run_at_home(user, probe, env_probes.__name__)

@@ -86,9 +86,9 @@ def reopen(descriptor: int, flags: int) -> int:
     return os.open(f"/proc/self/fd/{descriptor}", flags | os.O_CLOEXEC)
 
 
-def birth(path: Path) -> tuple[int, int] | None:
+def birth(path: Path, directory: int = AT_FDCWD) -> tuple[int, int] | None:
     """When what is at a path was made: seconds and nanoseconds; None if the file system does not know."""
     found = buffer(b"", 256)
-    system_call("statx", AT_FDCWD, path_bytes(path), AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found, path=path)
+    system_call("statx", directory, path_bytes(path), AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found, path=path)
     mask, seconds, nanoseconds = _STATX.unpack_from(found)
     return (seconds, nanoseconds) if mask & _STATX_BTIME else None

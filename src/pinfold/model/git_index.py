@@ -1,4 +1,4 @@
-"""Which repositories a git index links to (submodules). Pure.
+"""What a git index holds: the files that git tracks, and the repositories that it links to. Pure.
 
 Facts about git (gitformat-index(5), read-cache.c): of a mode, the type alone makes an entry a link; a name
 has the length that the flags tell, or ends at a NUL where that is 4,095 or more. From version 4 on, an entry
@@ -7,6 +7,7 @@ leaves out what its name shares with the one before. What a split index shares i
 
 from collections.abc import Iterator
 from struct import Struct, error
+from typing import NamedTuple
 
 HEAD = Struct(">4sII")
 STATS = 40
@@ -19,15 +20,28 @@ EXTENDED, LONG = 0x4000, 0x0FFF
 SPLIT = b"link"
 
 
+class Entry(NamedTuple):
+    name: bytes
+    """Its path in the working tree."""
+    mode: int
+    object: bytes
+    """The hash of what was added."""
+
+
 def linked_repositories(index: bytes, hash_size: int) -> Iterator[bytes]:
     """Their paths in the working tree. ValueError where git might read something else."""
+    return (entry.name for entry in entries(index, hash_size) if entry.mode & TYPE == LINK)
+
+
+def entries(index: bytes, hash_size: int) -> Iterator[Entry]:
+    """All of it, by name. ValueError where git might read something else."""
     try:
-        yield from _links(index, hash_size)
+        yield from _entries(index, hash_size)
     except (error, IndexError):
         raise ValueError("the index ends early") from None
 
 
-def _links(index: bytes, hash_size: int) -> Iterator[bytes]:
+def _entries(index: bytes, hash_size: int) -> Iterator[Entry]:
     signature, version, count = HEAD.unpack_from(index)
     if signature != b"DIRC" or not 2 <= version <= 4:
         raise ValueError("no index of a known version")
@@ -46,8 +60,7 @@ def _links(index: bytes, hash_size: int) -> Iterator[bytes]:
         if length < 0:
             raise ValueError("a name that is shorter than what it shares")
         name = shared + index[start : start + length]
-        if mode & TYPE == LINK:
-            yield name.partition(b"\0")[0]
+        yield Entry(name.partition(b"\0")[0], mode, index[at + STATS : at + STATS + hash_size])
         at = start + length + 1 if version == 4 else at + ((start - at + length + 8) & ~7)
     _require_whole(index, at, hash_size)
 

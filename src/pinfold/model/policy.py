@@ -99,6 +99,8 @@ class SandboxPolicy(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Ports inside that the host may reach on its loopback."""
     environment: EnvironmentRules = EnvironmentRules()
     limits: Limits = Limits()
+    env_files: tuple[str, ...] = ()
+    """`.env` files that the command cannot look into. A person may grant one, which takes it out of these."""
 
 
 class Cap(Struct, frozen=True):

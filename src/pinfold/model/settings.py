@@ -94,6 +94,7 @@ class FilesystemSettings(Struct, frozen=True):
     ask: bool = True
     tmp: TmpAccess = TmpAccess.PRIVATE
     ignore_files: tuple[str, ...] = (".pinfoldignore", ".cursorignore")
+    env_files: bool = False
 
 
 class NetworkSettings(Struct, frozen=True):

@@ -40,7 +40,7 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "environment": EnvironmentRules,
     "limits": Limits,
 }
-_PATHS = ("additionalReadwritePaths", "additionalReadonlyPaths", "hidden", "unixSockets")
+_PATHS = ("additionalReadwritePaths", "additionalReadonlyPaths", "hidden", "unixSockets", "envFiles")
 LARGEST_INTEGER = 2**63 - 1
 """The wire's integers are signed, of 64 bits."""
 

@@ -13,8 +13,8 @@ from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden import hidden_by
-from pinfold.policy.opening import hider
+from pinfold.policy.hidden import hidden_by, is_hidden_env_file
+from pinfold.policy.opening import UNTRACKED, hider
 from pinfold.policy.places import absolute, is_own_process, is_ruinous, writable_roots
 from pinfold.policy.protected import Grant, protected_by
 from pinfold.policy.protections import hides_something_below, write_objection
@@ -27,6 +27,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
         _malformed(request.path)
         or _process_own(request.path, facts)
         or _hidden(request.path, path, settings, facts)
+        or _hidden_env_file(request.path, path, settings, facts)
         or _hides_below(request, path, facts)
         or needs_person(settings, "every file")
         or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
@@ -42,6 +43,7 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
         or _hidden(request.path, path, settings, facts)
         or _never(path, facts)
         or _read_only(settings, facts)
+        or _hidden_env_file(request.path, path, settings, facts)
         or _ruins(request, path, facts)
         or needs_person(settings, "every file")
         or _protected(request, path, settings, facts)
@@ -79,12 +81,23 @@ def _process_own(written: str, facts: Facts) -> Reason | None:
 def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
     """Judged both as it is written and where it leads: a link must not take a path out of hiding."""
     for place in (path, normpath(absolute(written, facts))):
-        if pattern := hidden_by(place, facts.policy, facts.roots):
+        pattern = hidden_by(place, facts.policy, facts.roots)
+        if pattern and not is_hidden_env_file(place, pattern, facts.policy):
             found = hider(place, pattern, settings, facts.policy, facts.roots)
             said = f"{place} is hidden by `{found.rule}`"
             return Reason(
                 "hidden", said, Verdict.DENY, rule=found.rule, origin=found.origin, remedy=found.remedy
             )
+    return None
+
+
+def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
+    """Looked for behind every deny: a person may say yes to it."""
+    for place in (path, normpath(absolute(written, facts))):
+        if is_hidden_env_file(place, hidden_by(place, facts.policy, facts.roots), facts.policy):
+            found = hider(place, place, settings, facts.policy, facts.roots)
+            said = f"{place} is hidden: {UNTRACKED}"
+            return Reason("env_file", said, Verdict.ASK, found.rule, found.origin, remedy=found.remedy)
     return None
 
 

@@ -4,7 +4,8 @@ It is of everything in force: mode, fence, deny and ask rules, protections, hook
 the user's policy. Left out is what can change without a person wanting to be asked anew:
 - where a value is written, and what was said about it: another line in a file changes nothing;
 - `commands.allow` and `network.allow`: an answer of `rule` adds to them, and must not undo the others;
-- how long a command may take, how much output is kept, and how long answers hold.
+- how long a command may take, how much output is kept, and how long answers hold;
+- which `.env` files there are: each that comes or goes would undo all answers.
 """
 
 from typing import Any
@@ -36,7 +37,7 @@ def policy_fingerprint(policy: SandboxPolicy) -> str:
     """Of what a command may touch."""
     network = replace(policy.network, allow=None)
     limits = replace(policy.limits, timeout=None, output=None)
-    return digest(replace(policy, network=network, limits=limits))
+    return digest(replace(policy, network=network, limits=limits, env_files=()))
 
 
 def _without_places(value: Any) -> Any:

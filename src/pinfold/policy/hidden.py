@@ -33,12 +33,19 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
     for place in upwards(path):
         if place in entries.paths:
             return place
+    if path in policy.env_files:
+        return path
     for entry in entries.patterns:
         if any(_compiled(root, entry).is_ignored(path) for root in (roots if is_pattern(entry) else ("/",))):
             return entry
     if policy.ignore_mapping and _ignore(tuple(policy.ignore_mapping.items())).is_ignored(path):
         return IGNORE_FILES
     return None
+
+
+def is_hidden_env_file(path: str, rule: str | None, policy: SandboxPolicy) -> bool:
+    """Whether `hidden_by` has said of a path that it is an `.env` file, which a person may grant."""
+    return rule == path and path in policy.env_files and path not in _entries(policy.hidden).paths
 
 
 def ignored_by(path: str, policy: SandboxPolicy) -> tuple[str, str] | None:
@@ -52,10 +59,10 @@ class Hiding:
 
     def __init__(self, policy: SandboxPolicy, roots: tuple[str, ...]) -> None:
         entries = _entries(policy.hidden)
-        self.paths = entries.paths
+        self.paths = entries.paths.union(policy.env_files)
         """Those that are plain paths: no walk is needed to find them."""
         self._in: dict[str, set[str]] = {}
-        for path in entries.paths:
+        for path in self.paths:
             directory, _, name = path.rpartition("/")
             self._in.setdefault(directory or "/", set()).add(name)
         # Each entry is asked by itself: a `!` in one takes nothing back from another.

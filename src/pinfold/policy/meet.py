@@ -95,4 +95,5 @@ RULES: dict[str, Callable[[Any, Any], Any]] = {
     "published_ports": _shared,
     "environment": _environment,
     "limits": _limits,
+    "env_files": _union,
 }

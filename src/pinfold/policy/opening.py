@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.model.text import Origin
-from pinfold.policy.hidden import IGNORE_FILES, ignored_by
+from pinfold.policy.hidden import IGNORE_FILES, ignored_by, is_hidden_env_file
 from pinfold.policy.ignore import NAMED
 from pinfold.policy.reasons import remedy_for
 
@@ -15,6 +15,8 @@ OWN = "pinfold"
 """How what pinfold keeps is called, which is nobody's to read."""
 CLOSED = "a directory that cannot be listed, so that its ignore files are not known"
 KEY = "filesystem.hide"
+ENV_FILES = "filesystem.env_files"
+UNTRACKED = "git does not track it, and it may hold keys and passwords"
 
 
 class Hider(NamedTuple):
@@ -44,6 +46,10 @@ def hider(path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots
         return Hider(
             pattern, Origin(f"{rule} in {directory}" if directory else rule), "take it off that file"
         )
+    if is_hidden_env_file(path, rule, policy):
+        origin = settings.origin(ENV_FILES)
+        remedy = f"name `{rule}` in `filesystem.read`, or set `{ENV_FILES} = true`"
+        return Hider(rule, origin, remedy_for(origin, remedy))
     if not rule.startswith("/") or basename(rule) == OWN:
         return Hider(rule)
     return Hider(rule, Origin(SECRETS), f"name `{rule}` in `filesystem.read`, if every command may know it")

@@ -136,6 +136,8 @@ def hides_something_below(path: str, facts: Facts) -> str | None:
     """What is hidden in a directory, if anything is."""
     if not facts.files.is_directory(path):
         return None
+    if found := next((each for each in facts.policy.env_files if contains(path, each)), None):
+        return found
     for entry in facts.policy.hidden:
         places = facts.roots if is_pattern(entry) else (entry.partition("*")[0],)
         if any(contains(path, place) or (is_pattern(entry) and contains(place, path)) for place in places):

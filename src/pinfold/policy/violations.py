@@ -15,7 +15,7 @@ from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPol
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
 from pinfold.model.violation import AGENT, READ, WARDEN, Violation
-from pinfold.policy.hidden import IGNORE_FILES, hidden_by
+from pinfold.policy.hidden import IGNORE_FILES, hidden_by, is_hidden_env_file
 from pinfold.policy.opening import hider
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names, why_protected
@@ -97,7 +97,8 @@ def _of_hidden(
     rule = hidden_by(violation.path, policy, roots) or ""
     found = hider(violation.path, rule, settings, policy, roots)
     where = f"`{found.rule}` of {found.origin}" if rule == IGNORE_FILES else str(found.origin or "")
-    return replace(violation, rule=rule, origin=where, remedy=found.remedy)
+    grantable = is_hidden_env_file(violation.path, rule, policy)
+    return replace(violation, rule=rule, origin=where, remedy=found.remedy, grantable=grantable)
 
 
 def _is_of_host(violation: Violation) -> bool:
@@ -201,11 +202,14 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
     paths: list[str] = []
     hosts: list[str] = []
     sockets: list[str] = []
+    reads: list[str] = []
     git: bool | None = None
     for each in violations:
         if not each.grantable or each.operation in (WARDEN, "bind", "resolve"):
             return None
-        if each.operation == "connect":
+        if each.operation == READ:
+            reads.append(each.path)
+        elif each.operation == "connect":
             (sockets if each.path.startswith("/") else hosts).append(each.path)
         elif each.is_git_writes:
             git = False
@@ -213,10 +217,11 @@ def sufficient(violations: Iterable[Violation], is_there: Callable[[str], bool])
             return None
         else:
             paths.append(place_of(each.operation, each.path, is_there))
-    if not (paths or hosts or sockets or git is False):
+    if not (paths or hosts or sockets or reads or git is False):
         return None
     return SandboxPolicy(
         additional_readwrite_paths=outermost(paths),
+        additional_readonly_paths=tuple(dict.fromkeys(reads)),
         unix_sockets=tuple(dict.fromkeys(sockets)),
         network=NetworkRules(allow=tuple(dict.fromkeys(hosts)) or None),
         block_git_writes=git,

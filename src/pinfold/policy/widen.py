@@ -69,7 +69,7 @@ def _narrower(name: str, user: SandboxPolicy, requested: SandboxPolicy) -> Any:
             return NetworkRules(_narrower_hosts(user, requested), all_hosts(ours.deny, theirs.deny))
         case "environment":
             return EnvironmentRules(ours.keep, tuple(sorted({*ours.drop, *theirs.drop})))
-        case "hidden" | "protected" | "ignore_mapping" | "limits":
+        case "hidden" | "protected" | "ignore_mapping" | "limits" | "env_files":
             return RULES[name](ours, theirs)
     return ours
 
@@ -134,7 +134,8 @@ def _added(policy: SandboxPolicy, wish: Widening) -> dict[str, object]:
     if field in SWITCHES:
         return {field: value == "true"}
     if field in PATHS:
-        return {field: outermost((*getattr(policy, field), value))}
+        closed = tuple(path for path in policy.env_files if path != value)
+        return {field: outermost((*getattr(policy, field), value)), "env_files": closed}
     match field:
         case "type":
             return {field: PolicyType[value]}

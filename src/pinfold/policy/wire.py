@@ -49,6 +49,7 @@ FIELDS: tuple[_Row, ...] = (
     ("published_ports", 105, "int64", "repeated"),
     ("environment", 106, "Environment", "one"),
     ("limits", 107, "Limits", "one"),
+    ("env_files", 108, "string", "repeated"),
 )
 TYPES = ("UNSPECIFIED", "INSECURE_NONE", "WORKSPACE_READWRITE", "WORKSPACE_READONLY")
 

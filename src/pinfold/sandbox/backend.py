@@ -15,6 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.env_files import Identity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited
 from pinfold.model.names import NameRule
@@ -128,6 +129,9 @@ class Elevation(Protocol):
     notes_reads: bool
     """Whether reads of hidden things are to be told as well, which makes every open slower."""
 
+    def made(self, identity: Identity) -> None:
+        """A command has made an `.env` file, or given a file such a name."""
+
     def asks(self, policy: SandboxPolicy) -> bool:
         """Whether anybody can be asked about commands of this policy."""
 
@@ -231,6 +235,9 @@ class Session(Protocol):
 
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
         """What has come into being since is held too, in commands of this policy that run."""
+
+    def catch_up(self) -> None:
+        """Returns when all that commands have done by now is told."""
 
     def tend(self, idle_seconds: float) -> None:
         """To be called every now and then: ends commands whose time is up though nobody waits for them, and

@@ -192,6 +192,9 @@ class UnfencedSession:
     def hold(self, policy: SandboxPolicy, found: Found) -> None:
         """There is no fence to hold it."""
 
+    def catch_up(self) -> None:
+        """There is no warden to tell anything."""
+
     def tend(self, idle_seconds: float) -> None:  # noqa: ARG002
         with self.lock:
             running = list(self.running)

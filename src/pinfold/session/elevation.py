@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.env_files import Identity
 from pinfold.model.names import GIT
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Settlement
 from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.violation import READ
 from pinfold.policy.elevation import (
     TREE,
     Grants,
@@ -69,6 +71,7 @@ class Elevations:
         anybody: bool,
         recalls: Callable[[], bool],
         notes_reads: bool,
+        made: Callable[[Identity], None],
     ) -> None:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._anybody = anybody
@@ -76,6 +79,7 @@ class Elevations:
         self._recalls = recalls
         """Whether answers are remembered that hold with nobody there, too."""
         self.notes_reads = notes_reads
+        self.made = made
         self._lock = allocate_lock()
         self._grants = Grants()
         self._granted_on = ""
@@ -154,7 +158,9 @@ class Elevations:
             return False
         for each in refused:
             key = key_of(each.operation, (each.path,), each.is_git_writes)
-            if each.operation != "connect" and objection(key, each.operation, (each.path,), ground):
+            if each.operation not in ("connect", READ) and objection(
+                key, each.operation, (each.path,), ground
+            ):
                 return False
         directories = [path for path in needed.additional_readwrite_paths if path not in paths]
         return not any(is_too_much(directory, ground) for directory in directories)

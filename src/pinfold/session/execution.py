@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError, PinfoldError
-from pinfold.model.events import Event, Exited
+from pinfold.model.events import Event, Exited, Output
 from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Result as Outcome
@@ -43,6 +43,10 @@ class Need(Struct, frozen=True):
     """Asks for it, while it is not withdrawn, and starts the command again. None: there is nobody to ask."""
 
 
+TAIL = 1 << 16
+"""Bytes of output that are looked at: its end says why a command failed."""
+Unseen = Callable[[bytes], tuple[Violation, ...]]
+"""What a command that failed was refused, and nobody saw, by what it wrote."""
 Needs = Callable[[tuple[Violation, ...]], Need | None]
 
 
@@ -63,6 +67,7 @@ class Execution:
         began: float = 0.0,
         explain: Explain | None = None,
         needs: Needs | None = None,
+        unseen: Unseen | None = None,
     ) -> None:
         self.decision = decision
         self.settlement = settlement
@@ -72,6 +77,9 @@ class Execution:
         self._explain = explain
         self._needs = needs
         """None once it has been run again: once is enough."""
+        self._unseen = unseen
+        self._tail = b""
+        """The end of the output that `events` gave, where that may tell something."""
         self._is_cancelled = False
         self.needed: PermissionNeeded | None = None
         """What it would have needed not to fail, once it has ended, where nobody could be asked for that."""
@@ -101,6 +109,8 @@ class Execution:
                         end = event
                         self._tell(event, self._running.violations())
                     else:
+                        if self._unseen and isinstance(event, Output):
+                            self._tail = (self._tail + event.data)[-TAIL:]
                         yield event
             except GeneratorExit:
                 is_left = not sys.is_finalizing()
@@ -161,7 +171,8 @@ class Execution:
             return False
         self.decision, self.settlement = again.decision, again.settlement
         self._running, self._began = again._running, again._began
-        self._ended, self._explain = again._ended, again._explain
+        self._ended, self._explain, self._unseen = again._ended, again._explain, again._unseen
+        self._tail = b""
         if self._is_cancelled:
             self._running.cancel()
         return True
@@ -199,6 +210,9 @@ class Execution:
             self._tell(seen or Exited(None, None, cancelled=not error), self._running.violations(), error)
 
     def _tell(self, end: Exited | Outcome, violations: tuple[Violation, ...], error: str = "") -> None:
+        if self._unseen and end.exit_code:
+            written = end.stdout[-TAIL:] + b"\n" + end.stderr[-TAIL:] if isinstance(end, Outcome) else b""
+            violations += self._unseen(self._tail + written)
         self.violations = violations
         try:
             if self._explain and violations:

@@ -71,16 +71,17 @@ class Fences:
         make_outside: Callable[[], Outside],
         elevation: Elevation,
         look_around: Callable[[], None],
+        env_files: Callable[[], tuple[str, ...]],
     ) -> None:
         """`agent` is the socket of the user's ssh agent, if there is one. `make_outside` makes the way out of
         pens, which ends with them. `look_around` is called on every round of who watches the workspace for
-        them."""
+        them, and `env_files` tells what is hidden by then."""
         self._roots = roots
         self._make_outside = make_outside
         self._outside = make_outside()
         self._elevation = elevation
         self._look_around = look_around
-        self._surveyor = Surveyor(roots, home, agent=agent)
+        self._surveyor = Surveyor(roots, home, agent=agent, env_files=env_files)
         self._lookout = Lookout(self._surveyor, self._changed, self._tend)
         self._lock = threading.RLock()
         self._pens: Pens | None = None
@@ -122,6 +123,11 @@ class Fences:
         for opened in (self._pens, self._unfenced):
             if opened is not None:
                 opened.tend(IDLE)
+
+    def catch_up(self) -> None:
+        """Returns when the wardens have told what they have made by now."""
+        if (pens := self._pens) is not None:
+            pens.catch_up()
 
     def unfenced(self) -> Pens:
         with self._lock:

@@ -170,14 +170,14 @@ def _linked(found: Repository, doubts: list[str]) -> list[str]:
     try:
         if len(index) == LARGEST_INDEX:
             raise ValueError("too large")
-        links = linked_repositories(index, 32 if _has_long_names(found) else 20)
+        links = linked_repositories(index, 32 if has_long_names(found) else 20)
         return [os.path.join(found.top, os.fsdecode(path)) for path in links]
     except ValueError as error:
         doubts.append(f"whatever the index of {found.directory} links to: {error}")
         return []
 
 
-def _has_long_names(found: Repository) -> bool:
+def has_long_names(found: Repository) -> bool:
     """Whether its objects have names of 256 bits."""
     with suppress(ValueError):
         settings = parse_config(read_bytes(os.path.join(found.common, "config"), LARGEST) or b"")

@@ -1,4 +1,4 @@
-"""The ignore files of a workspace: where they are, and what they say.
+"""The ignore files of a workspace: where they are, and what they say. By the same walk, its `.env` files.
 
 They lie in any directory, and a decision must not wait until all of those are looked through: that takes
 milliseconds, a decision fractions of one. So who has a thread for it looks through them again and again
@@ -19,6 +19,7 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pinfold.model.env_files import PACKAGES, is_env_file
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
 from pinfold.model.visible import visible
@@ -55,26 +56,35 @@ class _Directory(Struct, frozen=True):
     """Names of directories in it."""
     is_closed: bool = False
     """Whether it is ours and could not be listed."""
+    env_files: tuple[str, ...] = ()
+    """Names of `.env` files in it."""
 
 
 class _Look(Struct, frozen=True):
     """What was seen at one time. Replaced as a whole, so that it is read without a lock."""
 
     names: tuple[str, ...] = ()
+    finds_env_files: bool = False
     directories: dict[str, _Directory] = {}
     files: dict[str, tuple[int, ...] | None] = {}
     """The ignore files, and those that would be in a root, with their marks."""
     mapping: IgnoreMapping = {}
     notices: tuple[str, ...] = ()
+    env_files: frozenset[str] = frozenset()
+    """The `.env` files that there are, by their paths."""
     at: float = float("-inf")
     """When it was seen."""
     until: float = float("-inf")
     """When who asks is to look again."""
 
-    def is_fresh(self, names: tuple[str, ...]) -> bool:
+    @property
+    def asked(self) -> tuple[tuple[str, ...], bool]:
+        return self.names, self.finds_env_files
+
+    def is_fresh(self, asked: tuple[tuple[str, ...], bool]) -> bool:
         return (
             monotonic() <= self.until
-            and names == self.names
+            and asked == self.asked
             and all(mark(path) == known for path, known in self.files.items())
         )
 
@@ -93,37 +103,45 @@ class IgnoreFiles:
         """What was not looked at."""
         return self._last.notices
 
-    def mapping(self, names: tuple[str, ...]) -> IgnoreMapping:
-        """Directory -> patterns, for the ignore files of these names."""
+    def mapping(self, names: tuple[str, ...], env_files: bool = False) -> IgnoreMapping:
+        """Directory -> patterns, for the ignore files of these names. `env_files`: those are wanted."""
+        asked = names, env_files
         look = self._last
-        if not look.is_fresh(names):
+        if not look.is_fresh(asked):
             with self._lock:
                 look = self._last
-                if not look.is_fresh(names):
-                    look = self._last = self._walk(names)
+                if not look.is_fresh(asked):
+                    look = self._last = self._walk(*asked)
         return look.mapping
+
+    @property
+    def env_files(self) -> frozenset[str]:
+        """The `.env` files that were there at the last look."""
+        return self._last.env_files
 
     def look_around(self) -> None:
         """Looks through the trees now, for those who ask within a while. What is wrong is told to them."""
         with self._lock:
             last = self._last
-            if not last.names:
+            if not any(last.asked):
                 return
             try:
-                look = self._walk(last.names)
+                look = self._walk(*last.asked)
             except PolicyError:
                 self._last = replace(last, until=float("-inf"))
                 return
             self._last = replace(look, until=max(look.until, look.at + LATE * (look.at - last.at)))
 
-    def _walk(self, names: tuple[str, ...]) -> _Look:
+    def _walk(self, names: tuple[str, ...], env_files: bool) -> _Look:
         """Preconditions: the lock is held."""
         started = monotonic()
         last = self._last
         known = last.directories if names == last.names else {}
         walked: dict[str, _Directory] = {}
         cut = [
-            root for root in self._roots if names and not _is_walked(root, frozenset(names), known, walked)
+            root
+            for root in self._roots
+            if (names or env_files) and not _is_walked(root, frozenset(names), known, walked)
         ]
         found = dict.fromkeys((*(path for path, each in walked.items() if each.has_any), *self._roots))
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
@@ -132,6 +150,7 @@ class IgnoreFiles:
         ended = monotonic()
         return _Look(
             names,
+            env_files,
             walked,
             files,
             # The same value stays the same object, so that whoever remembers what it made of it may go on.
@@ -139,6 +158,12 @@ class IgnoreFiles:
             tuple(
                 f"{root}: ignore files were looked for in {MOST_DIRECTORIES:,} directories only"
                 for root in cut
+            ),
+            frozenset(
+                f"{path}/{name}"
+                for path, each in walked.items()
+                for name in each.env_files
+                if PACKAGES.isdisjoint(path.split("/"))
             ),
             ended,
             ended + max(SECONDS, SHARE * (ended - started)),
@@ -187,6 +212,7 @@ def _seen(path: str, names: frozenset[str], known: _Directory | None) -> _Direct
 
 def _listed(path: str, names: frozenset[str]) -> _Directory:
     has_any, below = False, []
+    env_files: list[str] = []
     with listing(path) as (lasting, entries):
         for entry in entries:
             if entry.name in names:
@@ -197,7 +223,9 @@ def _listed(path: str, names: frozenset[str]) -> _Directory:
                 below.append(entry.name)
                 if len(below) > MOST_DIRECTORIES:  # there are too many of them anyway
                     break
-    return _Directory(lasting, has_any, tuple(below))
+            elif is_env_file(entry.name):
+                env_files.append(entry.name)
+    return _Directory(lasting, has_any, tuple(below), env_files=tuple(env_files))
 
 
 def _mapping(paths: dict[str, list[str]], closed: list[str]) -> IgnoreMapping:

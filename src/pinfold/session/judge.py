@@ -22,6 +22,7 @@ from pinfold.policy.decide import decide
 from pinfold.session.disk import Disk
 from pinfold.session.law import Law
 from pinfold.session.leading import with_places
+from pinfold.session.made_inside import MadeInside
 from pinfold.session.probe import fence_trouble, is_inside_fence
 from pinfold.session.requests import as_request, has_unread_variables, judged_line, line_of
 from pinfold.shell.shape import shape
@@ -66,9 +67,10 @@ class Judge:
         environ: Mapping[str, str],
         talk: Talk,
         held: Mapping[str, object] | None = None,
+        made: MadeInside | None = None,
     ) -> None:
         """`held` is what a resumed session had: settings are no wider."""
-        self.law = Law(roots, settings, overrides, environ, held)
+        self.law = Law(roots, settings, overrides, environ, held, made)
         self.roots, self.home = roots, self.law.home
         self.cwd = cwd
         self.talk = talk

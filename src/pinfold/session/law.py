@@ -7,7 +7,7 @@ read, and what pinfold itself keeps, obeys and runs is added to what is hidden a
 import os
 import sys
 from _thread import allocate_lock
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -19,10 +19,12 @@ from pinfold.model.links import real_path
 from pinfold.model.policy import TEMPORARY, Cap, SandboxPolicy
 from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.policy.enrich import enrich
+from pinfold.policy.hidden import hidden_by
 from pinfold.policy.paths import is_covered
 from pinfold.session.granted_globs import Found, found_in, has_glob, look, with_found
 from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.session.leading import granted
+from pinfold.session.made_inside import MadeInside
 from pinfold.session.own_code import own_code, require_out_of_reach
 from pinfold.session.state import state_directory
 from pinfold.settings import Live, Sources, cap_of, policy_of, secrets
@@ -30,6 +32,7 @@ from pinfold.shell.shape import shape
 
 if TYPE_CHECKING:
     from pinfold.policy.elevation import Ground
+    from pinfold.session.env_files import EnvFiles
     from pinfold.session.git_places import GitPlaces
 
 MANAGED = "/etc/pinfold"
@@ -46,6 +49,7 @@ class Law:
         overrides: Mapping[str, object] | None,
         environ: Mapping[str, str],
         held: Mapping[str, object] | None = None,
+        made: MadeInside | None = None,
     ) -> None:
         self.roots = roots
         self.home = real_path(home_of(environ))
@@ -54,13 +58,18 @@ class Law:
         self._withheld = (state_directory(environ),)
         self._lock = allocate_lock()
         self._ignore_files = IgnoreFiles(roots)
+        self._made = MadeInside() if made is None else made
+        self._env_files: EnvFiles | None = None
+        self._closed_env_files: tuple[object, tuple[str, ...]] = (None, ())
+        """What was found at a look, and what of it is hidden."""
         self._git_places: GitPlaces | None = None
         self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._ungranted: tuple[str, ...] = ()
         self._found: Found | None = None
         """What globs in grants stood for, when the last policy was made."""
-        self._last_policy: tuple[tuple[object, object], SandboxPolicy] = ((None, None), SandboxPolicy())
+        self._last_policy: tuple[tuple[object, object, object], SandboxPolicy]
+        self._last_policy = (None, None, None), SandboxPolicy()
         self._live = Live(
             Sources.usual(roots, user=settings, overrides=overrides, environ=environ, held=held),
             shape,
@@ -83,6 +92,31 @@ class Law:
     def look_around(self) -> None:
         """Looks through the workspace, so that those who are judged within a while need not wait for that."""
         self._ignore_files.look_around()
+        self.closed_env_files()
+
+    def closed_env_files(self) -> tuple[str, ...]:
+        """The `.env` files that are hidden from whoever was not granted them, as of the last look."""
+        with self._lock:
+            return self._env_files_now(self.last_settings)
+
+    def _env_files_now(self, settings: Settings) -> tuple[str, ...]:
+        """Preconditions: the lock is held."""
+        found = () if settings.filesystem.env_files else self._ignore_files.env_files
+        seen, closed = self._closed_env_files
+        if seen is not found:
+            now = self._hidden_of(found, closed, settings) if found else ()
+            self._closed_env_files = found, closed if now == closed else now
+        return self._closed_env_files[1]
+
+    def _hidden_of(
+        self, found: Collection[str], known: tuple[str, ...], settings: Settings
+    ) -> tuple[str, ...]:
+        if self._env_files is None:
+            # Imported here: many projects have no such file.
+            from pinfold.session.env_files import EnvFiles
+
+            self._env_files = EnvFiles(self.home, self._made)
+        return self._env_files.hidden(found, known, self.roots, settings.filesystem.git_writes)
 
     def _current(self) -> Settings:
         written = self._live.current()
@@ -114,7 +148,7 @@ class Law:
     @property
     def last_policy(self) -> SandboxPolicy:
         """The user's own policy, as the last request was judged by it; that in force, if there was none."""
-        (settings, _), policy = self._last_policy
+        (settings, *_), policy = self._last_policy
         return self.policy if settings is None else policy
 
     @property
@@ -139,10 +173,14 @@ class Law:
         return self.now()[1]
 
     def _policy(self, settings: Settings) -> SandboxPolicy:
-        mapping = self._ignore_files.mapping(settings.filesystem.ignore_files)
+        mapping = self._ignore_files.mapping(
+            settings.filesystem.ignore_files, env_files=not settings.filesystem.env_files
+        )
+        env_files = self._env_files_now(settings)
         made_of, policy = self._last_policy
         found = look(settings, self.roots, self.home)
-        if made_of[0] is not settings or made_of[1] is not mapping or found != self._found:
+        is_same = made_of[0] is settings and made_of[1] is mapping and made_of[2] is env_files
+        if not is_same or found != self._found:
             self._found = found
             written = policy_of(with_found(settings, found), self.roots, self.home, self._environ)
             policy = enrich(self._resolved(written), self.roots, mapping)
@@ -151,8 +189,14 @@ class Law:
             obeyed = (*_hiding_files(settings), *self._obeyed(settings, policy))
             protected = dict.fromkeys((*policy.protected, *obeyed))
             policy = replace(policy, hidden=tuple(hidden), protected=tuple(protected))
-            self._last_policy = (settings, mapping), policy
+            policy = replace(policy, env_files=tuple(self._not_granted(env_files, policy)))
+            self._last_policy = (settings, mapping, env_files), policy
         return policy
+
+    def _not_granted(self, env_files: tuple[str, ...], policy: SandboxPolicy) -> Iterator[str]:
+        """Those that no grant names, and that nothing else hides: what does is nobody's to open."""
+        named = {*policy.additional_readonly_paths, *policy.additional_readwrite_paths}
+        return (path for path in env_files if path not in named and not hidden_by(path, policy, self.roots))
 
     def _resolved(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy with where its paths lead beside how they are written: `~/.ssh` may be a link."""

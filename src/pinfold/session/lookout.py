@@ -82,9 +82,9 @@ class Lookout:
 
     def _go_round(self, looks: bool = True) -> None:
         try:
+            self.tend()
             for policy, then in list(self.known) if looks else ():
                 self._look(policy, then)
-            self.tend()
             if looks:
                 self.trouble = ""
         except Exception as error:  # noqa: BLE001  (a lookout that ends would leave everything open)

@@ -13,6 +13,7 @@ from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.judge import Judge
 from pinfold.session.leaving import close_at_exit
+from pinfold.session.made_inside import MadeInside
 from pinfold.session.probe import fence_trouble
 from pinfold.session.state import approvals_file
 
@@ -41,12 +42,14 @@ class Parts:
         notes_reads: bool,
         one_command: bool,
         write_down: Callable[[], None],
+        made: MadeInside,
     ) -> None:
         """`write_down` keeps what the session has, for whoever resumes it."""
         self._session, self._judge, self._user, self._environ = session, judge, user, environ
         self._approvers = approvers
         self._notes_reads, self._one_command = notes_reads, one_command
         self._write_down = write_down
+        self._made = made
         self._lock = allocate_lock()
         self._owner = os.getpid()
         self._is_penned = bool(environ.get("PINFOLD_PEN"))
@@ -144,7 +147,9 @@ class Parts:
                     lambda: Gateway(self._session, self._judge, self.desk, self._books, self._environ),
                     self._elevations(),
                     lambda: self._judge().law.look_around(),
+                    lambda: self._judge().law.closed_env_files(),
                 )
+                self._made.catch_up = self._fences.catch_up
             return self._fences
 
     def fence_trouble(self) -> str:
@@ -165,6 +170,7 @@ class Parts:
                 anybody,
                 self._recalls_writes,
                 self._notes_reads,
+                self._made.add,
             )
         return self.elevation
 

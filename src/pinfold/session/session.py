@@ -19,6 +19,7 @@ from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk
+from pinfold.session.made_inside import MadeInside
 from pinfold.session.parts import Parts
 from pinfold.session.requests import (
     Given,
@@ -99,6 +100,7 @@ class Session:
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self._overrides: Mapping[str, object] = overrides or {}
         self._opened_with = self._overrides
+        self._made = MadeInside()
         self._talk = Talk(conversation, generation, model)
         self._lock, self._changing = allocate_lock(), allocate_lock()
         self._refusals = Explanations()
@@ -115,6 +117,7 @@ class Session:
             notes_reads,
             one_command,
             self._keep,
+            self._made,
         )
 
     def _keep(self) -> None:
@@ -129,7 +132,7 @@ class Session:
             from pinfold.session.import_guard import guard_imports
 
             guard_imports(roots)
-        return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk, self._held)
+        return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk, self._held, self._made)
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.sandbox.backend import Request as Start
-from pinfold.session.execution import End, Execution
+from pinfold.session.execution import End, Execution, Unseen
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
@@ -20,6 +20,7 @@ from pinfold.session.requests import Given
 from pinfold.session.result import is_allowed
 
 if TYPE_CHECKING:
+    from pinfold.model.violation import Violation
     from pinfold.session.debugging import Debugging
     from pinfold.session.ledger import Ledger
     from pinfold.session.retrying import Retries
@@ -108,6 +109,7 @@ class Starting:
                 (lambda found: self._retries().need(command, policy, found, given))
                 if is_first and decision.sandboxed
                 else None,
+                _unseen(decision, start),
             )
             ledger.began(entry, execution.tell_end)
         except BaseException:
@@ -143,3 +145,16 @@ class Starting:
         if self._judge().fence_trouble:
             self._counts[f"unavailable: {self._judge().law.last_settings.sandbox.if_unavailable}"] += 1
         self._counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
+
+
+def _unseen(decision: Decision, start: Start) -> Unseen | None:
+    """Who tells what was hidden from the command, if anything was that a person may grant."""
+    if not (decision.sandboxed and start.policy.env_files):
+        return None
+
+    def unseen(output: bytes) -> "tuple[Violation, ...]":
+        from pinfold.session.hidden_reads import hidden_reads
+
+        return hidden_reads(start.policy, [each.argv for each in decision.commands], start.cwd, output)
+
+    return unseen

@@ -7,7 +7,9 @@ home: a command may make links too, and must not hide the machine from those tha
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.links import real_path
@@ -46,12 +48,19 @@ class Surveyor:
     """Looks through a session's roots; may be asked from one thread at a time."""
 
     def __init__(
-        self, roots: Iterable[str], home: str, stood: tuple[Mount, ...] = (), agent: str = ""
+        self,
+        roots: Iterable[str],
+        home: str,
+        stood: tuple[Mount, ...] = (),
+        agent: str = "",
+        env_files: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`agent` is the socket that the user's environment says an ssh agent has."""
+        """`agent` is the socket that the user's environment says an ssh agent has. `env_files` tells which of
+        them are hidden by now, from whoever was not granted them."""
         self.roots = tuple(real_path(root) for root in roots)
         self.home = home
         self.agent = agent
+        self.env_files = env_files
         self.walks: dict[_Rules, Walk] = {}
         self.git_places = GitPlaces(home, os.environ)
         self.git_rules: tuple[NameRule, ...] = ()
@@ -66,7 +75,7 @@ class Surveyor:
 
     def turned_to(self, roots: Iterable[str]) -> "Surveyor":
         """One for other roots of the same session."""
-        return Surveyor(roots, self.home, self.stood, self.agent)
+        return Surveyor(roots, self.home, self.stood, self.agent, self.env_files)
 
     def __call__(self, policy: SandboxPolicy) -> Found:
         added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
@@ -74,7 +83,8 @@ class Surveyor:
         own = (*tops, self.home)
         writes = policy.type is not PolicyType.WORKSPACE_READONLY
         rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
-        hiding = Hiding(policy, tops)
+        # Their paths are known: no walk is to be made anew when one comes, or is granted.
+        hiding = Hiding(replace(policy, env_files=()), tops)
         starts = (*tops, *_starts(hiding.globs, tops))
         looked = self._walk(policy, tops, (*rules, *self.git_rules), hiding).look(starts)
         git_rules = tuple(self._git_rules(looked, tops)) if rules else ()
@@ -95,7 +105,8 @@ class Surveyor:
         protected += [path for each in away for path in each.protected]
         mounts = load_mounts()
         self.stood = self.stood or mounts
-        known = [path for path in hiding.paths if _may_exist(path) and not is_out_of_reach(path)]
+        closed = {*hiding.paths, *self._env_files(policy)}
+        known = [path for path in closed if _may_exist(path) and not is_out_of_reach(path)]
         # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
         over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
         over += map(ways.of, known)
@@ -122,6 +133,11 @@ class Surveyor:
             agent=self.agent,
             writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
         )
+
+    def _env_files(self, policy: SandboxPolicy) -> Iterator[str]:
+        """The policy's, and those that have come since it was made."""
+        granted = {*policy.additional_readonly_paths, *policy.additional_readwrite_paths}
+        return (path for path in (*policy.env_files, *self.env_files()) if path not in granted)
 
     def _git_rules(self, looked: Mapping[str, Seen], tops: tuple[str, ...]) -> Iterator[NameRule]:
         """What git's configuration makes it run or include, of each repository that is there."""

@@ -117,6 +117,7 @@ def build(
             ask=values.flag("filesystem.ask"),
             tmp=TmpAccess(values.word("filesystem.tmp")),
             ignore_files=values.items("filesystem.ignore_files"),
+            env_files=values.flag("filesystem.env_files"),
         ),
         network=NetworkSettings(
             access=NetworkAccess(values.word("network.access")),

@@ -159,6 +159,7 @@ TABLE: tuple[Key, ...] = (
     _switch("filesystem.ask", _AND, True, "A write that the fence denies is asked about while it waits; without anybody to ask it is refused."),
     _word("filesystem.tmp", "none private shared", "private", "Which /tmp (and /var/tmp) commands see: an empty one that is read-only; the session's own; or the machine's, in which names are protected as in a project."),
     Key("filesystem.ignore_files", Kind.TEXTS, _RESTRICT, [".pinfoldignore", ".cursorignore"], "Names of files that list what is hidden in a project, in the manner of .gitignore; commands may not write them."),
+    _switch("filesystem.env_files", _AND, False, "Commands may read `.env` files (`.env.local`, `.envrc`) that git does not track and no command of the session made; samples such as `.env.example` they always may. To open one: `filesystem.read`."),
 
     _word("network.access", "none rules ask all", "ask", "Which hosts commands reach: none; those of `allow`; those and whatever a person grants; all but `deny`."),
     _list("network.allow", Kind.HOSTS, _GRANT, "Hosts that pass: `x.example`, `*.x.example` for every subdomain, an address, a network such as `10.0.0.0/8`, any of them with `:443`; an IPv6 address then as `[2001:db8::1]:443`. Loopback, private and other special addresses pass only where an entry is about them. `localhost:5432` lends commands that port of this machine's loopback, in the place of their own."),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from pinfold.model.env_files import Identity
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Request, Ruling, Wanted
 from pinfold.sandbox.linux import channel
@@ -24,6 +25,9 @@ class Slow:
 
     def __init__(self) -> None:
         self.answered = threading.Event()
+
+    def made(self, identity: Identity) -> None:
+        pass
 
     def asks(self, _policy: SandboxPolicy) -> bool:
         return True

@@ -30,6 +30,7 @@ from pinfold.kernel.files import (
     linkat,
     renameat2,
 )
+from pinfold.model.env_files import is_env_file
 from pinfold.model.names import NameMatcher, reached
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.deeds import MODE
@@ -56,6 +57,7 @@ class Names:
         moving: Moving,
     ) -> None:
         self.matcher = matcher
+        self.records = records
         self.moving = moving
         self.spots = Spots(proc, grounds, matcher, moving)
         self.judging = Judge(records, matcher)
@@ -127,6 +129,7 @@ class Names:
         if spot is None or self.judge(caller, "mknod", spot) or not self.is_ready(caller, mode):
             return None
         os.mknod(spot.name, mode & (0o170000 | MODE), dir_fd=spot.directory)
+        self.tell_made(spot)
         return caller.succeed()
 
     def symlink(self, caller: Caller, target: int, base: int, address: int) -> None:
@@ -139,6 +142,7 @@ class Names:
         if self.judge(caller, "symlink", spot) or not caller.is_waiting():
             return None
         os.symlink(text, spot.name, dir_fd=spot.directory)
+        self.tell_made(spot)
         return caller.succeed()
 
     def link(self, caller: Caller, old: End, new: End, flags: int) -> None:
@@ -160,6 +164,7 @@ class Names:
         if self.judge(caller, "link", spot, other=(origin, thing)) or not caller.is_waiting():
             return None
         linkat(self.spots.own, b"%d" % thing, spot.directory, spot.name, AT_SYMLINK_FOLLOW)
+        self.tell_made(spot, origin.rpartition("/")[2])
         return caller.succeed()
 
     def _link_beyond(self, caller: Caller, source: tuple[int, bytes], spot: Spot, flags: int) -> None:
@@ -199,11 +204,20 @@ class Names:
             renameat2(source.directory, source.name, spot.directory, spot.name, flags)
         else:  # at a third of the cost
             os.rename(source.name, spot.name, src_dir_fd=source.directory, dst_dir_fd=spot.directory)
+        self.tell_made(spot, source.key)
+        if flags & RENAME_EXCHANGE:
+            self.tell_made(source, spot.key)
         return caller.succeed()
 
     def umask(self, caller: Caller) -> None:
         self.umasks.hear(caller.pid, caller.arguments[0])
         caller.resume()
+
+    def tell_made(self, spot: Spot, source: str = "") -> None:
+        """What has got a name of `.env` files from a command stays in its sight. What had another such name
+        before, `source`, is known already, or is the host's and not yet mounted over."""
+        if is_env_file(spot.key) and not is_env_file(source):
+            self.records.made(spot.directory, spot.name)
 
     def _wanted(self, caller: Caller, operation: str, base: int, address: int) -> Spot | None:
         """The spot that a call names, if it is for us to make it; else the call has gone back."""

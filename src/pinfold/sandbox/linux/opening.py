@@ -33,6 +33,8 @@ NAMES_IT_ALONE = os.O_EXCL | os.O_NOFOLLOW
 MAKES_OR_EMPTIES = os.O_CREAT | os.O_TRUNC
 EMPTIED_UNWRITTEN = os.O_TRUNC | os.O_WRONLY | os.O_RDWR
 """Of these the first alone: the kernel empties what is opened to be read."""
+ENV = b"/.env"
+"""In the text of a path whose making is told (`names.tell_made`), as far as it is spelled so."""
 DEVICES = (b"/dev/", b"/proc/")
 """Devices and processes: what can be opened there exists, but for what the pen has of its own in it."""
 
@@ -80,7 +82,7 @@ class Opening:
                 return caller.resume()
             return self._open_existing(caller, base, path, flags)
         whole = self.spots.whole(caller, base, path)
-        if self.spots.is_unruled(whole):
+        if ENV not in whole and self.spots.is_unruled(whole):
             if not flags & NAMES_IT_ALONE and self._open_there(caller, AT_FDCWD, whole, flags):
                 return None
             if self._create_plain(caller, whole, flags, mode):
@@ -194,6 +196,7 @@ class Opening:
             made = os.open(spot.name, flags | os.O_EXCL, mode, dir_fd=spot.directory)
         except FileExistsError:
             return False
+        self.names.tell_made(spot)
         error = caller.give(made, bool(flags & os.O_CLOEXEC))
         if error:
             self._take_back(caller, made, spot, error)

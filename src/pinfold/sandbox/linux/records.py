@@ -9,11 +9,12 @@ import _socket
 from contextlib import suppress
 
 from pinfold.model.names import NameRule
+from pinfold.sandbox.identity import identity_of
 from pinfold.sandbox.linux import channel
 
-ASKED, WITHDRAWN, LAST_WORDS, SETTLED = -1, -2, -3, -4
+ASKED, WITHDRAWN, LAST_WORDS, SETTLED, MADE = -1, -2, -3, -4, -5
 """In the place of a command's tag: a call waits for a person, or does not wait any more; the warden ends;
-what it had begun is done."""
+what it had begun is done; an `.env` file was made."""
 OTHERWISE = -1
 """In the place of an errno: what would be done if nobody could be asked."""
 HOLD, ANSWER, SETTLE = "hold", "answer", "settle"
@@ -68,6 +69,11 @@ class Records:
         """One call is answered at a time: who says this has none under way."""
         with suppress(OSError, channel.Closed):
             channel.send(self.host, (SETTLED, number))
+
+    def made(self, directory: int, name: bytes) -> None:
+        """A file has a name now that hides it, had the host given it. Lost, it stays hidden."""
+        with suppress(OSError, channel.Closed):
+            channel.send(self.host, (MADE, *identity_of(name, directory)))
 
     def last_words(self, why: str) -> None:
         """What ends the warden."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from pinfold.model.env_files import Identity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import WARDEN, Violation
 from pinfold.sandbox.linux import channel
@@ -21,6 +22,7 @@ from pinfold.sandbox.linux.records import (
     ASKED,
     HOLD,
     LAST_WORDS,
+    MADE,
     SETTLE,
     SETTLED,
     UNSHOWN,
@@ -46,6 +48,8 @@ class Refusals:
         self.asked: Callable[..., None] | None = None
         """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, whether
         that is git's writes, deed."""
+        self.made: Callable[[Identity], None] = lambda _identity: None
+        """Told which `.env` files its commands have made."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
         self.catch_up: Callable[[int], None] = lambda _tag: None
         """Returns when whoever else refuses has told what it has refused a command by now."""
@@ -98,6 +102,8 @@ class Refusals:
         if tag == SETTLED:
             self.settled = max(self.settled, *fields)
             return None
+        if tag == MADE:
+            return self.made(Identity(*fields))
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
             return None

@@ -167,6 +167,8 @@ class LinuxSession:
             refusals = Refusals(warden)
             if self.outside and leads_out:
                 self._lead_out(self.outside, number, policy, ways.pop(), refusals)
+            if self.elevation:
+                refusals.made = self.elevation.made
             if wanted.asks:
                 self._attend(refusals, policy)
             environment = self._scrub(self.environment, policy, wanted.plan, leads_out)
@@ -261,6 +263,13 @@ class LinuxSession:
         self.look_again()
         if trouble:
             raise trouble
+
+    def catch_up(self) -> None:
+        """Returns when the wardens have told what they have made by now."""
+        with self.lock:
+            pens = (*self.retired, *(pen for _, pen in self.pens))
+        for pen in pens:
+            pen.refusals.settle()
 
     def plan(self, policy: SandboxPolicy) -> str:
         pen = self.pen(policy)
