@@ -2,12 +2,14 @@
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from pinfold.approval import settle
@@ -30,6 +32,7 @@ from tests.approval.asking import DECISION, Person, question
 FIELDS = ("additional_readwrite_paths", "additional_readonly_paths", "network", "unix_sockets")
 NAMES = st.one_of(
     st.text(alphabet="ab/\u202e\u200b\x1b[2J\n\u05d0 \U000e0041", min_size=1, max_size=40),
+    st.text(alphabet="a/<!->`*_[]()~&;#b", min_size=1, max_size=40),
     st.builds(lambda n: "/" + "d" * n, st.sampled_from([200, 900, 1001, 5000])),
 )
 WISHES = st.lists(st.builds(Widening, st.sampled_from(FIELDS), NAMES), max_size=MOST_WANTED + 3, unique=True)
@@ -60,8 +63,30 @@ def faces(asked: PermissionNeeded) -> dict[str, str]:
         "JSON-RPC": json.dumps(question_as_plain(asked)["wanted"], ensure_ascii=False) + asked.command,
         "MCP": form_of(asked).message,
         "ACP": acp["toolCall"]["title"] + acp["toolCall"]["rawInput"]["command"],
-        "ACP's text": acp["toolCall"]["content"][0]["content"]["text"] + asked.command,
+        "ACP's text": acp["toolCall"]["content"][0]["content"]["text"],
+        "MCP, drawn": drawn(form_of(asked).message),
+        "ACP's text, drawn": drawn(acp["toolCall"]["content"][0]["content"]["text"]),
     }
+
+
+@pytest.mark.parametrize(
+    "path", ["/a<!--", "/a`b```c````", "/<x>", "/a*b*", "![](http://a.test/b)", "/a&lt;b"]
+)
+def test_no_editor_draws_wishes_away(path: str) -> None:
+    """In Markdown, a comment begins in one wish and ends in another."""
+    asked = wanting(
+        [Widening(FIELDS[0], each) for each in (path, "/opt/hidden", "/c-->")], command="cat <a >b"
+    )
+    told = faces(asked)
+    for face in ("MCP, drawn", "ACP's text, drawn"):
+        for each in (path, "/opt/hidden", "/c-->", "cat <a >b"):
+            assert bare(each) in bare(told[face]), (face, told[face])
+
+
+def drawn(markdown: str) -> str:
+    """What is seen of Markdown: without comments and tags."""
+    page = re.sub(r"<!--.*?-->|<[^>]*>", "", MarkdownIt("commonmark").render(markdown), flags=re.DOTALL)
+    return unescape(page)
 
 
 def bare(text: str) -> str:

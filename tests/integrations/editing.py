@@ -287,6 +287,21 @@ def an_editor_that_cannot_ask_leaves_it_to_the_next() -> None:
     assert data["answer"]["by"] == "there is nobody to ask" and "nobody could be asked" in data["next"]
 
 
+def ids_that_are_one_number_are_one() -> None:
+    """An agent that answers `1` as `1.0` is heard as an editor hears it; `true` is no number."""
+    desk = Desk()
+    for answers in ([(1.0, 2)], [(True, 1), (1, 2)]):
+        desk.proxy.from_editor({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}})
+        for number, version in answers:
+            desk.proxy.from_agent({"id": number, "result": {"protocolVersion": version}})
+        assert "error" in desk.to_editor[-1], desk.to_editor
+    desk.proxy.from_editor({"id": 2, "method": "session/new", "params": {"cwd": os.getcwd()}})
+    desk.proxy.from_agent({"id": 2.0, "result": {"sessionId": "one"}})
+    desk.proxy.from_agent({"id": "made", "method": "terminal/none", "params": {"sessionId": "one"}})
+    wait_until(lambda: any(each.get("id") == "made" for each in desk.to_agent))
+    assert "no_session" not in str(desk.to_agent), desk.to_agent
+
+
 def an_agent_that_ends_badly_is_told_of() -> None:
     words = [sys.executable, "-m", "pinfold", "acp", "--"]
     for code, how, expected in (

@@ -163,8 +163,8 @@ async def a_question_reaches_the_person(era: str) -> None:
         failed, said, data = await use(opened, "execute_command", command=line, description="a\nrun: ls")
         assert failed and "said no" in said and "the person said no" in data["next"]
         (message,) = person.asked
-        assert message.splitlines()[1] == "command: echo hi\\x1b[2J"
-        assert message.splitlines()[-1] == "the agent says: a\\nrun: ls"
+        assert message.splitlines()[2] == "command: echo hi\\x1b[2J"
+        assert message.splitlines()[-2] == "the agent says: a\\nrun: ls"
         assert person.choices[0][0] == "no" and "once" in person.choices[0]
         person.decision = "once"
         assert (await use(opened, "execute_command", command="echo hi"))[1] == "hi\n[exit code 0]"

@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver
+from pinfold.integrations.markdown import verbatim
 from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
@@ -104,7 +105,7 @@ class Proxy:
             message = {**message, "params": {**params, "clientCapabilities": capabilities}}
             if params.get("protocolVersion") != VERSION:
                 message["params"]["protocolVersion"] = VERSION
-        elif method == "session/new" and isinstance(message.get("id"), int | str):
+        elif method == "session/new" and isinstance(message.get("id"), int | float | str):
             self._creating[message["id"]] = str(params.get("cwd", ""))
         elif method in ("session/load", "session/resume"):
             try:
@@ -142,7 +143,8 @@ class Proxy:
 
     def _result(self, message: dict[str, Any]) -> dict[str, Any]:
         number, result = message.get("id"), message.get("result")
-        if not isinstance(number, int | str):
+        # 1 and 1.0 are one number to an editor; `true` is none, whatever Python says.
+        if isinstance(number, bool) or not isinstance(number, int | float | str):
             return message
         if number == self._initializing and isinstance(result, dict):
             self._initializing = None
@@ -316,7 +318,9 @@ def _answer(asked: _Question) -> Answer | None:
 
 
 def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, Any]:
-    lines = [f"it may {each}" for each in telling.wanted(question, str)]
+    command = visible(question.command)
+    lines = [telling.headline(question, str), f"command: {command}", f"in: {visible(question.cwd)}"]
+    lines += [f"it may {each}" for each in telling.wanted(question, str)]
     lines += [visible(reason.message) for reason in question.decision.reasons]
     if question.description:
         lines.append(f"the agent says: {visible(question.description)}")
@@ -328,8 +332,8 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
         "title": _title(question),
         "kind": "execute",
         "status": "pending",
-        "rawInput": {"command": visible(question.command), "cwd": visible(question.cwd)},
-        "content": [{"type": "content", "content": {"type": "text", "text": "\n".join(lines)}}],
+        "rawInput": {"command": command, "cwd": visible(question.cwd)},
+        "content": [{"type": "content", "content": {"type": "text", "text": verbatim(lines)}}],
     }
     options = [
         {"optionId": str(answer), "name": name, "kind": kind}

@@ -5,6 +5,7 @@ INVARIANT: an answer that was declined, cancelled or malformed is a no.
 
 import mcp_types as types
 
+from pinfold.integrations.markdown import verbatim
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.visible import visible
 from pinfold.session import telling
@@ -14,7 +15,7 @@ def form_of(question: PermissionNeeded) -> types.ElicitRequestFormParams:
     offers = telling.offers(question, question.reaches[0], str)
     offered = sorted(offers, key=lambda offer: question.choices.index(offer.answer))  # the refusing one first
     return types.ElicitRequestFormParams(
-        message="\n".join(_told(question)),
+        message=verbatim(_told(question)),
         requested_schema={
             "type": "object",
             "properties": {
