@@ -50,7 +50,7 @@ def settle(
     patience: float = PATIENCE,
     is_withdrawn: Callable[[], bool] = lambda: False,
 ) -> Settlement:
-    """The first answer of the chain; nobody is asked what nobody can be shown whole."""
+    """The first answer of the chain. A question that no face can show whole is denied unasked."""
     if trouble := unshowable(question):
         return Settlement(Answer.NO, trouble)
     question = showable(question)

@@ -1,7 +1,7 @@
 """Whether a question can be shown whole. Pure.
 
-INVARIANT (granted_is_what_was_shown): a question that some face could only show in part is put to nobody. So
-each face draws all of it, and a yes is for what was drawn.
+INVARIANT (granted_is_what_was_shown): no face puts a question that some face could show only in part. So
+each face draws all of it, and a yes covers only what was drawn.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.visible import visible
 
 MOST_WANTED = 12
-"""Things that one yes may grant: more do not stand on a terminal of 24 lines beside the answers."""
+"""Things that one yes may grant: a terminal of 24 lines has no room for more beside the answers."""
 LONGEST_WANTED = 1000
 """Characters of one of them, as they are drawn: a path, a host."""
 LONGEST_REASON = 4000
@@ -34,10 +34,11 @@ def unshowable(question: PermissionNeeded) -> str:
         return trouble
     if any(_is_beyond(text, LONGEST_WANTED) for text in names):
         return (
-            f"it names something of more than {LONGEST_WANTED:,} characters, which nobody can be shown whole"
+            f"a path or host in it is longer than the {LONGEST_WANTED:,} characters that a question can show:"
+            " use a shorter one"
         )
     if any(_is_beyond(reason.message, LONGEST_REASON) for reason in said):
-        return f"what it wants takes more than {LONGEST_REASON:,} characters to say: use shorter paths"
+        return f"its reason is longer than {LONGEST_REASON:,} characters, too long to show: use shorter paths"
     return ""
 
 

@@ -50,7 +50,7 @@ class Sheet(Protocol):
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]: ...
 
     def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
-        """Whether something that a yes is for is left out until somebody wants to see all of it."""
+        """Whether the question leaves out something that a yes covers, until the person presses `e`."""
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]: ...
 

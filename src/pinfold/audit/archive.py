@@ -33,7 +33,10 @@ LAST = "SELECT coalesce(max(id), 0) FROM entries"
 
 
 def keep(path: str, rows: Iterable[Line], size: int | None = None) -> Forgotten | None:
-    """Adds rows, all or none; what is there already is left. What went for them, beyond `size` bytes."""
+    """Adds rows, all or none, and skips those that are there already.
+
+    Beyond `size` bytes it deletes the oldest rows, and returns what it deleted.
+    """
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     values = ((row.id, row.at, row.session, row.kind, row.about, bytes(row.data).decode()) for row in rows)
     with _connected(path) as connection:

@@ -30,7 +30,7 @@ LARGEST = 1 << 18
 """Bytes of lines, from which on they are moved: those of some 300 commands."""
 MARK = b"SQLite format 3\0"
 FORGOTTEN = "forgotten"
-"""The kind of row that tells what went to make room."""
+"""The kind of row that records which rows were deleted to keep the journal within its size."""
 ELSEWHERE = "make room, set its directory right, or name another one in XDG_STATE_HOME"
 """What helps where nothing can be written down."""
 Row = tuple[str, str, Mapping[str, object], int | None]
@@ -49,7 +49,7 @@ class Journal:
     """Append-only. Any number of threads and processes may share one."""
 
     def __init__(self, path: str, size: int | None = None) -> None:
-        """Beyond `size` bytes the oldest rows go; None is without end."""
+        """Beyond `size` bytes the journal deletes its oldest rows; None sets no limit."""
         self.path, self.size = path, size
         self._lock = threading.RLock()
         """Taken twice by one thread if Python forgets a run after it has the lock and before it writes."""
@@ -126,7 +126,7 @@ class Journal:
         return number
 
     def _settle(self, number: int) -> "tuple[Forgotten | None, int]":
-        """What went to make room, and where lines end that there are none of."""
+        """Moves the lines into the table. Returns what it deleted for that, and where emptied lines end."""
         if not number:
             return None, 0
         from pinfold.audit.archive import keep

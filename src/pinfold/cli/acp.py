@@ -48,7 +48,8 @@ def run(args: Namespace) -> int:
     program = program_outside(words[0], os.environ, (find_project(directory),))
     if not program:
         raise PinfoldError(
-            f"{words[0]}: PATH names none that lies outside of the project; give its whole path"
+            f"{words[0]}: PATH names none that lies outside of the project, which commands can write; "
+            "give its full path"
         )
     editor = Lines(os.dup(0), os.dup(1))
     with open(os.devnull) as null:

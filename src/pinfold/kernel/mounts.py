@@ -10,7 +10,7 @@ Facts about mounts (mount(2), mount_setattr(2), open_tree(2), fsopen(2), pivot_r
   somewhere, and goes with the descriptor if nobody does (5.2).
 - pivot_root(".", ".") stacks the old root on the new one, and umount2(".", MNT_DETACH) takes it off.
 - The ids of a detached mount can be mapped as a user namespace does (MOUNT_ATTR_IDMAP, 5.12), by root of the
-  machine, where the file system knows how. What the map does not have belongs to nobody.
+  machine, where the file system supports it. Files of an id outside the map appear as the overflow id's.
 - move_mount with a detached mount may cover a file by a file, a directory by a directory.
 - For a call by descriptor the kernel's words are only an errno; fsopen's descriptor says more when read.
 """

@@ -70,7 +70,7 @@ def write_id_maps(uid: int, gid: int, *, inside_uid: int, inside_gid: int) -> No
 
 
 def mapping(text: str) -> int:
-    """A descriptor of a user namespace with this map of users and of groups, which no process is in.
+    """A descriptor of a user namespace with this map of users and groups, and without processes.
 
     Preconditions: this process has one thread, and is root in its user namespace.
     """
@@ -87,7 +87,7 @@ def mapping(text: str) -> int:
         return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(into)
-        with suppress(ChildProcessError):  # whoever ignores SIGCHLD has it reaped by the kernel
+        with suppress(ChildProcessError):  # the kernel reaps it where we ignore SIGCHLD
             os.waitpid(pid, os.WNOHANG)
 
 

@@ -1,7 +1,7 @@
 """How much of the kernel's memory each socket of a network namespace takes, by sock_diag(7).
 
 Facts (linux/inet_diag.h; tried on 6.18):
-- A netlink socket asks about the namespace that it was made in, whoever holds it. No capability is needed.
+- A netlink socket asks about the namespace that it was made in, in whatever process. It needs no capability.
 - `INET_DIAG_SKMEMINFO` has the memory that buffers really take, which may be a hundred times their content.
 - Where the kernel lacks `inet_diag`, the answer to every question is ENOENT.
 """

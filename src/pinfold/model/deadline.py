@@ -1,4 +1,4 @@
-"""When an answer is due. Whoever works long asks now and then whether it is too late."""
+"""When an answer is due. Code that works long calls `require_time` now and then."""
 
 from time import monotonic
 

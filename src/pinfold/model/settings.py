@@ -122,7 +122,7 @@ class HookSettings(Struct, frozen=True):
 
 class JournalSettings(Struct, frozen=True):
     size: int | None = 200_000_000
-    """Bytes; None is without end."""
+    """Bytes; None sets no limit."""
 
 
 class AnswerSettings(Struct, frozen=True):

@@ -10,8 +10,8 @@ names another host than the first one did. HTTP/2 is not offered to the server (
 it is left out): its host could not be compared.
 
 Facts about bodies: some servers leave one unread, of a GET, or whatever the method (Python's `http.server`),
-and take it for the next request, whose host nobody compared. A server that was told `Connection: close` reads
-no other request: so one that has a body is the last on its connection.
+and take it for the next request, whose host the gate has not compared. A server that gets `Connection: close`
+reads no other request. So a request with a body is the last on its connection.
 """
 
 from __future__ import annotations
@@ -166,9 +166,12 @@ def passed_on(request: h11.Request, meant: Meaning, *, is_last: bool) -> Headers
 
 
 def told_proxy(request: h11.Request, via: Via, *, is_last: bool) -> Headers:
-    """What a proxy is told in place of the server. INVARIANT: nothing has it send back what it is told."""
+    """The headers that a proxy gets in place of the server.
+
+    INVARIANT: none of them makes the proxy send its credentials back.
+    """
     if request.method.upper() in _TRACES:
-        raise Malformed(f"{request.method.decode()} would show what the proxy of this machine is told")
+        raise Malformed(f"{request.method.decode()} would make this machine's proxy show its credentials")
     headers = _without(request, _NOT_FOR_PROXIES | (_ENCODINGS if via.authorization else frozenset()))
     if is_last:
         headers.append(CLOSE)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 EACH, SPARE = 2, 128
-"""Descriptors of a connection, and those that dials, look-ups and the gate itself need besides."""
+"""Descriptors of one connection; and those that dials, look-ups and the gate itself need."""
 FEWEST = 16
 
 

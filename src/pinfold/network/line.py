@@ -25,7 +25,7 @@ from pinfold.network.upstream import Upstream
 LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
 
-TOO_MANY = "nobody could be asked: too many questions wait already; name the host in `network.allow`"
+TOO_MANY = "too many questions are waiting already; answer them, or add the host to `network.allow`"
 MOST_ASKING, MOST_BY_ONE, MOST_REACHING = 256, 128, 64
 """Threads that wait: for answers, of them for one command's, and for ports inside."""
 CATCHING_UP, STEP = 0.5, 0.001
@@ -33,7 +33,7 @@ CATCHING_UP, STEP = 0.5, 0.001
 
 
 class _Asked(NamedTuple):
-    """A question that somebody waits for."""
+    """A question that the gate waits for."""
 
     tag: str
     withdrawn: threading.Event

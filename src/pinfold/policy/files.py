@@ -70,7 +70,7 @@ def _malformed(path: str) -> Reason | None:
 
 
 def _process_own(written: str, facts: Facts) -> Reason | None:
-    """`/proc/self` is whoever looks: here that is us, or the process that answers hooks, never the agent."""
+    """`/proc/self` is the process that opens it: here Pinfold's own, never the agent's."""
     path = absolute(written, facts)
     if not (is_own_process(path) or facts.files.is_process_own(path)):
         return None

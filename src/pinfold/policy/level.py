@@ -52,7 +52,7 @@ TOLD = {
     Level.SANDBOX_NETWORK: "workspace-write, network",
     Level.UNSANDBOXED: "unsandboxed",
 }
-"""Each level as a person is told it. Hosts that rules or answers let through do not change it."""
+"""Each level in words. Hosts that rules or answers allow do not change it."""
 
 
 def require_type(value: int) -> PolicyType:

@@ -11,7 +11,7 @@ from pinfold.model.script import Command, Goals, Shape, Trait, Word
 
 
 class Match(Enum):
-    """How surely a restrictive rule speaks of a command."""
+    """How surely a restrictive rule matches a command."""
 
     NO = 0
     MAYBE = 1
@@ -63,7 +63,7 @@ def operands_among(wanted: tuple[str, ...], words: tuple[Word, ...]) -> Match:
 
 
 def _is_further(shape: Shape, command: Command) -> bool:
-    """Whether what the rule names stands among several of a kind, in its order."""
+    """Whether the rule's operands are among several of a kind, in their order."""
     start = shape.several_from
     if start is None or len(shape.operands) <= start:
         return False

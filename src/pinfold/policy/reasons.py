@@ -43,10 +43,8 @@ def too_late(settings: Settings) -> tuple[Reason, ...]:
     """Why the answer is no where it was not ready in time."""
     given = f"{settings.answer:g}s"
     said = f"judging it took longer than {given}"
-    remedy = "run a shorter line or fewer rules, or raise `limits.answer` in your settings"
-    return (
-        by_setting(settings, "late", Verdict.DENY, said, "limits.answer", f"{settings.answer:g}s", remedy),
-    )
+    remedy = "split the line, use fewer rules, or raise `limits.answer` in your settings"
+    return (by_setting(settings, "late", Verdict.DENY, said, "limits.answer", given, remedy),)
 
 
 def remedy_for(origin: Origin, remedy: str) -> str:

@@ -1,10 +1,10 @@
-"""The rules of a list that may speak of a command, found by its program.
+"""The rules of a list that may match a command, found by its program.
 
 A list may have thousands of rules, and a line hundreds of commands: each is compared only with the rules
 whose program it names, by its own name or anywhere in what it may pass on.
 
 INVARIANT: whatever `rules.restrictive_match` calls a match is among the candidates
-(tests/policy/test_rule_index.py). So what a rule's program may stand between is known here as it is there.
+(tests/policy/test_rule_index.py). So `_BETWEEN` and `_AROUND` follow the separators that `rules` knows.
 """
 
 import re

@@ -31,7 +31,7 @@ BETWEEN_WORDS = r"""["'`]\s*,\s*(?:\{\s*args\s*:\s*)?\[?\s*["'`]|\\(?=[ \t])"""
 
 
 def restrictive_match(shape: Shape, command: Command) -> Match:
-    """Whether a deny or ask rule speaks of this command, by this name or any other one, in any words."""
+    """Whether a deny or ask rule matches this command, under any of its names, in any of its spellings."""
     found = max((_says(each, command) for each in (shape, *shape.also)), key=_value)
     if found is Match.YES or command.stands_for is None:
         return found
@@ -107,7 +107,7 @@ def _may_wrap(shape: Shape, command: Command) -> bool:
 
 
 def _place_of(operand: Word, command: Command) -> int | None:
-    """Where an operand stands, which may have another name of its own."""
+    """The index of an operand among the command's words, if it is one of them."""
     places = (at for at, word in enumerate(command.words) if at and word.span == operand.span)
     return next(places, None)
 

@@ -115,7 +115,9 @@ class Calls:
         """Proves to the client that we know the token, and tells it what it is to prove that with."""
         token = self._service.token
         if not token:
-            raise Fault(said.INVALID_PARAMS, "invalid", "on this line nobody has to prove anything")
+            raise Fault(
+                said.INVALID_PARAMS, "invalid", "this connection needs no `challenge`: call `initialize`"
+            )
         if not proof.is_nonce(asked.nonce):
             raise Fault(said.INVALID_PARAMS, "invalid", "`nonce` is 32 bytes as 64 lowercase hex digits")
         nonce = proof.new_nonce()
@@ -126,10 +128,8 @@ class Calls:
         if not self.is_known:
             expected, self._expected = self._expected, ""
             if not expected or not proof.is_same(asked.proof, expected):
-                remedy = "say `challenge` first, and prove that you read the token file"
-                raise Fault(
-                    said.NOT_YOU, "unauthorized", "that you know the token is not proven", remedy=remedy
-                )
+                remedy = "call `challenge` first, and send its proof as docs/service.md describes"
+                raise Fault(said.NOT_YOU, "unauthorized", "no valid proof of the token", remedy=remedy)
         self.is_known = True
         self._questions.asks = asked.asks
         self._auto_allow = _number(asked.service_version) >= _number(said.SERVICE_VERSION)

@@ -112,7 +112,7 @@ class Client:
             raise PinfoldError(f"{STRANGER}: {error}") from None
         expected = proof.proof_of(token, proof.SERVICE, nonce, service_nonce)
         if not proof.is_nonce(service_nonce) or not proof.is_same(theirs, expected):
-            raise PinfoldError(f"{STRANGER}; nothing was told to it")
+            raise PinfoldError(f"{STRANGER}; nothing was sent to it")
         return proof.proof_of(token, proof.CLIENT, nonce, service_nonce)
 
     @classmethod

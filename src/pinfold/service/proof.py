@@ -1,8 +1,8 @@
 """How a client and a service prove to each other that they know the token, which neither sends.
 
-Whoever can put a socket in the service's place would otherwise be told the token, every command and its
-environment, and be believed. So each side first says a nonce, 32 random bytes, and the service proves itself
-before the client says anything else:
+A program that puts a socket in the service's place would otherwise get the token, every command and its
+environment, and its answers would count. So each side first says a nonce, 32 random bytes. The service then
+proves itself before the client says anything else:
 
     client -> challenge   {nonce: C}
     service <-            {nonce: S, proof: HMAC(token, "pinfold service" C S)}
@@ -37,5 +37,5 @@ def proof_of(token: str, side: str, client_nonce: str, service_nonce: str) -> st
 
 
 def is_same(told: str, expected: str) -> bool:
-    """In the same time whatever was told."""
+    """Compares in constant time."""
     return hmac.compare_digest(told.encode("utf-8", "surrogatepass"), expected.encode())

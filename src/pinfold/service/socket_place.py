@@ -11,14 +11,14 @@ from pinfold.session.state import state_directory
 
 
 def require_private_directory(path: str, environ: Mapping[str, str]) -> None:
-    """Raises where everybody may make names: the first to come has the name."""
+    """Raises where every user may create names: another user could create the socket first."""
     directory = os.path.dirname(os.path.realpath(path))
     try:
         is_everybodys = os.stat(directory).st_mode & stat.S_IWOTH
     except OSError:
         return  # `bind` will say what is wrong
     if is_everybodys:
-        raise PinfoldError(f"{path}: everybody may make files in {directory}; {_instead(environ)}")
+        raise PinfoldError(f"{path}: every user may create files in {directory}; {_instead(environ)}")
 
 
 def require_out_of_reach(path: str, writable: Iterable[str], environ: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Globs in grants (`filesystem.write = ["/opt/x_*"]`): the paths that are there when a policy is made.
 
-INVARIANT: a glob grants nothing that is not there, and looking for it is bounded; where it takes more, it
-grants nothing and that is told. `*`, `?` and `[...]` stand for characters of one name, but for a dot at its
+INVARIANT: a glob grants nothing that is not there, and the search for it is bounded. A glob beyond that bound
+grants nothing, and a notice names it. `*`, `?` and `[...]` match characters of one name, except a dot at its
 start.
 """
 
@@ -25,7 +25,7 @@ SPECIAL = frozenset("*?[")
 
 
 class Found(Struct, frozen=True):
-    """What the globs of some settings stand for now."""
+    """What the globs of some settings match now."""
 
     write: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
@@ -62,14 +62,14 @@ def look(settings: Settings, roots: Sequence[str], home: str) -> Found | None:
 
 
 def found_in(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str, ...]:
-    """The paths with what their globs stand for."""
+    """The paths, each glob replaced by what it matches."""
     base = roots[0] if roots else home
     named = (_named("", path, base, home, []) if has_glob(path) else [path] for path in paths)
     return tuple(chain.from_iterable(named))
 
 
 def with_found(settings: Settings, found: Found | None) -> Settings:
-    """The settings with what their globs stand for."""
+    """The settings, each glob replaced by what it matches."""
     if found is None:
         return settings
     return replace(

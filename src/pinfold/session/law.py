@@ -126,7 +126,7 @@ class Law:
         return self._last_settings[1]
 
     def _cap(self, settings: Settings) -> Cap:
-        """Of the administrator's own globs, what they stand for when the settings are read."""
+        """What the administrator's own globs match when the settings are read."""
         capped = settings.cap.policy
         granted = (capped.additional_readwrite_paths, capped.additional_readonly_paths, capped.unix_sockets)
         if any(map(has_glob, chain.from_iterable(granted))):

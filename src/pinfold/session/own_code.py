@@ -70,7 +70,7 @@ def require_out_of_reach(roots: tuple[str, ...], home: str) -> None:
                 f"{root} is Pinfold's own code, which no command may write; {_elsewhere()}"
             )
         if contains(root, home):
-            continue  # whoever works in their home has Pinfold there too: all of it is read-only
+            continue  # a home that is the project holds Pinfold, too: all of that is read-only
         if found := next((path for path in _loaded() if contains(root, path)), ""):
             raise ConfinementError(
                 f"Pinfold runs from {found}, which commands in {root} could write, so it refuses "
@@ -107,7 +107,7 @@ def _elsewhere() -> str:
 
 
 def _distribution() -> str:
-    """What pip installs us from: the same place again, if it was not an index."""
+    """What pip installs us from: where it installed us from before, if that was no index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

@@ -7,7 +7,7 @@ Facts about git (setup.c; held to `git rev-parse` by a fuzz test):
   `refs/`, or with 40 hexadecimal digits. Git reads 255 bytes of it. And it has `objects` and `refs`, in
   itself or where its `commondir` leads: whatever may be searched or executed, so a program will do.
 - The PATH of a `.git` file begins right after `gitdir: `, at a blank too, and ends before the last line ends;
-  that of `commondir` likewise. Both end at a NUL. A `.git` file has at most a megabyte.
+  so does that of `commondir`. Both end at a NUL. A `.git` file has at most a megabyte.
 - Where a `.git` file or a `commondir` says nothing that git understands, git dies. Where `.git` cannot be
   looked at, or is neither a file nor a directory, versions before 2.54 climb on.
 

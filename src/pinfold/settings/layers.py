@@ -28,7 +28,7 @@ from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
 
 MOST_OF_A_PROJECT = 1_000
-"""Entries of all lists together: whoever writes a project's file makes every answer take its time."""
+"""Entries of all lists together: each one in a project's file makes every answer slower."""
 
 
 class Entry(Struct, frozen=True):

@@ -139,7 +139,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     from pinfold.approval.showing import too_long, too_many
 
     if why := too_long(wanted.command) or too_many(len(decision.widening)):
-        return Outcome(Opinion.DENY, f"{told(decision)}, and nobody is asked: {why}")
+        return Outcome(Opinion.DENY, f"{told(decision)}, and no question can show it: {why}")
     leave(call, agent, wanted.command, start, decision, environ)
     where = "" if decision.sandboxed else "; it would run outside of the sandbox"
     return Outcome(Opinion.ASK, told(decision) + where, line)

@@ -1,7 +1,7 @@
 """Getting from a command of another sandbox what one's own does not give: a directory, with its mounts.
 
-Each is run by two commands under different policies. The first leaves a process that hands a directory to
-whoever connects, or that can be looked into; the second is the attack.
+Two commands under different policies run each attack. The first leaves a process that sends a directory to
+any client, or whose /proc entries can be read. The second is the attack.
 """
 
 import os

@@ -96,7 +96,7 @@ class AgentFilter:
         try:
             return self.listener.accept()[0]
         except OSError:
-            # Who waits there now is not to be taken for the next one.
+            # A connection that waits there now must not count as the next one.
             self.listener.close()
             self.listener = None
             raise

@@ -1,4 +1,4 @@
-"""How many seccomp filters the commands of a session may have: what they compile to is the machine's.
+"""How many seccomp filters the commands of a session may have: all programs share the room for compiled ones.
 
 Facts (kernel/seccomp.c, kernel/bpf/core.c; tried on 6.18):
 - The compiled code of all filters of unprivileged programs counts against `net.core.bpf_jit_limit`, 264 or
@@ -30,7 +30,11 @@ UNCOUNTED = 64
 MOST = 512
 SYNCED = 1
 """SECCOMP_FILTER_FLAG_TSYNC: for all threads of the process."""
-FULL = NameRule("", f"the commands of this session have {MOST} seccomp filters already", grantable=False)
+FULL = NameRule(
+    "",
+    f"the commands of this session have {MOST} seccomp filters already; end some of them first",
+    grantable=False,
+)
 
 
 class FilterBudget:

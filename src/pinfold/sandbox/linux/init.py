@@ -3,7 +3,7 @@
 It starts nothing. Orphans become its children and vanish unawaited, since it ignores SIGCHLD. Commands of its
 session cannot signal it (it is the init of their pid namespace), look into it (not dumpable) or speak to it.
 Nor do they become its tracees (PTRACE_TRACEME): those would not vanish, and ended they count as processes.
-Whoever leads this machine to a server inside gets sockets of the session's network from it.
+The host gets sockets of the session's network from it.
 When it ends, the kernel ends every process of the session; it ends with the keeper (PR_SET_PDEATHSIG).
 """
 

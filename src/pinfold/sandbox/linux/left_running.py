@@ -1,9 +1,8 @@
-"""What commands have left running in a session's other pens: told with the first result under other rules.
+"""What commands left running in a session's other pens. The first result under other rules reports it.
 
 Such a process keeps the rules that it began with. A later command may ask it to do what that command may
 not do itself, by a port of loopback or a file. No command of another pen sees it in /proc or reaches its unix
-sockets.
-So the result names it, with its number.
+sockets. So the result names it, with its number.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +37,7 @@ def _left_in(pen: Pen, carried: dict[int, int]) -> Iterator[str]:
             line = line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
             yield (
                 f"`{line}` still runs in another sandbox of this session, under the rules that it began "
-                f"with; to end it: kill {carried[tag]}"
+                f"with; to end it: `kill {carried[tag]}`"
             )
         else:
             pen.begun.pop(tag, None)

@@ -1,7 +1,7 @@
 """Finds the command that takes too much of what the kernel counts for a whole user or the whole machine.
 
-Most of that is bounded beforehand (`room`, `rooms`, `filter_budget`). Two things cannot be, so they are
-looked at every two seconds, and the command that has taken them is ended:
+`room`, `rooms` and `filter_budget` bound most of that beforehand. Two things cannot be, so the session
+looks at them every two seconds, and ends the command that has taken them:
 
 - The kernel counts what epoll watches by user, in every program and namespace (fs.epoll.max_user_watches).
   Once a command has taken all, no program of the user can watch anything more.
@@ -13,7 +13,7 @@ Facts (epoll(7), proc(5)):
 - sock_diag tells what a socket takes, by its inode; the links in /proc/PID/fd tell whose it is.
 - Who may administer a network namespace may ask a socket which one is its own (SIOCGSKNS).
 
-Accepted: what a command has sent to itself and not taken is found with nobody.
+Accepted: data that a command has sent to itself and not read is not attributed to it.
 """
 
 import fcntl
@@ -39,7 +39,7 @@ WATCHES = "/proc/sys/fs/epoll/max_user_watches"
 EPOLL = "anon_inode:[eventpoll]"
 SIOCGSKNS = 0x894C
 SHARE = 4
-"""Who has less than this part of what there is may go on, however short it is."""
+"""A command with less than this part of the whole goes on, however short the resource is."""
 
 
 class Meter(NamedTuple):
@@ -79,7 +79,7 @@ class OveruseFinder:
         ]
 
     def find(self) -> Iterator[Overuse]:
-        """What there is now: nothing, as a rule, which costs some 100 us."""
+        """The commands that take too much now. As a rule there are none, and the search takes some 100 us."""
         for meter in self.meters:
             if meter.is_short() and (heaviest := self._heaviest(meter)):
                 yield heaviest
@@ -95,7 +95,7 @@ class OveruseFinder:
         most = meter.most()
         for tag, used in by_command.most_common(1):
             if used * SHARE >= most:
-                why = f"ended: it had {used:,} {meter.what}, of {most:,} that all programs share"
+                why = f"ended: it used {used:,} {meter.what}, of {most:,} that all programs share"
                 pid = example[tag]
                 return Overuse(tag, Violation("", "", "", why, _name(pid), pid, grantable=False))
         return None
@@ -144,7 +144,7 @@ def is_memory_short(protocol: str) -> bool:
 
 
 def most_memory(protocol: str) -> int:
-    """From so many bytes on the kernel takes buffers for too many; 0 where it does not tell."""
+    """Bytes of buffers from which on the kernel is short of them; 0 where it does not tell."""
     with (
         suppress(OSError, ValueError, IndexError),
         open(f"/proc/sys/net/ipv4/{protocol.lower()}_mem") as told,

@@ -150,7 +150,7 @@ def scratch_pages() -> int:
 
 
 def _own_scratch() -> None:
-    """A file system apart from the rooms: whoever fills it keeps no pen from being built."""
+    """A file system apart from the rooms: a command that fills it keeps no pen from being built."""
     pages = scratch_pages()
     os.mkdir(SCRATCH)
     options = f"mode=0755,nr_blocks={pages},nr_inodes={pages // PAGES_PER_INODE}"

@@ -68,7 +68,7 @@ from pinfold.sandbox.linux.waiting import Waiting, close
 FOREIGN = "this socket was not made in the session"
 OTHER_PEN = (
     "a command of this session made this socket under other rules, in another sandbox; "
-    "end that server, and start it again under the rules of now"
+    "end that server, then start it again under the present rules"
 )
 ONLY_SIGNS = "a granted ssh agent lists keys and signs, and does nothing else for commands"
 NO_NETWORK = "there is no network but the session's own loopback"
@@ -272,7 +272,7 @@ class Sockets:
             shown = "@" + os.fsdecode(name[1:]).replace("\0", "@")
             self._record(caller, "connect", shown, NameRule("", OTHER_PEN, grantable=False))
             raise PermissionError(errno.EACCES, OTHER_PEN)
-        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody of this pen has this name")
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "no process of this sandbox has this name")
 
     def _walk(self, caller: Caller, path: bytes) -> int:
         """What a path leads to as the caller sees it, as an O_PATH descriptor."""
