@@ -17,7 +17,7 @@ HOME = os.environ.get("HOME", "")
 HOUSE = os.path.dirname(HOME)
 WALK = """
 import os, stat, sys
-limit, *own = sys.argv[1:]
+limit, tops, *own = sys.argv[1:]
 seen = opened = 0
 def others_may(path):
     status = os.lstat(path)
@@ -25,7 +25,7 @@ def others_may(path):
     return status.st_mode & 4 or 0 < os.getuid() == status.st_uid
 def tell(path):
     if not any((path + "/").startswith(each + "/") for each in own): print("OPENED", path)
-for top in ("/etc", "/root", "/var"):
+for top in tops.split():
     for directory, names, files in os.walk(top):
         if not others_may(directory) and os.access(directory, os.R_OK): tell(directory)
         for name in files:
@@ -64,9 +64,47 @@ def _require_mappable_root() -> None:
 
 def nothing_is_read_that_only_root_may_read() -> None:
     _require_mappable_root()
+    _nothing_is_read("/etc", "/root", "/var")
+
+
+def where_no_ids_can_be_mapped_nothing_is_read_either() -> None:
+    if os.geteuid():
+        print("root alone can make the file system of a container")
+        sys.exit(SKIPPED)
+    secret = _close(put(f"{HOUSE}/closed/deep/secret"), 0o600)
+    os.chmod(f"{HOUSE}/closed", 0o755)
+    _move_into_overlay()
+    # Elsewhere other tests make files meanwhile.
+    _nothing_is_read("/etc", "/root")
+    with opened() as session:
+        assert does(session, "echo made > made; cat made") == "made\n"
+        assert session.run(["cat", secret]).exit_code
+
+
+def _move_into_overlay() -> None:
+    """As in most containers: from here on `/` is an overlay of what it was."""
+    namespaces.unshare(namespaces.CLONE_NEWNS)
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+    layers = f"{HOUSE}/layers"
+    os.mkdir(layers)
+    mounts.mount("layers", layers, "tmpfs", 0)
+    for name in ("upper", "work", "root"):
+        os.mkdir(f"{layers}/{name}", 0o755)
+    options = f"lowerdir=/,upperdir={layers}/upper,workdir={layers}/work"
+    mounts.mount("container", f"{layers}/root", "overlay", 0, options)
+    for place in ("/proc", "/dev", "/sys", "/tmp"):
+        mounts.mount(place, f"{layers}/root{place}", None, mounts.MS_BIND | mounts.MS_REC)
+    here = os.getcwd()
+    os.chdir(f"{layers}/root")
+    mounts.pivot_root(".", ".")
+    mounts.umount(".", 2)  # MNT_DETACH
+    os.chdir(here)
+
+
+def _nothing_is_read(*tops: str) -> None:
     own = (os.getcwd(), HOME, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix))
     with opened() as session:
-        told = does(session, [PYTHON, "-I", "-c", WALK, "2000000", *own])
+        told = does(session, [PYTHON, "-I", "-c", WALK, "2000000", " ".join(tops), *own])
         assert told == "through True\n", told
         for path in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/proc/keys", "/proc/slabinfo"):
             result = session.run(["cat", path])

@@ -146,8 +146,11 @@ def a_call_has_fields_of_its_own() -> None:
         assert opened.run("pwd", cwd="/usr").stdout == "/usr\n"
         assert opened.run(["echo", "$A;"]).stdout == "$A;\n"
         assert not person.asked
-        # What narrows applies; what widens is asked for by name.
+        # What narrows applies, and its writes are asked about; what widens is asked for by name.
+        person.answer = "no"
         assert opened.run("touch x", sandboxPolicy={"type": "WORKSPACE_READONLY"}).code == 1
+        assert person.asked.pop().capability == "write"
+        person.answer = "once"
         assert opened.run("touch x", sandboxPolicy=opened.policy).code == 0
         assert not person.asked
         home = os.path.expanduser("~")

@@ -347,7 +347,7 @@ def test_what_narrows_a_deletion(tests: str, narrowed: bool) -> None:
         ("git diff -- *.py", True),
         ("git show :(top).env", True),
         ("git diff ../other .", True),
-        ("git diff HEAD~1 -- src", False),
+        ("git diff HEAD~1 -- src", True),
     ],
 )
 def test_directories_are_read_with_what_is_in_them(line: str, below: bool) -> None:

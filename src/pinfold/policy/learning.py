@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.hosts import canonical, special_kind
-from pinfold.model.policy import TEMPORARY
+from pinfold.model.policy import TEMPORARY, PolicyType
 from pinfold.model.request import Connect
 from pinfold.model.violation import READ
 from pinfold.policy.connect import reason_of
@@ -207,6 +207,8 @@ def _objection(record: Record, ground: Ground, around: Surroundings) -> str:
         return NO
     if record.operation == RUN:
         return "" if record.paths else record.why
+    if record.operation != CONNECT and ground.policy.type is PolicyType.WORKSPACE_READONLY:
+        return "the policy is read-only"
     if record.is_git:
         return objection(("git", *record.paths), record.operation, record.paths, ground)
     if record.operation != CONNECT:

@@ -29,7 +29,7 @@ from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.charge import Charge, Operations
-from pinfold.sandbox.linux.closed import Part, take_parts
+from pinfold.sandbox.linux.closed import Closed, take_parts
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.neighbours import Neighbours
@@ -77,7 +77,7 @@ def build_session(theirs: socket.socket) -> None:
         init.serve(theirs, closed)
 
 
-def prepare_mounts() -> list[Part]:
+def prepare_mounts() -> Closed:
     """What only root of the machine can do, in mounts of its own, before there is a user namespace: it leaves
     the times of reading as they are, and takes the parts of a closed tree. Others get none.
 
@@ -88,7 +88,7 @@ def prepare_mounts() -> list[Part]:
         mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
         mounts.mount_setattr(mounts.AT_FDCWD, "/", mounts.AT_RECURSIVE, turn_on=mounts.MOUNT_ATTR_NOATIME)
         return take_parts()
-    return []
+    return Closed([], [])
 
 
 def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:

@@ -1,7 +1,8 @@
 """The machine's tree with root's own files closed, for commands that have root's uid and none of its powers.
 
 As their owner, they could read what only root may read: `/etc/shadow`, the keys of the machine's sshd. In
-mounts that map root's id to no id, they are one of the others, as an ordinary user is.
+mounts that map root's id to no id, they are one of the others, as an ordinary user is. Where the file system
+of `/` cannot map ids, as in most containers, a walk finds them, and something empty is mounted over each.
 
 Facts that shape it, tried on 6.18:
 - Only root of the machine may map the ids of a mount (MOUNT_ATTR_IDMAP). So a helper does it before it makes
@@ -14,12 +15,18 @@ Facts that shape it, tried on 6.18:
 
 import os
 import stat
-from collections import defaultdict
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from pinfold.kernel import mounts, namespaces
 
+WALKED = ("/etc", "/root", "/home", "/srv", "/opt", "/var")
+"""Where such files are looked for without ids that are mapped."""
+MOST_WALKED = 50_000
+"""Names that the walk looks at, those nearest to the top first: 0.1 to 0.2 seconds."""
 ALL_BUT_ROOT = f"1 1 {(1 << 32) - 2}\n"
 """As user_namespaces(7) has it: each id is itself, and 0 is none."""
 CLONE = mounts.OPEN_TREE_CLONE | mounts.OPEN_TREE_CLOEXEC
@@ -32,22 +39,62 @@ class Part(NamedTuple):
     tree: int
 
 
-def take_parts() -> list[Part]:
-    """The tree's mounts, parents first; none if it cannot be closed.
+class Closed(NamedTuple):
+    """The machine's tree, to be put together where root's commands look."""
+
+    parts: list[Part]
+    """Parents first; nothing for those who are not root."""
+    covered: list[tuple[str, bool]]
+    """What is to be covered in it besides, and whether it is a directory."""
+
+
+def take_parts() -> Closed:
+    """The tree, with ids mapped or with what is to be covered.
 
     Preconditions: this is root of the machine, in a mount namespace of its own that shares nothing.
     """
-    if not os.stat("/").st_mode & stat.S_IXOTH:
-        return []
-    below = _mounts_below()
     parts: list[Part] = []
-    with suppress(OSError):
-        ids = namespaces.mapping(ALL_BUT_ROOT)
-        try:
-            _take("/", below, ids, parts)
-        finally:
-            os.close(ids)
-    return parts
+    if os.stat("/").st_mode & stat.S_IXOTH:
+        below = _mounts_below()
+        with suppress(OSError):
+            ids = namespaces.mapping(ALL_BUT_ROOT)
+            try:
+                _take("/", below, ids, parts)
+            finally:
+                os.close(ids)
+            return Closed(parts, [])
+    whole = mounts.open_tree(mounts.AT_FDCWD, "/", CLONE | mounts.AT_RECURSIVE)
+    return Closed([Part("/", whole)], list(_readable_by_root_alone()))
+
+
+def _readable_by_root_alone() -> Iterator[tuple[str, bool]]:
+    """Files, and directories as a whole."""
+    for entry in islice(_entries(WALKED), MOST_WALKED):
+        is_directory = entry.is_dir(follow_symlinks=False)
+        with suppress(OSError):
+            if _is_roots(entry.stat(follow_symlinks=False)):
+                yield entry.path, is_directory
+
+
+def _entries(tops: Iterable[str]) -> Iterator[os.DirEntry[str]]:
+    """Files and directories, breadth first, without what lies in a directory that only root may read."""
+    waiting = deque(tops)
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.popleft()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if not _is_roots(entry.stat(follow_symlinks=False)):
+                        waiting.append(entry.path)
+                    yield entry
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry
+
+
+def _is_roots(status: os.stat_result) -> bool:
+    """Whether root may read it as its owner or by its group, and others may not. A directory that others may
+    search is no such: what is in it is looked at by itself."""
+    others = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
+    return not status.st_mode & others and 0 in (status.st_uid, status.st_gid)
 
 
 def put_parts(parts: list[Part], where: str) -> None:

@@ -34,7 +34,7 @@ import os
 import stat
 
 from pinfold.kernel import mounts
-from pinfold.sandbox.linux.closed import Part, put_parts
+from pinfold.sandbox.linux.closed import Closed, put_parts
 from pinfold.sandbox.linux.replies import MOST_PROCESSES
 
 HOST, CLOSED, NEW, BOUND = "/host", "/closed", "/new", "/bound"
@@ -67,27 +67,35 @@ WATCHES = {
 """What a user has, and what a user namespace may have of it."""
 
 
-def build_rooms(closed: list[Part]) -> int | None:
+def build_rooms(closed: Closed) -> int | None:
     """Leaves this process with the rooms as its root; pid_max of the pid namespace, if it is ours to write.
 
-    `closed`: the machine's tree as its root cannot read it, or nothing.
+    `closed`: the machine's tree as its root cannot read it; for others than root it has no parts.
 
     Preconditions: new user, mount and pid namespaces, and this is pid 1 of the last.
     """
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
     mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
-    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev", *((CLOSED,) if closed else ())):
+    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev", *((CLOSED,) if closed.parts else ())):
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")
-    put_parts(closed, CLOSED)
+    put_parts(closed.parts, CLOSED)
     pid_max = _own_proc()
     _own_scratch()
     _pens_proc()
     _own_dev()
     _close_proc()
+    _cover(closed.covered)
     return pid_max
+
+
+def _cover(found: list[tuple[str, bool]]) -> None:
+    for path, is_directory in found:
+        # What has gone, or lies in a directory that root without its powers cannot search either.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            put(EMPTY if is_directory else VOID, f"{CLOSED}{path}", mounts.MOUNT_ATTR_RDONLY)
 
 
 def _own_proc() -> int | None:
