@@ -63,3 +63,23 @@ def test_what_was_there_before_stays_the_programs_own(tmp_path: Path) -> None:
         assert guard.find_spec("os.path", ["x"]) is None and "rich" in OURS
     finally:
         sys.path.remove(str(tmp_path))
+
+
+def test_a_file_or_directory_that_is_no_module_keeps_no_name_open(tmp_path: Path) -> None:
+    (tmp_path / "sqlite3.db").write_text("")
+    (tmp_path / "wave.cfg").write_text("")
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "rich").mkdir()
+    (tmp_path / "rich/__init__.py").write_text("")
+    guard = Guard()
+    sys.path.insert(0, str(tmp_path))
+    try:
+        guard.add([str(tmp_path)])
+        for made in ("sqlite3.py", "wave.py", "queue/__init__.py"):
+            (tmp_path / made).write_text("")
+        for name in ("sqlite3", "wave", "queue"):
+            found = guard.find_spec(name)
+            assert found and not str(found.origin).startswith(str(tmp_path)), name
+        assert guard.find_spec("rich") is None, "it was a package before"
+    finally:
+        sys.path.remove(str(tmp_path))

@@ -9,7 +9,16 @@ were there when the session was opened. All other names are the program's own af
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
 from types import ModuleType
 
 from pinfold.policy.paths import is_covered
@@ -29,14 +38,14 @@ class Guard:
     def __init__(self) -> None:
         self._roots: set[str] = set()
         self._known: dict[str, frozenset[str]] = {}
-        """By directory: the names that were there."""
+        """By directory: the modules that were there."""
 
     def add(self, roots: Iterable[str]) -> None:
         """Commands write in these from now on."""
         self._roots.update(map(os.path.realpath, roots))
         for entry in {_place(each) for each in sys.path} - set(self._known):
             if is_covered(entry, self._roots):
-                self._known[entry] = _names_in(entry)
+                self._known[entry] = _modules_in(entry)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -73,8 +82,15 @@ def _place(entry: object) -> str:
     return os.path.realpath(entry or ".") if isinstance(entry, str) else ""
 
 
-def _names_in(directory: str) -> frozenset[str]:
+def _modules_in(directory: str) -> frozenset[str]:
+    """The names in it that were modules. A `secrets.env`, or a directory `queue` that is no package, is none:
+    what a command makes beside it, or in it, would be."""
     try:
-        return frozenset(name.partition(".")[0] for name in os.listdir(directory))
+        names = {name.partition(".")[0] for name in os.listdir(directory)}
     except OSError:
         return frozenset()
+    names &= OURS | sys.stdlib_module_names
+    finder = FileFinder(directory, (ExtensionFileLoader, EXTENSION_SUFFIXES),
+                        (SourceFileLoader, [*SOURCE_SUFFIXES, *BYTECODE_SUFFIXES]))  # fmt: skip
+    found = ((name, finder.find_spec(name)) for name in names)
+    return frozenset(name for name, spec in found if spec and spec.loader)
