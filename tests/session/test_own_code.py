@@ -108,4 +108,5 @@ def test_what_is_closed_is_all_of_a_checkout(monkeypatch: pytest.MonkeyPatch) ->
     top = own_code.own_checkout()
     if not top:
         pytest.skip("these tests do not run from a checkout")
-    assert {f"{top}/src", f"{top}/.venv", f"{top}/pinfold"} <= {*own_code.own_code()}
+    closed = {f"{top}/{name}" for name in ("src", ".venv", "pinfold", "pyproject.toml", "hatch.toml")}
+    assert closed <= {*own_code.own_code()}, "the last one names programs that an installation runs"

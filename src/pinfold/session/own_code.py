@@ -23,8 +23,9 @@ from pinfold.model.links import real_path
 from pinfold.policy.paths import contains, is_covered
 from pinfold.shell.shfmt import find_binary
 
-OF_A_CHECKOUT = ("src", ".venv", "pinfold", "pyproject.toml", ".venv.lock", ".venv.log")
-"""In a checkout: the code, its environment, the script that starts it, what that installs by and writes."""
+OF_A_CHECKOUT = ("src", ".venv", "pinfold", "pyproject.toml", "hatch.toml", ".venv.lock", ".venv.log")
+"""In a checkout: the code, its environment, the script that starts it, what that installs by and writes. The
+build runs hooks that `hatch.toml` names."""
 
 
 @cache
