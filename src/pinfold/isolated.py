@@ -68,6 +68,18 @@ def program_outside(name: str, environ: "Mapping[str, str]", writable: "Iterable
     return ""
 
 
+def shadowed_program(name: str, path: str, writable: "Iterable[str]") -> str:
+    """Where PATH finds a program by its name, if commands can write there or nobody can say where that is."""
+    writable = tuple(writable)
+    for directory in path.split(":"):
+        found = os.path.join(directory, name)
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return "" if is_out_of_reach(found, writable) else found
+        if not os.path.isabs(directory):
+            return found  # relative to wherever the line goes
+    return ""
+
+
 def is_out_of_reach(path: str, writable: "Iterable[str]") -> bool:
     """Whether it is a whole path that neither lies nor leads into one of these directories."""
     if not os.path.isabs(path):

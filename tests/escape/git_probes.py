@@ -181,6 +181,82 @@ def hooks_in_the_project_itself_are_closed_one_by_one() -> None:
         assert session.run("mkdir a && mv a pre-commit").exit_code
 
 
+def what_the_users_own_configuration_names_is_not_written_in_new_repositories() -> None:
+    """In a repository that the same command makes, or clones: no walk has seen it."""
+    home, here = os.environ["HOME"], os.getcwd()
+    put(f"{home}/.gitconfig", "[core]\nhooksPath = .githooks\n[user]\nname = x\nemail = x@y\n")
+    repository("one")
+    repository("evil")
+    put("evil/.githooks/post-index-change", RUNS)
+    os.chmod("evil/.githooks/post-index-change", 0o755)
+    git("-c", "core.hooksPath=/dev/null", "add", ".", where="evil")
+    git("-c", "core.hooksPath=/dev/null", "commit", "-qm", "hook", where="evil")
+    with opened({"filesystem": {"git_writes": True, "read": [f"{here}/evil"]}}, f"{here}/one") as session:
+        put("one/evil", RUNS)
+        for where in ("new", "a/b"):
+            does(session, f"chmod +x evil; git init -q {where}; mkdir {where}/.githooks")
+            for name in ("post-index-change", "pre-commit"):
+                does(session, PLANT.format(path=f"{where}/.githooks/{name}"))
+            does(
+                session,
+                f"mkdir x; cp evil x/post-index-change; rm -rf {where}/.githooks; mv x {where}/.githooks",
+            )
+            runs_nothing(f"one/{where}", ("add", "."), ("status",), ("commit", "-mx", "--allow-empty"))
+        session.run(f"git clone -q {here}/evil clone")
+        if os.path.exists("one/clone"):
+            runs_nothing("one/clone", ("status",), ("commit", "-mx", "--allow-empty"))
+        assert session.check_path("z/.githooks/pre-commit", write=True).verdict == "ask"
+    os.unlink(f"{home}/.gitconfig")
+
+
+def what_a_link_in_the_home_leads_to_is_not_written() -> None:
+    """As a repository of dotfiles has it: none of its names is protected, but those that lead there are."""
+    home, here = os.environ["HOME"], os.getcwd()
+    repository("dotfiles")
+    put("dotfiles/gitconfig", "[user]\nname = x\n")
+    put("dotfiles/bashrc", "true\n")
+    put("dotfiles/editor/init.lua", "")
+    put("dotfiles/units/x.service", "")
+    links = {
+        ".gitconfig": "gitconfig",
+        ".bashrc": "bashrc",
+        ".zshrc": "not-yet",
+        ".config/nvim": "editor",
+        ".config/systemd/user/x.service": "units/x.service",
+    }
+    for name, target in links.items():
+        os.makedirs(os.path.dirname(f"{home}/{name}"), exist_ok=True)
+        os.symlink(f"{here}/dotfiles/{target}", f"{home}/{name}")
+    before = {name: content(f"dotfiles/{name}") for name in ("gitconfig", "bashrc", "units/x.service")}
+    with opened(None, f"{here}/dotfiles") as session:
+        for name in (*links.values(), "editor/init.lua", "editor/new"):
+            does(session, f"echo evil > evil; {PLANT.format(path=name)}; rm -rf {name}")
+            assert session.check_path(name, write=True).verdict == "ask", name
+        does(session, "mv units x; mv editor x; mkdir -p units editor; echo x > editor/init.lua")
+        assert does(session, "echo fine > other; cat other") == "fine\n"
+    assert before == {name: content(f"dotfiles/{name}") for name in before}
+    assert os.listdir("dotfiles/editor") == ["init.lua"] and not content("dotfiles/editor/init.lua")
+    assert not os.path.lexists("dotfiles/not-yet")
+    for name in links:
+        os.unlink(f"{home}/{name}")
+
+
+def a_part_of_a_tree_has_the_rules_of_the_whole() -> None:
+    """Whoever works below a project, or makes a repository there, may no more than who works in all of it."""
+    here = os.getcwd()
+    repository("whole")
+    put("whole/.pinfoldignore", "part/secret*\n")
+    put("whole/part/secret.txt")
+    git("config", "core.hooksPath", "part/own", where="whole")
+    for line in ("true", "git init -q ."):
+        with opened(GIT, f"{here}/whole/part") as session:
+            assert session.run("cat secret.txt").exit_code
+            assert session.check_path("secret.txt").verdict != "allow"
+            assert session.run("mkdir own").exit_code
+            does(session, line)
+    assert os.path.isdir("whole/part/.git")
+
+
 PROBES = probes_of(globals(), "content", "git", "is_refused", "repository", "runs_nothing")
 
 if __name__ == "__main__":

@@ -141,3 +141,16 @@ def test_beyond_the_bound_of_node_modules_the_index_tells(
     assert git_helpers(str(tmp_path)) == ("core.fsmonitor",)
     (tmp_path / "src").mkdir()
     assert any("beyond the 1 directories" in each for each in git_helpers(str(tmp_path)))
+
+
+def test_a_hook_in_the_working_tree_by_the_users_own_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = tmp_path / "top"
+    (tmp_path / ".gitconfig").write_text("[core]\nhooksPath = .githooks\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    top.mkdir()
+    git(top, "init", "-q")
+    assert git_helpers(str(top)) == ()
+    (top / ".githooks").mkdir()
+    assert git_helpers(str(top)) == ("core.hookspath",)

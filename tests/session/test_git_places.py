@@ -27,6 +27,13 @@ VALUES = [
     ("alias.x", "!git diff -- bin/runs", "bin/runs"),
     ("alias.x", "!git diff -- src/app/text", None),
     ("alias.x", "-c core.pager=./page log", "page"),
+    ("alias.x", '!"$(git rev-parse --show-toplevel)"/bin/x', "bin/x"),
+    ("alias.x", '!"$(git rev-parse --show-toplevel)/bin/x"', "bin/x"),
+    ("alias.x", "!$(git rev-parse --show-cdup)bin/x", "bin/x"),
+    ("alias.x", '!"$GIT_PREFIX"/bin/x', "bin/x"),
+    ("alias.x", "!poetry run python bin/x.py", "bin/x.py"),
+    ("lfs.customtransfer.x.path", "bin/x", "bin/x"),
+    ("svn.authorsProg", "bin/x", "bin/x"),
     ("include.path", "../more", "more"),
     ("includeIf.gitdir:/nowhere/.path", "../more", "more"),
     ("remote.origin.url", "./elsewhere", None),
@@ -45,6 +52,8 @@ def top(tmp_path: Path) -> Path:
     (top / "src/app").mkdir(parents=True)
     (top / "bin").mkdir()
     (top / "src/app/text").write_text("")
+    (top / "my tools").mkdir()
+    (top / "my tools/x").touch(mode=0o755)
     (top / "bin/runs").touch(mode=0o755)
     git(top, "init", "-q")
     return top
@@ -54,7 +63,7 @@ def places(top: Path, *roots: Path) -> set[str]:
     found = find_repository(str(top))
     assert found
     given = GitPlaces(str(top.parent), {}).of([found], tuple(map(str, roots or (top,))))
-    return {os.path.relpath(path, top) for path in given}
+    return {os.path.relpath(path, top) for path in given if os.path.isabs(path)}
 
 
 @pytest.mark.parametrize(("key", "value", "place"), VALUES)
@@ -114,3 +123,32 @@ def test_configuration_is_read_again_when_it_has_changed(top: Path, monkeypatch:
     git(top, "config", "core.hooksPath", ".githooks")
     assert list(known.of([found], (str(top),))) == [f"{top}/.githooks"]
     assert told.count(f"{top}/.git/config") == 2
+
+
+def test_a_program_after_a_change_of_directory_is_looked_for_there(top: Path) -> None:
+    git(top, "config", "alias.x", "!cd bin && ./runs")
+    assert "bin/runs" in places(top)
+
+
+def test_what_is_relative_in_the_users_own_configuration_is_a_name_at_any_depth(top: Path) -> None:
+    own = top.parent / ".gitconfig"
+    own.write_text("[core]\nhooksPath = .githooks\nattributesFile = ~/attributes\neditor = vim\n")
+    with own.open("a") as file:
+        file.write('[diff "x"]\ncommand = tools/x -a\n[alias]\ny = log a/b\nz = !python3 z.py\n')
+    found = GitPlaces(str(top.parent), {}).of([], (str(top),))
+    assert {".githooks/pre-commit", ".githooks/post-index-change", "tools/x", "z.py"} <= {*found}
+    assert all(name.startswith(".githooks/") or name in ("tools/x", "z.py") for name in found)
+
+
+def test_the_users_own_configuration_is_closed_where_it_lies_in_a_project(top: Path) -> None:
+    (top / "link").symlink_to("real")
+    (top.parent / ".gitconfig").symlink_to(top / "link")
+    assert {*GitPlaces(str(top.parent), {}).of([], (str(top),))} == {f"{top}/link", f"{top}/real"}
+    (top.parent / ".gitconfig").unlink()
+    given = GitPlaces(str(top.parent), {"GIT_CONFIG_GLOBAL": f"{top}/own"})
+    assert {*given.of([], (str(top),))} == {f"{top}/own"}
+
+
+def test_a_program_in_quotes_may_have_blanks_in_its_path(top: Path) -> None:
+    git(top, "config", "alias.x", '!"./my tools/x"')
+    assert "my tools/x" in places(top)

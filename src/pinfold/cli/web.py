@@ -7,7 +7,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
-from pinfold.cli.common import port, print_json
+from pinfold.cli.common import here, port, print_json
+from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
     from pinfold.web.place import Page
@@ -62,7 +63,11 @@ def _open(address: str) -> None:
     """By a file that is only the user's: other users see the arguments that a browser is started with."""
     import webbrowser
 
+    from pinfold.isolated import isolated_environment
     from pinfold.session.page import page_directory
+
+    # Browsers are looked for in PATH, and no command may have put one there.
+    os.environ["PATH"] = isolated_environment(os.environ, (find_project(here()),)).get("PATH", os.defpath)
 
     path = os.path.join(page_directory(os.environ), "open.html")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:

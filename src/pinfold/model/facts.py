@@ -47,6 +47,10 @@ class HookAnswer(Struct, frozen=True):
     message: str = ""
 
 
+def _nowhere(_: str) -> str:
+    return ""
+
+
 class Facts(Struct, frozen=True):
     """Everything outside the request and the settings that a decision may depend on."""
 
@@ -68,7 +72,10 @@ class Facts(Struct, frozen=True):
     hooks: tuple[HookAnswer, ...] = ()
     own: Callable[[], tuple[str, ...]] = tuple
     """What pinfold itself obeys, runs or remembers. Looked for when a decision turns on it: few do."""
-    obeyed_by_git: Callable[[], Mapping[str, str]] = dict
-    """Paths in the workspace that git's configuration makes it run or include, and why."""
+    obeyed_elsewhere: Callable[[], Mapping[str, str]] = dict
+    """Paths in the workspace, or names at any depth of it, that programs obey by git's configuration or links
+    from the home, and why."""
+    shadow: Callable[[str], str] = _nowhere
+    """A program's name -> where PATH finds it, if a command may have put that there; else empty."""
     deadline: Deadline = NEVER
     """When the answer is due."""

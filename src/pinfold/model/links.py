@@ -50,6 +50,11 @@ def way_of(path: str) -> Iterator[Step]:
             left += target.split("/")[::-1]
 
 
+def led_through(path: str) -> tuple[str, ...]:
+    """Where a path leads, and the links on the way: who changes one of those leads it elsewhere."""
+    return tuple(step.place for step in way_of(path) if step.is_link or step.is_last)
+
+
 def real_path(path: str) -> str:
     """As `os.path.realpath`, for any text: a path that no system call would take leads where it says."""
     try:

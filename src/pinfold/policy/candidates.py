@@ -20,7 +20,7 @@ def candidates(case: Case) -> tuple[str, ...]:
     """The entries that would cover the parts not covered yet, in the line's order."""
     if case.settings.admin.enabled:
         return ()
-    offered = (_candidate(part, case) for part in case.parts if not case.cover(part))
+    offered = (_candidate(part, case) for part in case.parts if not (case.cover(part) or case.shadow(part)))
     return tuple(dict.fromkeys(text for text in offered if text))
 
 

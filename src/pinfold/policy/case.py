@@ -118,11 +118,11 @@ class Case:
     @cached_property
     def parts(self) -> tuple[Command, ...]:
         """The commands that need an approval of their own."""
-        return tuple(part for part in self.script.commands if not _needs_no_cover(part))
+        return tuple(part for part in self.script.commands if self.shadow(part) or not _needs_no_cover(part))
 
     def cover(self, part: Command) -> Rule | None:
         """The allow or safe rule that covers this part, if there is one."""
-        if self.git_helpers(part):
+        if self.git_helpers(part) or self.shadow(part):
             return None
         program = part.words[0].literal if part.words else None
         if program is None:
@@ -137,6 +137,12 @@ class Case:
         for rule in (*self.settings.commands.allow, *self.settings.commands.safe):
             rules.setdefault(rule.shape.words[0], []).append(rule)
         return rules
+
+    def shadow(self, part: Command) -> str:
+        """Where PATH finds its program, if a command may have put it there. Inside the fence that harms
+        nobody; outside, who gives such a path is asked, too."""
+        name = part.words[0].literal if part.words else None
+        return "" if self.is_fenced or not name or "/" in name else self.facts.shadow(name)
 
     def git_helpers(self, part: Command) -> tuple[str, ...]:
         """What the repository would make git run on the way; inside the fence that is the kernel's matter."""

@@ -10,7 +10,7 @@ from posixpath import basename, dirname
 
 from pinfold.model.decision import Reason, Verdict
 from pinfold.model.facts import Facts
-from pinfold.model.names import GIT, folded
+from pinfold.model.names import GIT, NameMatcher, NameRule, folded
 from pinfold.model.repositories import completes, is_git_by_name, is_repository, lacks_only_head
 from pinfold.model.script import Command, Trait, Word
 from pinfold.model.settings import Settings
@@ -90,11 +90,14 @@ def _repository_objection(path: str, facts: Facts) -> str | None:
 
 
 def _git_objection(path: str, facts: Facts) -> str | None:
-    """What is to be said of a write to what git's configuration makes it run or include."""
-    for place, why in facts.obeyed_by_git().items():
-        if contains(place, path) or contains(path, place):
+    """What is to be said of a write to what git's configuration makes it run or include, and its like."""
+    places = facts.obeyed_elsewhere()
+    for place, why in places.items():
+        if place.startswith("/") and (contains(place, path) or contains(path, place)):
             return f"{path} is protected: {why}"
-    return None
+    names = [NameRule(name, why) for name, why in places.items() if not name.startswith("/")]
+    found = NameMatcher(names, writable_roots(facts)).matches(path) if names else ()
+    return f"{path} is protected: {found[0].rule.why}" if found else None
 
 
 def _git_directory_around(path: str, facts: Facts) -> str | None:

@@ -151,6 +151,11 @@ def not_covered(case: Case, step: str) -> Iterator[Reason]:
         yield Reason(step, said, Verdict.ASK, span=unknown.span, remedy="write out what is to be run")
     for part in case.parts:
         if not case.cover(part):
+            if found := case.shadow(part):
+                said = f"PATH finds `{part.text.split()[0]}` at {found}, which commands can write"
+                remedy = "give the whole path of the one that you mean, or answer the question"
+                yield Reason(step, said, Verdict.ASK, span=part.span, remedy=remedy)
+                continue
             message, span, remedy = _lacks(part, case.git_helpers(part), case.is_fenced)
             yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
 

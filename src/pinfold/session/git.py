@@ -15,7 +15,7 @@ come with other files: nobody put hooks into it for git to run.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain, islice
@@ -23,6 +23,7 @@ from itertools import chain, islice
 from pinfold.model.errors import PolicyError
 from pinfold.model.git_config import LARGEST, parse_config
 from pinfold.model.git_index import linked_repositories
+from pinfold.model.home import home_of
 from pinfold.model.repositories import is_git_by_name
 from pinfold.session.repository import Repository, Search, read_bytes
 from pinfold.settings.files import read_text
@@ -58,6 +59,7 @@ RUNNING_KEYS = (
     "gpg.*.defaultkeycommand",
     "guitool.*.cmd",
     "hook.*",
+    "gitcvs.*",
     "imap.tunnel",
     "include.path",
     "init.templatedir",
@@ -65,6 +67,8 @@ RUNNING_KEYS = (
     "includeif.*",
     "interactive.difffilter",
     "mailmap.*",
+    "lfs.customtransfer.*",
+    "lfs.extension.*",
     "man.*.cmd",
     "man.*.path",
     "merge.*.driver",
@@ -78,6 +82,7 @@ RUNNING_KEYS = (
     "sequence.editor",
     "submodule.*.gitdir",
     "submodule.*.update",
+    "svn.authorsprog",
     "tar.*.command",
     "trailer.*.cmd",
     "trailer.*.command",
@@ -109,7 +114,16 @@ def git_helpers(directory: str) -> tuple[str, ...]:
     doubts += (f"the variable {name}" for name in LEADING if name in os.environ)
     doubts += (f"whatever {path} means to git" for path in search.doubts)
     keys = chain.from_iterable(map(_helpers, known.values()))
-    return tuple(dict.fromkeys((*keys, *doubts)))
+    return tuple(dict.fromkeys((*keys, *_of_user(known.values()), *doubts)))
+
+
+def _of_user(found: Iterable[Repository]) -> Iterator[str]:
+    """What the user's own configuration makes git run that lies in these working trees."""
+    from pinfold.session.git_places import GitPlaces
+
+    places = GitPlaces(home_of(os.environ), os.environ)
+    for repository in found:
+        yield from places.of_user_in(repository.top)
 
 
 def _helpers(found: Repository) -> Iterator[str]:

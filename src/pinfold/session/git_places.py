@@ -9,7 +9,9 @@ Facts about git (git-config(1), githooks(5), config.c, run-command.c):
   in PATH.
 
 What this means for us: whether an include holds now is not asked. Of a text, the programs count, the scripts
-that interpreters get, and whatever is an executable file; a directory that it only mentions does not.
+that interpreters get, and whatever is an executable file; a directory that it only mentions does not. What is
+relative in the user's own configuration holds in repositories that a command makes just now, too. So it is a
+name at any depth; of a hooks' directory, the names of hooks in it.
 """
 
 import os
@@ -20,7 +22,7 @@ from fnmatch import fnmatchcase
 
 from pinfold.model.git_config import LARGEST, parse_config
 from pinfold.model.home import expanded
-from pinfold.model.links import real_path
+from pinfold.model.links import led_through, real_path
 from pinfold.policy.paths import is_covered
 from pinfold.session.git import RUNNING_KEYS
 from pinfold.session.repository import Repository, read_bytes
@@ -41,14 +43,20 @@ HOOKS = (
     *("prepare-commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "update"),
     *("pre-receive", "proc-receive", "post-receive", "post-update", "reference-transaction", "pre-auto-gc"),
     *("push-to-checkout", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change"),
+    *("p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit"),
 )
 """Where the whole directory cannot be closed, since the project lies in it."""
-TOP = re.compile(
-    r"(?:\$\(git rev-parse --show-toplevel\)|`git rev-parse --show-toplevel`|\$\(pwd\)|\$\{?PWD\}?)/"
-)
+ANYWHERE = "/any working tree"
+"""Stands for the top of each. Nothing is there."""
 HOME = re.compile(r"\$\{?HOME\}?/")
+TOP = re.compile(r"(?:\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+)/*(?=[\w.])")
+"""Something that is filled in, before the rest of a path: as a rule the top of the working tree."""
+QUOTED = re.compile(r"(?<![^\s=;&|({])(?:\"([^\"]*)\"|'([^']*)')(?![^\s;&|)}])")
+CHANGE = re.compile(r"^cd\s+(?:--\s+)?([^\s;&|]+)$")
 COMMANDS = re.compile(r"[;&|(){}`\n<>]|\$\(")
 WORDS = re.compile(r"[\s\"',]+")
+BLANK = "\0"
+"""Stands for a blank in the path of a working tree, while a text is taken apart."""
 PASSING_ON = frozenset(
     ("sh", "bash", "dash", "zsh", "ksh", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "tsx")
 ) | frozenset(
@@ -78,10 +86,30 @@ class GitPlaces:
             seen: set[str] = set()
             for file in (*self._own, *files):
                 for place, key in self._in(file, repository.top, seen):
-                    why = f"git obeys it, by `{key}` of its configuration ({file})"
                     for path in {os.path.normpath(place), real_path(place)}:
                         for each in _closable(path, tops):
-                            found.setdefault(each, why)
+                            found.setdefault(each, _why(file, key))
+        return {**self._of_user(tops), **found}
+
+    def of_user_in(self, top: str) -> Iterator[str]:
+        """Keys of the user's own configuration that make git run or include what lies in a working tree."""
+        seen: set[str] = set()
+        for file in self._own:
+            for place, key in self._in(file, top, seen):
+                if is_covered(real_path(place), (top,)) and os.path.exists(place):
+                    yield key
+
+    def _of_user(self, tops: tuple[str, ...]) -> dict[str, str]:
+        """The user's own files where they lie in `tops`, and what they name in whichever working tree."""
+        found: dict[str, str] = {}
+        seen: set[str] = set()
+        for file in self._own:
+            for place in (each for each in led_through(file) if is_covered(each, tops)):
+                found.setdefault(place, f"it is your configuration of git ({file})")
+            for place, key in self._in(file, ANYWHERE, seen):
+                name = os.path.normpath(place).removeprefix(ANYWHERE)
+                for each in _names_in(name, key) if name != os.path.normpath(place) else ():
+                    found.setdefault(each, _why(file, key))
         return found
 
     def _in(self, file: str, top: str, seen: set[str]) -> Iterator[tuple[str, str]]:
@@ -137,21 +165,33 @@ def _is_one_of(key: str, patterns: Iterable[str]) -> bool:
 
 def _programs(text: str, top: str, home: str) -> Iterator[str]:
     """Files that a value runs, as far as it names them by a path."""
-    text = HOME.sub("~/", TOP.sub("./", text))
-    for command in COMMANDS.split(text.removeprefix("!")):
-        is_program, is_script = True, False
-        for word in filter(None, WORDS.split(command)):
-            name, is_set, value = word.rpartition("=")
-            path = os.path.join(top, expanded(value, home))
-            mode = _mode(path)
-            may_be_made = not mode and ("/" in value or (is_script and "." in value))
-            is_started = is_program or bool(is_set)
-            is_run = stat.S_ISREG(mode) and (is_started or bool(mode & 0o111))
-            if is_run or (may_be_made and is_started):
-                yield path
-            if not (is_set or name or word.startswith(("-", "%", "$"))):
-                is_script = is_program and (word in PASSING_ON or PYTHON.fullmatch(word) is not None)
-                is_program = is_script
+    text = HOME.sub("~/", text.removeprefix("!"))
+    paths = [path for pair in QUOTED.findall(text) for path in pair if " " in path]
+    yield from (path for each in paths if _mode(path := os.path.join(top, expanded(each, home))) & 0o111)
+    place = top
+    plain = HOME.sub("~/", text.replace('"', ""))
+    for command in COMMANDS.split(TOP.sub(f"{top}/".replace(" ", BLANK), plain)):
+        if moved := CHANGE.match(command.strip()):
+            place = os.path.join(place, expanded(moved[1].replace(BLANK, " "), home))
+            continue
+        for where in dict.fromkeys((place, top)):
+            yield from _programs_of(command, where, home)
+
+
+def _programs_of(command: str, top: str, home: str) -> Iterator[str]:
+    is_program, is_script = True, False
+    for word in filter(None, WORDS.split(command)):
+        name, is_set, value = word.replace(BLANK, " ").rpartition("=")
+        path = os.path.join(top, expanded(value, home))
+        mode = _mode(path)
+        may_be_made = not mode and ("/" in value or (is_script and "." in value))
+        is_started = is_program or is_script or bool(is_set)
+        is_run = stat.S_ISREG(mode) and (is_started or bool(mode & 0o111))
+        if is_run or (may_be_made and is_started):
+            yield path
+        if not (is_set or name or word.startswith(("-", "%", "$"))):
+            passes_on = word in PASSING_ON or PYTHON.fullmatch(word) is not None
+            is_program, is_script = is_program and passes_on, passes_on
 
 
 def _mode(path: str) -> int:
@@ -159,6 +199,16 @@ def _mode(path: str) -> int:
         return os.stat(path).st_mode
     except (OSError, ValueError):
         return 0
+
+
+def _why(file: str, key: str) -> str:
+    return f"git obeys it, by `{key}` of its configuration ({file})"
+
+
+def _names_in(name: str, key: str) -> tuple[str, ...]:
+    """A relative path that holds in any working tree, as names at any depth."""
+    inside = name.strip("/")
+    return tuple(os.path.join(inside, hook) for hook in HOOKS) if key == "core.hookspath" else (inside,)
 
 
 def _closable(path: str, tops: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
 from pinfold.model.visible import visible
 from pinfold.session.unchanged import MOST_TEXT, Mark, is_closed, listing, mark_of
-from pinfold.settings.files import mark, read_text
+from pinfold.settings.files import is_own, mark, read_text
+from pinfold.settings.sources import upwards
 
 SECONDS = 2.0
 SHARE = 50
@@ -92,8 +93,11 @@ class _Look(Struct, frozen=True):
 class IgnoreFiles:
     """May be used from any thread."""
 
-    def __init__(self, roots: tuple[str, ...]) -> None:
+    def __init__(self, roots: tuple[str, ...], home: str = "") -> None:
         self._roots = roots
+        self._above = tuple(dict.fromkeys(each for root in roots for each in [*upwards(root, home)][1:]))
+        """Directories around the roots, but for the home: what an ignore file there hides is hidden from who
+        works in a part of the tree, too."""
         self._last = _Look()
         self._lock = allocate_lock()
         """Held while the trees are walked, so that who began earlier does not tell older news later."""
@@ -145,6 +149,7 @@ class IgnoreFiles:
         ]
         found = dict.fromkeys((*(path for path, each in walked.items() if each.has_any), *self._roots))
         paths = {directory: [os.path.join(directory, name) for name in names] for directory in found}
+        paths |= {at: own for at in self._above if at not in paths and (own := _own_files(at, names))}
         files = {path: mark(path) for group in paths.values() for path in group}
         mapping = _mapping(paths, self._closed(walked))
         ended = monotonic()
@@ -181,6 +186,11 @@ class IgnoreFiles:
                 help="open them, or have them taken away: there may be ignore files in them",
             )
         return closed
+
+
+def _own_files(directory: str, names: tuple[str, ...]) -> list[str]:
+    """Those of a directory around a root that this user or root has put there."""
+    return [path for name in names if is_own(path := os.path.join(directory, name))]
 
 
 def _is_walked(

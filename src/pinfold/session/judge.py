@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold import shell
-from pinfold.isolated import isolated_environment
+from pinfold.isolated import isolated_environment, shadowed_program
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
@@ -74,6 +74,7 @@ class Judge:
         self.roots, self.home = roots, self.law.home
         self.cwd = cwd
         self.talk = talk
+        self._path = environ.get("PATH", os.defpath)
         self.fence_trouble = fence_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
         self._parser: shell.Parser | None = None
@@ -159,8 +160,14 @@ class Judge:
             fence_trouble=trouble,
             inside_fence=self.is_inside_fence,
             own=self.law.own_paths,
-            obeyed_by_git=lambda: self.law.obeyed_by_git(policy),
+            obeyed_elsewhere=lambda: self.law.obeyed_elsewhere(policy),
+            shadow=lambda name: self._shadow(name, policy, disk),
         )
+
+    def _shadow(self, name: str, policy: SandboxPolicy, disk: Disk) -> str:
+        disk.was_searched = True
+        path = self.law.last_settings.environment_set.get("PATH") or self._path
+        return shadowed_program(name, path, (*self.roots, *policy.additional_readwrite_paths))
 
     def _script(self, request: Request, deadline: Deadline) -> Script:
         if not isinstance(request, RunCommand):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pinfold.policy.elevation import Ground
     from pinfold.session.env_files import EnvFiles
     from pinfold.session.git_places import GitPlaces
+    from pinfold.session.startup_files import StartupFiles
 
 MANAGED = "/etc/pinfold"
 """Where the administrator's files are, or would be."""
@@ -57,12 +58,13 @@ class Law:
         self._environ = environ
         self._withheld = (state_directory(environ),)
         self._lock = allocate_lock()
-        self._ignore_files = IgnoreFiles(roots)
+        self._ignore_files = IgnoreFiles(roots, self.home)
         self._made = MadeInside() if made is None else made
         self._env_files: EnvFiles | None = None
         self._closed_env_files: tuple[object, tuple[str, ...]] = (None, ())
         """What was found at a look, and what of it is hidden."""
         self._git_places: GitPlaces | None = None
+        self._startup_files: StartupFiles | None = None
         self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._ungranted: tuple[str, ...] = ()
@@ -252,17 +254,20 @@ class Law:
             self._own = settings, _with_targets(tuple(filter(None, paths)))
         return self._own[1]
 
-    def obeyed_by_git(self, policy: SandboxPolicy) -> Mapping[str, str]:
+    def obeyed_elsewhere(self, policy: SandboxPolicy) -> Mapping[str, str]:
         """What git's configuration makes it run or include in the projects, as far as the user's and that of
-        the projects' own repositories tell."""
+        the projects' own repositories tell; and where links from the home lead."""
         from pinfold.session.git_places import GitPlaces
-        from pinfold.session.repository import find_repository
+        from pinfold.session.repository import repositories_around
+        from pinfold.session.startup_files import StartupFiles
 
+        tops = (*self.roots, *policy.additional_readwrite_paths)
         with self._lock:
-            if self._git_places is None:
+            if self._git_places is None or self._startup_files is None:
                 self._git_places = GitPlaces(self.home, self._environ)
-            found = filter(None, map(find_repository, self.roots))
-            return self._git_places.of(found, (*self.roots, *policy.additional_readwrite_paths))
+                self._startup_files = StartupFiles(self.home, self._environ)
+            found = chain.from_iterable(map(repositories_around, self.roots))
+            return {**self._startup_files.of(tops), **self._git_places.of(found, tops)}
 
     def ground(self, policy: SandboxPolicy | None = None) -> "Ground":
         """What may be granted under a policy, or else under the user's own, is judged by this."""

@@ -20,6 +20,7 @@ git stops where another file system is mounted, and at `GIT_CEILING_DIRECTORIES`
 import os
 import re
 import stat
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -46,6 +47,16 @@ class Repository(Struct, frozen=True):
 def find_repository(directory: str) -> Repository | None:
     """The repository that git would use in `directory`."""
     return Search().repository_of(directory)
+
+
+def repositories_around(directory: str) -> Iterator[Repository]:
+    """The repository that git would use in `directory`, and those that this one lies in."""
+    search = Search()
+    while found := search.repository_of(directory):
+        yield found
+        directory, below = os.path.dirname(found.top), found.top
+        if directory == below:
+            return
 
 
 class Search:

@@ -8,6 +8,7 @@ home: a command may make links too, and must not hide the machine from those tha
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -23,7 +24,8 @@ from pinfold.sandbox.plan import COVERED, OURS
 from pinfold.session.doubles import Mount, doubles, load_mounts
 from pinfold.session.git_places import GitPlaces
 from pinfold.session.gitdirs import bare, elsewhere
-from pinfold.session.repository import find_repository
+from pinfold.session.repository import find_repository, repositories_around
+from pinfold.session.startup_files import StartupFiles
 from pinfold.session.unchanged import is_out_of_reach
 from pinfold.session.walk import Seen, Walk
 from pinfold.session.ways import TOO_MANY, Way, Ways
@@ -63,8 +65,9 @@ class Surveyor:
         self.env_files = env_files
         self.walks: dict[_Rules, Walk] = {}
         self.git_places = GitPlaces(home, os.environ)
+        self.startup_files = StartupFiles(home, os.environ)
         self.git_rules: tuple[NameRule, ...] = ()
-        """What git's configuration said at the last look."""
+        """What git's configuration, and links from the home, said at the last look."""
         self.stood = stood
         """What was mounted when the session began, or at the first look: its pens keep that, whatever the
         machine unmounts."""
@@ -140,13 +143,14 @@ class Surveyor:
         return (path for path in (*policy.env_files, *self.env_files()) if path not in granted)
 
     def _git_rules(self, looked: Mapping[str, Seen], tops: tuple[str, ...]) -> Iterator[NameRule]:
-        """What git's configuration makes it run or include, of each repository that is there."""
+        """What git's configuration makes it run or include, of each repository that is there or around the
+        roots, and what links from the home lead to."""
         trees = [path[: -len(SUFFIX)] for path in looked if path[-len(SUFFIX) :].lower() == SUFFIX]
         for path, each in looked.items():
             if each.gits or each.is_bare:
                 trees.append(path)
-        found = map(find_repository, dict.fromkeys((*tops, *trees)))
-        places = self.git_places.of(filter(None, found), tops)
+        found = chain(map(find_repository, trees), *map(repositories_around, tops))
+        places = {**self.startup_files.of(tops), **self.git_places.of(filter(None, found), tops)}
         return (NameRule(place, why) for place, why in sorted(places.items()))
 
     def _walk(
