@@ -15,9 +15,9 @@ from pinfold.model.policy import PolicyType
 from pinfold.session.asking import ask_for_permission
 from pinfold.settings.build import build
 from pinfold.settings.defaults import default_layer
-from pinfold.settings.held import held_of
 from pinfold.settings.keys import TABLE, Direction
 from pinfold.settings.layers import Layer
+from pinfold.settings.resume_cap import held_of
 from pinfold.settings.show import effective
 from tests.settings.stand_in import shape
 from tests.settings.test_claims import frozen, is_no_wider, layers

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
 from pinfold.audit.lines import BUSY, STEP, Line
-from pinfold.audit.room import Forgotten, make_room
+from pinfold.audit.size_limit import Forgotten, make_room
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (

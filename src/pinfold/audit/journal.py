@@ -24,7 +24,7 @@ from pinfold.audit.lines import Lines
 from pinfold.model.errors import PinfoldError
 
 if TYPE_CHECKING:
-    from pinfold.audit.room import Forgotten
+    from pinfold.audit.size_limit import Forgotten
 
 LARGEST = 1 << 18
 """Bytes of lines, from which on they are moved: those of some 300 commands."""

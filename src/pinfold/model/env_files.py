@@ -15,7 +15,7 @@ MARKS = (".", "-", "_", "~")
 """What may follow."""
 SAMPLES = frozenset(("example", "sample", "template", "tmpl", "tpl", "dist", "defaults"))
 PACKAGES = frozenset(("node_modules", "site-packages", "dist-packages"))
-"""Packages of others, whose examples and tests hold such files, and nobody's keys."""
+"""Packages of others, whose examples and tests hold such files, but no keys."""
 
 
 class Identity(NamedTuple):

@@ -20,7 +20,7 @@ EXTENDED, LONG = 0x4000, 0x0FFF
 SPLIT = b"link"
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     name: bytes
     """Its path in the working tree."""
     mode: int
@@ -33,7 +33,7 @@ def linked_repositories(index: bytes, hash_size: int) -> Iterator[bytes]:
     return (entry.name for entry in entries(index, hash_size) if entry.mode & TYPE == LINK)
 
 
-def entries(index: bytes, hash_size: int) -> Iterator[Entry]:
+def entries(index: bytes, hash_size: int) -> Iterator[IndexEntry]:
     """All of it, by name. ValueError where git might read something else."""
     try:
         yield from _entries(index, hash_size)
@@ -41,7 +41,7 @@ def entries(index: bytes, hash_size: int) -> Iterator[Entry]:
         raise ValueError("the index ends early") from None
 
 
-def _entries(index: bytes, hash_size: int) -> Iterator[Entry]:
+def _entries(index: bytes, hash_size: int) -> Iterator[IndexEntry]:
     signature, version, count = HEAD.unpack_from(index)
     if signature != b"DIRC" or not 2 <= version <= 4:
         raise ValueError("no index of a known version")
@@ -60,7 +60,7 @@ def _entries(index: bytes, hash_size: int) -> Iterator[Entry]:
         if length < 0:
             raise ValueError("a name that is shorter than what it shares")
         name = shared + index[start : start + length]
-        yield Entry(name.partition(b"\0")[0], mode, index[at + STATS : at + STATS + hash_size])
+        yield IndexEntry(name.partition(b"\0")[0], mode, index[at + STATS : at + STATS + hash_size])
         at = start + length + 1 if version == 4 else at + ((start - at + length + 8) & ~7)
     _require_whole(index, at, hash_size)
 

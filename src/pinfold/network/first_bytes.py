@@ -69,7 +69,7 @@ class FirstBytes:
         """Bytes that may become TLS, or one of the starts that are no text."""
         self._is_line = False
         """It is neither, so its first line counts."""
-        self._line, self._without_cr = _Line(), _Line()
+        self._line, self._without_cr = _FirstLine(), _FirstLine()
         self._last = b""
         """The end of what came, with each CR where it was."""
         self._length = 0
@@ -136,7 +136,7 @@ class FirstBytes:
         return Protocol.HTTP if is_http else Protocol.OTHER
 
 
-class _Line:
+class _FirstLine:
     """The two ends of a line that comes in pieces, however long it is."""
 
     def __init__(self) -> None:

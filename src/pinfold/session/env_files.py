@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from pinfold.model.env_files import is_env_file
-from pinfold.model.git_index import Entry, entries
+from pinfold.model.git_index import IndexEntry, entries
 from pinfold.model.links import real_path
 from pinfold.policy.paths import is_covered
 from pinfold.session.made_inside import MadeInside
@@ -30,7 +30,7 @@ class _Index(Struct, frozen=True):
 
     mark: tuple[int, ...]
     asked: frozenset[bytes]
-    found: dict[bytes, Entry]
+    found: dict[bytes, IndexEntry]
 
 
 class EnvFiles:
@@ -97,7 +97,7 @@ class EnvFiles:
                 if entry is None or (git_writes and not self._is_as_added(path, entry)):
                     yield path
 
-    def _tracked(self, repository: Repository, names: frozenset[bytes]) -> dict[bytes, Entry]:
+    def _tracked(self, repository: Repository, names: frozenset[bytes]) -> dict[bytes, IndexEntry]:
         path = os.path.join(repository.directory, "index")
         try:
             status = os.stat(path)
@@ -109,7 +109,7 @@ class EnvFiles:
             known = self._indexes[path] = _Index(mark, names, _found_in(path, repository, names))
         return known.found
 
-    def _is_as_added(self, path: str, entry: Entry) -> bool:
+    def _is_as_added(self, path: str, entry: IndexEntry) -> bool:
         from pinfold.sandbox.identity import identity_of
 
         try:
@@ -125,7 +125,7 @@ class EnvFiles:
         return True
 
 
-def _found_in(path: str, repository: Repository, names: frozenset[bytes]) -> dict[bytes, Entry]:
+def _found_in(path: str, repository: Repository, names: frozenset[bytes]) -> dict[bytes, IndexEntry]:
     from pinfold.session.git import LARGEST_INDEX, has_long_names
 
     index = read_bytes(path, LARGEST_INDEX) or b""

@@ -24,7 +24,7 @@ MOST_LOOKED_AT = 20_000
 SPECIAL = frozenset("*?[")
 
 
-class Found(Struct, frozen=True):
+class GlobMatches(Struct, frozen=True):
     """What the globs of some settings match now."""
 
     write: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ def has_glob(path: str) -> bool:
     return not SPECIAL.isdisjoint(path)
 
 
-def look(settings: Settings, roots: Sequence[str], home: str) -> Found | None:
+def look(settings: Settings, roots: Sequence[str], home: str) -> GlobMatches | None:
     """None where no grant is a glob, which costs next to nothing."""
     files, sockets = settings.filesystem, settings.network.unix_sockets
     if not any(has_glob(path) for paths in (files.write, files.read, sockets) for path in paths):
@@ -53,7 +53,7 @@ def look(settings: Settings, roots: Sequence[str], home: str) -> Found | None:
         named = (_named(key, path, base, home, notices) if has_glob(path) else [path] for path in paths)
         return tuple(chain.from_iterable(named))
 
-    return Found(
+    return GlobMatches(
         found("filesystem.write", files.write),
         found("filesystem.read", files.read),
         found("network.unix_sockets", sockets),
@@ -68,7 +68,7 @@ def found_in(paths: Iterable[str], roots: Sequence[str], home: str) -> tuple[str
     return tuple(chain.from_iterable(named))
 
 
-def with_found(settings: Settings, found: Found | None) -> Settings:
+def with_found(settings: Settings, found: GlobMatches | None) -> Settings:
     """The settings, each glob replaced by what it matches."""
     if found is None:
         return settings

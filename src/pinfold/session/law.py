@@ -21,7 +21,7 @@ from pinfold.model.settings import FilesystemSettings, Settings
 from pinfold.policy.enrich import enrich
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.paths import is_covered
-from pinfold.session.granted_globs import Found, found_in, has_glob, look, with_found
+from pinfold.session.granted_globs import GlobMatches, found_in, has_glob, look, with_found
 from pinfold.session.ignore_files import IgnoreFiles
 from pinfold.session.leading import granted
 from pinfold.session.made_inside import MadeInside
@@ -68,8 +68,8 @@ class Law:
         self._own: tuple[object, tuple[str, ...]] = (None, ())
         self._last_settings: tuple[object, Settings] = (None, Settings())
         self._ungranted: tuple[str, ...] = ()
-        self._found: Found | None = None
-        """What globs in grants stood for, when the last policy was made."""
+        self._found: GlobMatches | None = None
+        """What the globs in grants matched when the last policy was made."""
         self._last_policy: tuple[tuple[object, object, object], SandboxPolicy]
         self._last_policy = (None, None, None), SandboxPolicy()
         self._live = Live(

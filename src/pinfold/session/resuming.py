@@ -2,7 +2,7 @@
 
 Each session writes down what it had (`keep`): its projects, the settings it was given, and every value
 in force. INVARIANT (resume_never_widens): what is written there caps today's settings key by key
-(`settings.held`), and where it cannot be read or restored, the session is not resumed.
+(`settings.resume_cap`), and where it cannot be read or restored, the session is not resumed.
 """
 
 import os
@@ -29,7 +29,7 @@ MOST = 1000
 """Of more than so many sessions, the oldest cannot be resumed."""
 
 
-class Kept(Struct, frozen=True):
+class SessionRecord(Struct, frozen=True):
     """What a session had when it last changed."""
 
     version: int
@@ -52,10 +52,10 @@ def keep(
     environ: Mapping[str, str],
 ) -> None:
     """Writes down what the session has now. What cannot be written down cannot be resumed."""
-    from pinfold.settings.held import held_of
+    from pinfold.settings.resume_cap import held_of
 
     values = dict(given) if isinstance(given, Mapping) else given
-    kept = Kept(VERSION, roots, home_of(environ), values, dict(overrides), held_of(settings))
+    kept = SessionRecord(VERSION, roots, home_of(environ), values, dict(overrides), held_of(settings))
     place = _directory(environ)
     path = os.path.join(place, f"{require_id(id)}.json")
     with suppress(OSError):
@@ -65,7 +65,7 @@ def keep(
         _sweep(place, settings.approvals.keep)
 
 
-def kept_of(id: str, environ: Mapping[str, str]) -> Kept:
+def kept_of(id: str, environ: Mapping[str, str]) -> SessionRecord:
     """What an ended session had; raises a `PolicyError` where it cannot be taken up again."""
     name = visible(id)
     if any(each.id == id for each in living(environ)):
@@ -89,7 +89,7 @@ def kept_of(id: str, environ: Mapping[str, str]) -> Kept:
     return kept
 
 
-def require_same(id: str, roots: tuple[str, ...], kept: Kept) -> None:
+def require_same(id: str, roots: tuple[str, ...], kept: SessionRecord) -> None:
     """Raises where a session is to be resumed in other projects than its own."""
     if {*roots} != {*kept.roots}:
         raise PolicyError(
@@ -98,13 +98,13 @@ def require_same(id: str, roots: tuple[str, ...], kept: Kept) -> None:
         )
 
 
-def _read(id: str, environ: Mapping[str, str]) -> Kept | None:
+def _read(id: str, environ: Mapping[str, str]) -> SessionRecord | None:
     place = _directory(environ)
     if not is_private(place):
         return None
     try:
         with open(os.path.join(place, f"{require_id(id)}.json"), "rb") as file:
-            kept = msgspec.json.decode(file.read(LARGEST), type=ready(Kept))
+            kept = msgspec.json.decode(file.read(LARGEST), type=ready(SessionRecord))
     except (OSError, ValueError, msgspec.DecodeError):
         return None
     return kept if kept.version == VERSION else None

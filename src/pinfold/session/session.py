@@ -192,7 +192,7 @@ class Session:
         """Values of the command line's layer, changed by the person in front of it: `{"mode": ...}`."""
         with self._changing:
             if self._held is not None:
-                from pinfold.settings.held import with_change
+                from pinfold.settings.resume_cap import with_change
 
                 before, self._held = self._held, with_change(self._held, overrides)
                 try:

@@ -76,7 +76,7 @@ def build(
     managed = [layer for layer in layers if layer.document.layer == "managed"]
     bind(merged, managed)
     if held is not None:
-        from pinfold.settings.held import held_layer, hold
+        from pinfold.settings.resume_cap import held_layer, hold
 
         hold(merged, held_layer(held))
     values = _Values(merged, shape)

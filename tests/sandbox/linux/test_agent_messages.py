@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinfold.sandbox.linux.agent_filter import is_agent
-from pinfold.sandbox.linux.agent_messages import LONGEST, PASSED, MalformedError, Messages
+from pinfold.sandbox.linux.agent_messages import LONGEST, PASSED, AgentMessageError, Messages
 from tests.network.pieces import PLACES, cut
 
 
@@ -26,7 +26,7 @@ def test_messages_in_any_pieces(said: list[tuple[int, bytes]], places: list[int]
 @pytest.mark.parametrize("length", [0, LONGEST + 1, 0x47455420, 0xFFFFFFFF])
 def test_what_is_no_message(length: int) -> None:
     reader = Messages()
-    with pytest.raises(MalformedError):
+    with pytest.raises(AgentMessageError):
         reader.feed(length.to_bytes(4, "big"))
 
 
@@ -40,7 +40,7 @@ def test_total(pieces: list[bytes]) -> None:
     try:
         for piece in pieces:
             reader.feed(piece)
-    except MalformedError:
+    except AgentMessageError:
         return
 
 

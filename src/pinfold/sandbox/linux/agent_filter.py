@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from pinfold.kernel.sockets import connect, is_stream
 from pinfold.sandbox.linux.addresses import unix_address
-from pinfold.sandbox.linux.agent_messages import FAILURE, PASSED, MalformedError, Message, Messages
+from pinfold.sandbox.linux.agent_messages import FAILURE, PASSED, AgentMessageError, Message, Messages
 
 MOST = 32
 """How many connections a pen may have to agents; who comes then hears EAGAIN."""
@@ -108,7 +108,7 @@ class AgentFilter:
     def _serve(self, client: socket.socket, server: socket.socket, refused: Refused) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM, signal.SIGUSR1))
         try:
-            with client, server, suppress(OSError, MalformedError):
+            with client, server, suppress(OSError, AgentMessageError):
                 _pass_requests(client, server, refused)
         finally:
             self._leave()
@@ -119,7 +119,7 @@ def _pass_requests(client: socket.socket, server: socket.socket, refused: Refuse
     while data := client.recv(_PIECE):
         try:
             found = requests.feed(data)
-        except MalformedError:
+        except AgentMessageError:
             refused("send what is no message")
             raise
         for request in found:

@@ -19,7 +19,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-class MalformedError(ValueError):
+class AgentMessageError(ValueError):
     """Bytes that are no message of this protocol; nothing can be known of what follows."""
 
 
@@ -40,13 +40,13 @@ class Messages:
         self._data = b""
 
     def feed(self, data: bytes) -> list[Message]:
-        """Those that are whole by now. Raises `MalformedError`."""
+        """Those that are whole by now. Raises `AgentMessageError`."""
         self._data += data
         found = []
         while len(self._data) >= 4:
             length = int.from_bytes(self._data[:4], "big")
             if not 0 < length <= LONGEST:
-                raise MalformedError(f"a message of {length} bytes")
+                raise AgentMessageError(f"a message of {length} bytes")
             if len(self._data) < 4 + length:
                 break
             found.append(Message(self._data[4], self._data[: 4 + length]))
