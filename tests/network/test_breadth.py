@@ -33,4 +33,6 @@ def test_sessions_share_one_budget(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_used_is_a_no(tmp_path: Path) -> None:
     (tmp_path / "broken").write_bytes(b"no database" * 100)
     for name in ("broken", "missing/names"):
-        assert not Breadth(3, 2.0, f"{tmp_path}/{name}").has_room("*.a.test", "0.a.test", 10.0)
+        breadth = Breadth(3, 2.0, f"{tmp_path}/{name}")
+        assert not breadth.has_room("*.a.test", "0.a.test", 10.0)
+        assert f"{tmp_path}/{name}" in breadth.trouble, "it is not that there were too many"

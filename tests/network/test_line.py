@@ -38,12 +38,12 @@ class Session:
         self.ended = threading.Event()
         self.recorded = threading.Semaphore(0)
 
-    def connect(self) -> socket.socket:
+    def connect(self, tag: int = 1) -> socket.socket:
         """To the proxy, as a warden leads a program there."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self.say(Wish(PROXY, tag=1), theirs)
+                self.say(Wish(PROXY, tag=tag), theirs)
             except OSError:
                 ours.close()
                 raise
@@ -57,8 +57,8 @@ class Session:
         self.say(Wish(OPEN, number, 1, port, host))
         return parse_answer(self.warden.recv(LONGEST))
 
-    def tunnel(self, host: str, port: int) -> socket.socket:
-        sock = self.connect()
+    def tunnel(self, host: str, port: int, tag: int = 1) -> socket.socket:
+        sock = self.connect(tag)
         sock.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         return sock
 
@@ -407,7 +407,7 @@ def test_many_hosts_at_once_make_few_threads() -> None:
 def test_connections_leave_a_gate_descriptors() -> None:
     """Who comes when all are taken is told so, and those that stand go on."""
     with echo() as port, session(descriptors=SPARE + 20 * EACH) as world, ExitStack() as clients:
-        there = [clients.enter_context(world.tunnel("localhost", port)) for _ in range(20)]
+        there = [clients.enter_context(world.tunnel("localhost", port, 1 + n % 2)) for n in range(20)]
         for client in there:
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
         late = clients.enter_context(world.connect())
@@ -422,3 +422,25 @@ def test_connections_leave_a_gate_descriptors() -> None:
         assert all(world.recorded.acquire(timeout=PATIENCE) for _ in range(2))
         with world.tunnel("localhost", port) as client:
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_one_command_leaves_others_connections() -> None:
+    """It has half of them, however it connects, and more when some have ended."""
+    with echo() as port, session(descriptors=SPARE + 20 * EACH) as world, ExitStack() as clients:
+        there = [clients.enter_context(world.tunnel("localhost", port)) for _ in range(10)]
+        for client in there:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+        late = clients.enter_context(world.connect())
+        assert b"the command has 10 connections already" in late.recv(4096)
+        answer = world.open(1, "localhost", port)
+        assert answer.errno == ECONNREFUSED and "its share" in answer.message
+        other = clients.enter_context(world.tunnel("localhost", port, 2))
+        assert other.recv(4096).startswith(b"HTTP/1.1 200 ")
+        there[0].close()
+
+        def is_let_in() -> bool:
+            return (
+                clients.enter_context(world.tunnel("localhost", port)).recv(4096).startswith(b"HTTP/1.1 200 ")
+            )
+
+        wait_until(is_let_in)

@@ -4,9 +4,10 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ class World:
         self.gate: Gate = None  # type: ignore[assignment]
         self.port = 0
         self.clients: list[Client] = []
+        self.tags: Iterator[str] = repeat(TAG)
+        """Whose the connections to the proxy are, one after the other."""
 
     async def _nobody(self, host: str, port: int) -> Ruling:
         raise LookupError("there is nobody to ask")
@@ -115,7 +118,7 @@ class World:
         """Hands the gate what connects there, as a pen's warden does with a connection to the proxy."""
 
         async def take(client: socket.socket) -> None:
-            self.gate.take(client, TAG)
+            self.gate.take(client, next(self.tags))
 
         return accept(listener, take)
 

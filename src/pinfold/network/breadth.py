@@ -28,6 +28,8 @@ class Breadth:
         self._at_once, self._each, self._path = at_once, each, path
         self._seen: set[tuple[str, str]] = set()
         self._file: sqlite3.Connection | None = None
+        self.trouble = ""
+        """Why no name could be counted, and what helps, where it was that."""
 
     def has_room(self, rule: str, name: str, now: float) -> bool:
         """Whether a canonical name that a rule allows may be looked up; it counts from then on."""
@@ -37,9 +39,13 @@ class Breadth:
 
         try:
             has_room = self._takes(rule, name, now)
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             self._file = None
+            self.trouble = (
+                f"names cannot be counted in {self._path} ({error}); remove that file, or free its disk"
+            )
             return False
+        self.trouble = ""
         if has_room and len(self._seen) < MOST_SEEN:
             self._seen.add((rule, name))
         return has_room

@@ -69,11 +69,8 @@ class Dialer:
     ) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
         if not self._breadth.has_room(ruling.rule, host, time.time()):
-            return Refusal(
-                Why.DENIED,
-                f"too many different names below `{ruling.rule}` were asked for; name {host} itself",
-                ruling.rule,
-            )
+            many = f"too many different names below `{ruling.rule}` were asked for; name {host} itself"
+            return Refusal(Why.DENIED, self._breadth.trouble or many, ruling.rule)
         if upstream := self._leading_to(host, port):
             if upstream.trouble:
                 return Refusal(Why.UNREACHABLE, upstream.trouble)

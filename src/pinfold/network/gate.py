@@ -10,6 +10,7 @@ INVARIANT: every connection that got as far as naming a host is recorded once, h
 import asyncio
 import socket
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -75,6 +76,8 @@ class Gate:
         self._published: dict[int, list[socket.socket]] = {}
         self._held = 0
         """Ways that are opened, or being opened, and not joined."""
+        self._of_one: Counter[str] = Counter()
+        """How many ways each command has, by its tag."""
 
     # Faces
 
@@ -101,10 +104,10 @@ class Gate:
         `host` is what the program connects to: an address, which may stand for a name.
         """
         way = self._new("carried", tag=tag)
-        if self._is_full:
-            way.host, way.port = host, port
-            way.refusal = self._busy_refusal
+        if no := self._no_room_for(tag):
+            way.host, way.port, way.refusal = host, port, no
         else:
+            self._count(way)
             self._held += 1
             try:
                 await self._finder.find(way, host, port)
@@ -119,11 +122,12 @@ class Gate:
 
     def open_at_once(self, host: str, port: int, tag: str) -> Way | None:
         """The same, if it is known to lead somewhere and nothing has to be waited for; else None."""
-        if self._is_full:
+        if self._no_room_for(tag):
             return None
         way = self._new("carried", tag=tag)
         if not self._finder.find_at_once(way, host, port):
             return None
+        self._count(way)
         self._held += 1
         return way
 
@@ -210,31 +214,40 @@ class Gate:
         way.client.setblocking(False)
         set_option(way.client, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         set_option(way.client, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if not self._is_full:
+        no = self._no_room_for(way.tag)
+        if no is None:
+            self._count(way)
             begin(way)
         elif way.face == "published":
             way.reset()
             way.close()
         else:
-            self._turn_away(way)
+            self._turn_away(way, no)
 
-    def _turn_away(self, way: Way) -> None:
+    def _turn_away(self, way: Way, no: Refusal) -> None:
         """A client of the proxy's, which has named no host yet."""
         way.host, way.port = GATE, PROXY_PORT
-        way.refuse(self._busy_refusal)
+        way.refuse(no)
         with suppress(OSError):  # it is gone already
-            way.client.send(refusal_page(Why.BUSY, self._busy_refusal.message))
+            way.client.send(refusal_page(no.why, no.message))
         self._finish(way)
 
-    @property
-    def _busy_refusal(self) -> Refusal:
-        said = f"the session has {self._limits.connections} connections already; close some of them first"
-        return Refusal(Why.BUSY, said)
-
-    @property
-    def _is_full(self) -> bool:
+    def _no_room_for(self, tag: str) -> Refusal | None:
+        """Why a command gets no further connection; None if it does. What comes from outside has no tag."""
+        limits = self._limits
         there = len(self._silent) + len(self._busy) + len(self._passing) + self._held
-        return there >= self._limits.connections
+        if there >= limits.connections:
+            said = f"the session has {limits.connections} connections already"
+        elif tag and self._of_one[tag] >= limits.of_one:
+            said = f"the command has {limits.of_one} connections already, its share of the session's"
+        else:
+            return None
+        return Refusal(Why.BUSY, f"{said}; close some of them first")
+
+    def _count(self, way: Way) -> None:
+        if way.tag:
+            self._of_one[way.tag] += 1
+            way.is_counted = True
 
     def _greet(self, way: Way) -> None:
         self._silent.add(Greeting(way, self._limits.greeting, self._greeted))
@@ -289,6 +302,11 @@ class Gate:
     def _finish(self, way: Way) -> None:
         if way.refusal and way.refusal.why is Why.REPEATED:
             self._dialer.is_proxy_telling = True
+        if way.is_counted:
+            way.is_counted = False
+            self._of_one[way.tag] -= 1
+            if not self._of_one[way.tag]:
+                del self._of_one[way.tag]
         way.close()
         self._tell(way)
 

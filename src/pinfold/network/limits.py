@@ -26,6 +26,11 @@ class Limits(NamedTuple):
     pause: float = 0.3
     """Seconds that the start of a line of text waits for its end."""
 
+    @property
+    def of_one(self) -> int:
+        """Connections that one command may have: whatever it does, others have as many."""
+        return max(1, self.connections // 2)
+
     def within(self, descriptors: int) -> "Limits":
         """With no more connections than a process may have descriptors for: beyond that all would fail."""
         return self._replace(connections=min(self.connections, max(FEWEST, (descriptors - SPARE) // EACH)))

@@ -33,6 +33,8 @@ class Way:
         """Whether the program went away before it heard what becomes of it."""
         self.has_asked_for_tls = False
         """Whether the program asked its server for TLS, in another protocol."""
+        self.is_counted = False
+        """Whether it is one of those that its command has."""
         self.is_joined = False
         """Whether the program's connect is done: what is refused from then on its warden does not know."""
         self.is_told = False
