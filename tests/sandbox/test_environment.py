@@ -56,3 +56,24 @@ def test_a_pen_says_that_it_is_one() -> None:
         "TAR_OPTIONS": "--no-same-owner",
     }
     assert "TMPDIR" not in scrub({"TMPDIR": "/x"}, NONE, network=False, temporary=None)
+
+
+def test_no_variable_has_a_proxys_password() -> None:
+    """Whatever it is called: the address in another variable, a program's options, a header."""
+    proxy, said = "http://me:p%40ss-word@proxy.test:3128", ("p%40ss-word", "p@ss-word", "bWU6cEBzcy13b3Jk")
+    others = {f"OPTIONS_{number}": f"-Dhttps.proxy={each} -x" for number, each in enumerate(said)}
+    for source in (
+        {"https_proxy": proxy},
+        {"ALL_PROXY": proxy},
+        {"PINFOLD_PROXY_CREDENTIALS": "me:p@ss-word"},
+    ):
+        given = {**source, **others, "KEPT": "p@ss", "LANG": "C"}
+        seen = scrub(given, NONE, network=True, temporary=None)
+        assert not any(each in value for value in seen.values() for each in said[1:]), seen
+        assert seen["KEPT"] == "p@ss" and seen["LANG"] == "C"
+    wanted = scrub(
+        {"https_proxy": proxy, **others}, EnvironmentRules(keep=("OPTIONS_*",)), network=True, temporary=None
+    )
+    assert others.items() <= wanted.items(), "what a person keeps by name is kept"
+    short = scrub({"https_proxy": "http://me:a@proxy.test", "LANG": "a"}, NONE, network=True, temporary=None)
+    assert short["LANG"] == "a", "so short a word is in everything"

@@ -2,7 +2,8 @@
 
 Four kinds are taken: what names a secret, what makes a loader or an interpreter run something before the
 program itself, what leads to the machine's own agents and buses, and its proxies, which a pen cannot reach
-and whose addresses often have a password. Names are compared without regard to case. `keep` and `drop` are
+and whose addresses often have a password. What has such a password in its value is taken as well, such as
+`MAVEN_OPTS`. Names are compared without regard to case. `keep` and `drop` are
 the policy's, and may have `*`; `drop` is stronger.
 """
 
@@ -69,6 +70,9 @@ HISTORIES = {
     "MYSQL_HISTFILE": "/dev/null",
 }
 """How programs are told to keep nothing of what was typed. They would in files that are hidden."""
+CREDENTIALS = "PINFOLD_PROXY_CREDENTIALS"
+_SHORTEST = 4
+"""Characters of a password that is looked for: fewer are in every value."""
 TAKEN = (*SECRETS, *LOADERS, *AGENTS, "*_proxy")
 
 
@@ -86,6 +90,10 @@ def scrub(
     `is_closed`: the machine's tree shows root's own files as another's (`closed`).
     """
     kept = {name: value for name, value in environment.items() if is_kept(name, rules)}
+    for password in _proxy_passwords(environment):
+        kept = {
+            name: value for name, value in kept.items() if password not in value or _matches(name, rules.keep)
+        }
     if sockets:
         kept |= {
             name: value
@@ -113,6 +121,25 @@ def scrub(
         kept.update(PROXIES)
     kept.update(PINFOLD_PEN="1", PINFOLD_PEN_NETWORK=str(int(network)), IS_SANDBOX="1")
     return kept
+
+
+def _proxy_passwords(environment: Mapping[str, str]) -> set[str]:
+    """What the proxies of this machine know us by, as other variables may have it."""
+    known = {environment.get(CREDENTIALS, "")} | {
+        value.rpartition("@")[0].rpartition("//")[2]
+        for name, value in environment.items()
+        if "@" in value and name.lower().endswith("_proxy")
+    }
+    if not any(known):
+        return set()
+    # Imported here: most proxies have no password, and every start of a pen comes by.
+    from base64 import b64encode
+    from urllib.parse import unquote
+
+    known |= {unquote(each) for each in known}
+    whole = (b64encode(each.encode("utf-8", "surrogateescape")).decode().rstrip("=") for each in known)
+    passwords = (each.partition(":")[2] for each in known)
+    return {each for each in (*whole, *passwords) if len(each) >= _SHORTEST}
 
 
 def _trust_every_owner(environment: dict[str, str]) -> None:
