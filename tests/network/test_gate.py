@@ -7,8 +7,10 @@ from contextlib import suppress
 
 import pytest
 
+from pinfold.kernel.socket_memory import memory_of
 from pinfold.model.decision import Verdict
 from pinfold.network.breadth import AT_ONCE
+from pinfold.network.buffers import Buffers
 from pinfold.network.limits import Limits
 from pinfold.network.ruling import Ruling
 from pinfold.network.upstream import Upstream
@@ -767,6 +769,34 @@ def test_ways_that_nobody_takes_count_too() -> None:
             assert third.refusal is None
             for way in (second, third):
                 world.gate.drop(way)
+
+    run(test())
+
+
+def test_what_waits_in_the_gate_is_ended_when_memory_is_short() -> None:
+    """Here little is taken for all that there is: to take all in truth would stop other tests."""
+
+    async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(bytes(1 << 16))
+            await writer.drain()
+
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES)
+        world.tags = iter(("7.1", "7.2"))
+        async with server(flood) as flooding, server(echo) as port, world.running():
+            heavy = await world.connect()
+            await heavy.tunnel("a.test", flooding)
+            light = await world.connect()
+            await light.tunnel("a.test", port)
+            (way,) = world.gate._of_one["7.1"]
+            await until(lambda: sum(map(memory_of, way.sockets)) > 1 << 18)
+            world.gate.buffers = Buffers(lambda: True, lambda: 1 << 18)
+            (told,) = await world.recorded()
+            assert (told.tag, told.why) == ("7.1", "busy") and "TCP buffers" in told.message
+            await light.say(b"\0ping")
+            assert await light.hear(5) == b"\0ping"
+            await until(lambda: "7.1" not in world.gate._of_one)
 
     run(test())
 

@@ -10,7 +10,6 @@ INVARIANT: every connection that got as far as naming a host is recorded once, h
 import asyncio
 import socket
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -18,6 +17,7 @@ from functools import partial
 from pinfold.kernel.netlink import is_own_address
 from pinfold.model.carrying import GATE, PROXY_PORT
 from pinfold.network.breadth import Breadth
+from pinfold.network.buffers import LOOK, Buffers, end_heaviest
 from pinfold.network.dial import Dialer
 from pinfold.network.finding import Finder
 from pinfold.network.greeting import Greeting
@@ -76,8 +76,10 @@ class Gate:
         self._published: dict[int, list[socket.socket]] = {}
         self._held = 0
         """Ways that are opened, or being opened, and not joined."""
-        self._of_one: Counter[str] = Counter()
-        """How many ways each command has, by its tag."""
+        self._of_one: dict[str, set[Way]] = {}
+        """The ways that each command has, by its tag."""
+        self.buffers = Buffers()
+        self._look: asyncio.TimerHandle | None = None
 
     # Faces
 
@@ -165,6 +167,8 @@ class Gate:
     async def close(self) -> None:
         """Ends everything at once; every connection breaks off."""
         loop = asyncio.get_running_loop()
+        if self._look:
+            self._look.cancel()
         for listener in self._listeners:
             loop.remove_reader(listener)
             listener.close()
@@ -238,7 +242,7 @@ class Gate:
         there = len(self._silent) + len(self._busy) + len(self._passing) + self._held
         if there >= limits.connections:
             said = f"the session has {limits.connections} connections already"
-        elif tag and self._of_one[tag] >= limits.of_one:
+        elif tag and len(self._of_one.get(tag, ())) >= limits.of_one:
             said = f"the command has {limits.of_one} connections already, its share of the session's"
         else:
             return None
@@ -246,8 +250,14 @@ class Gate:
 
     def _count(self, way: Way) -> None:
         if way.tag:
-            self._of_one[way.tag] += 1
-            way.is_counted = True
+            self._of_one.setdefault(way.tag, set()).add(way)
+            self._look = self._look or asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
+
+    def _look_at_buffers(self) -> None:
+        self._look = None
+        end_heaviest(self._of_one, self.buffers)
+        if self._of_one:
+            self._look = asyncio.get_running_loop().call_later(LOOK, self._look_at_buffers)
 
     def _greet(self, way: Way) -> None:
         self._silent.add(Greeting(way, self._limits.greeting, self._greeted))
@@ -302,10 +312,9 @@ class Gate:
     def _finish(self, way: Way) -> None:
         if way.refusal and way.refusal.why is Why.REPEATED:
             self._dialer.is_proxy_telling = True
-        if way.is_counted:
-            way.is_counted = False
-            self._of_one[way.tag] -= 1
-            if not self._of_one[way.tag]:
+        if ways := self._of_one.get(way.tag):
+            ways.discard(way)
+            if not ways:
                 del self._of_one[way.tag]
         way.close()
         self._tell(way)

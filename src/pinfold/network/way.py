@@ -3,6 +3,7 @@
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -33,8 +34,6 @@ class Way:
         """Whether the program went away before it heard what becomes of it."""
         self.has_asked_for_tls = False
         """Whether the program asked its server for TLS, in another protocol."""
-        self.is_counted = False
-        """Whether it is one of those that its command has."""
         self.is_joined = False
         """Whether the program's connect is done: what is refused from then on its warden does not know."""
         self.is_told = False
@@ -69,6 +68,11 @@ class Way:
         self.tell(self)
 
     @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """Those that are there."""
+        return tuple(sock for sock in (self._client, self._server) if sock is not None)
+
+    @property
     def has_client(self) -> bool:
         return self._client is not None
 
@@ -95,14 +99,19 @@ class Way:
 
     def reset(self) -> None:
         """Both sides are to see that it broke off: closing sends a reset instead of an end."""
-        for sock in (self._client, self._server):
-            if sock is not None:
-                set_option(sock, socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        for sock in self.sockets:
+            set_option(sock, socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+    def break_off(self) -> None:
+        """Ends it while bytes pass: who moves them finds both sides closed."""
+        self.reset()
+        for sock in self.sockets:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        for sock in (self._client, self._server):
-            if sock is not None:
-                sock.close()
+        for sock in self.sockets:
+            sock.close()
 
 
 def _there(sock: socket.socket | None) -> socket.socket:

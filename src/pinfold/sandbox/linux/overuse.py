@@ -29,6 +29,7 @@ from resource import prlimit
 from typing import NamedTuple
 
 from pinfold.kernel.socket_diag import memory_of_sockets
+from pinfold.kernel.socket_memory import is_memory_short, most_memory
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux.pid_one import PidOne
 from pinfold.sandbox.linux.replies import FIRST_TAG, RLIMIT_RTTIME
@@ -136,29 +137,6 @@ def has_watch() -> bool:
 def most_watches() -> int:
     with open(WATCHES) as file:
         return int(file.read())
-
-
-def is_memory_short(protocol: str) -> bool:
-    most = most_memory(protocol)
-    return bool(most) and _memory_taken(protocol) >= most
-
-
-def most_memory(protocol: str) -> int:
-    """Bytes of buffers from which on the kernel is short of them; 0 where it does not tell."""
-    with (
-        suppress(OSError, ValueError, IndexError),
-        open(f"/proc/sys/net/ipv4/{protocol.lower()}_mem") as told,
-    ):
-        return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
-def _memory_taken(protocol: str) -> int:
-    """By the buffers of all sockets of the machine."""
-    with suppress(OSError, ValueError), open("/proc/net/sockstat") as told:
-        words = next((line.split() for line in told if line.startswith(f"{protocol}:")), [])
-        return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 def _tag(pid: int) -> int:
