@@ -139,3 +139,20 @@ def test_parse_is_total(text: str) -> None:
     assert script.text == text
     for command in script.commands:
         assert 0 <= command.span.start <= command.span.end <= len(text)
+
+
+@pytest.mark.parametrize("line", ["chown {} f", "chown 0:+{} f", "cat {}<f", "sh -s {}<<< x", "exec {}>f"])
+def test_long_numbers_are_judged(line: str) -> None:
+    """Python converts no text of more than 4,300 digits."""
+    assert parse(line.format("9" * 5000)).text
+
+
+@pytest.mark.parametrize("line", ["cat 99999999999<f", "git push 99999999999>f", "{ sh; } 99999999999<<< x"])
+def test_a_number_beyond_descriptors_is_a_word_to_bash(line: str) -> None:
+    script = parse(line)
+    assert script.problem or any(unknown.runs for unknown in script.unknowns)
+
+
+def test_a_descriptor_with_zeros_is_standard_input() -> None:
+    [command] = parse("cat 00<f").commands
+    assert [each.target.literal for each in command.inputs] == ["f"]

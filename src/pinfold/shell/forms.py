@@ -62,4 +62,4 @@ def _owner(text: str) -> str:
 def _number_of(name: str) -> str:
     number = ROOT.get(name, name)
     digits = number.removeprefix("+")
-    return str(int(digits)) if digits.isascii() and digits.isdecimal() else number
+    return digits.lstrip("0") or "0" if digits.isascii() and digits.isdecimal() else number

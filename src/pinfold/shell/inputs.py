@@ -43,7 +43,7 @@ def unknown_text(span: Span) -> Word:
 def is_of_standard_input(redirect: dict[str, Any]) -> bool:
     """Facts about bash: `00` is a descriptor too, and `0>&3` does what `0<&3` does."""
     number = redirect["N"]["Value"] if "N" in redirect else "0" if redirect["Op"].startswith("<") else ""
-    return number.isdecimal() and int(number) == 0 and redirect["Op"] in (*HERE, "<", "<>", "<&", ">&")
+    return number.isdecimal() and not number.strip("0") and redirect["Op"] in (*HERE, "<", "<>", "<&", ">&")
 
 
 def given_texts(inputs: Iterable[Redirection]) -> tuple[Word, ...]:

@@ -17,6 +17,8 @@ from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 _READS = frozenset(("<", "<>"))
+LONGEST_NUMBER = 9
+"""Digits of a descriptor. Beyond an int, bash takes them for a word of the command; shfmt does not."""
 _EVALUATES = "a redirection evaluates a subscript"
 
 
@@ -26,6 +28,8 @@ class RedirectionVisitor(ExpansionVisitor):
         span = self.source.span(node["Word"])
         if "N" in node and node["N"]["Value"].startswith("{"):
             self.descriptor_name(node["N"]["Value"][1:-1], self.source.span(node["N"]))
+        elif "N" in node and len(node["N"]["Value"]) > LONGEST_NUMBER:
+            raise UnknownNode("a descriptor number that bash takes for a word")
         # Another descriptor may become standard input later, but then by `<&`.
         feeds = is_of_standard_input(node)
         if op in HERE:
