@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
@@ -20,6 +21,7 @@ from pinfold.sandbox.operations import (
     Point,
     Protect,
     Seal,
+    Seccomp,
     as_data,
 )
 from pinfold.sandbox.plan import Places, Plan, plan_pen
@@ -81,6 +83,14 @@ def test_plans_are_as_they_were(name: str) -> None:
     path = GOLDEN / f"{name}.plan"
     text = f"{plan_pen(*CASES[name])}\n"
     assert text == path.read_text()
+
+
+def test_a_granted_agent_is_known_by_what_the_environment_says() -> None:
+    policy, where = CASES["workspace"]
+    granted = replace(where, sockets=(file("/run/a.sock"), file("/run/b.sock")))
+    for agent, found in (("/run/b.sock", ("/run/b.sock",)), ("/run/c.sock", ()), ("", ())):
+        last = plan_pen(policy, replace(granted, agent=agent)).operations[-1]
+        assert isinstance(last, Seccomp) and last.agents == found, last
 
 
 def test_reads_are_noted_where_that_is_asked_for() -> None:
