@@ -66,6 +66,13 @@ PROCESSES = """
             time.sleep(1000)
             os._exit(0)
 """
+LABELS = """
+    import struct
+    while True:
+        kept.append(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
+        request = socket.inet_pton(socket.AF_INET6, "::1") + struct.pack("=IBBHHHI", 0, 0, 1, 1, 60, 60, 0)
+        kept[-1].setsockopt(41, 32, request)
+"""
 SHM_LOCK = 11
 
 
@@ -123,6 +130,11 @@ def memory_that_is_locked_leaves_others_some() -> None:
             assert libc.shmctl(segment, SHM_LOCK, 0) == 0, os.strerror(ctypes.get_errno())
         finally:
             libc.shmctl(segment, 0, 0)
+
+
+def flow_labels_of_the_machine_are_left_to_others() -> None:
+    with taking(LABELS) as session:
+        assert session.run("grep -c . /proc/net/ip6_flowlabel; true").stdout in ("0\n", "1\n", "")
 
 
 def processes_of_all_sessions_leave_the_host_some() -> None:

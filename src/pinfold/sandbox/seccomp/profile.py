@@ -165,6 +165,8 @@ SOCKETS = (
 # name of the caller's, and other protocols on top (TCP_ULP). As of a kernel built without.
 TCP_MODULES = (14, 32, 38, 31)
 MSG_FASTOPEN = 0x20000000
+# Flow labels, of which a machine has 4,096 for all users and network namespaces (IPV6_FLOWLABEL_MGR).
+IPV6, IPV6_FLOWLABEL_MGR = 41, 32
 
 # A filter on a socket is compiled code, which the kernel counts for the whole machine, and a command may have
 # tens of thousands of sockets. Packet captures need one, and sockets that no pen has.
@@ -260,6 +262,7 @@ def _sockets(unix: UnixSockets) -> Iterator[Rule]:
     yield Rule(both, errno(ESOCKTNOSUPPORT), (_is(0, *INET), unknown))
     yield Rule(both, errno(EPROTONOSUPPORT))
     yield Rule(("setsockopt",), errno(ENOPROTOOPT), (_is(1, TCP), _is(2, *TCP_MODULES)))
+    yield Rule(("setsockopt",), errno(ENOPROTOOPT), (_is(1, IPV6), _is(2, IPV6_FLOWLABEL_MGR)))
     # A connect by another name; whoever tries it falls back to connect.
     for send, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
         yield Rule((send,), errno(EOPNOTSUPP), (_has_some(flags, MSG_FASTOPEN),))
