@@ -32,7 +32,7 @@ from pinfold.sandbox.linux.waiting import close
 
 Answer = Callable[[int], None]
 """Answers a call with an errno, or 0."""
-EIO, EAGAIN, EACCES = 5, 11, 13
+EIO, EAGAIN, EACCES, ENOBUFS = 5, 11, 13, 105
 
 
 class Binding:
@@ -88,6 +88,8 @@ class Binding:
         umasks.take_over(caller.pid)
         if not caller.is_waiting():
             return 0
+        if self.bound.is_full():
+            return ENOBUFS
         error = bind(socket, address)
         if not error and (inode := bound_file(socket)) is not None:
             self.bound.add(inode)

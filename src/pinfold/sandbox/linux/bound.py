@@ -17,6 +17,7 @@ Facts that shape it:
 import errno
 import fcntl
 import os
+import resource
 import socket
 
 from pinfold.kernel.sockets import connect
@@ -41,13 +42,24 @@ class Bound:
         self.held: dict[Identity, tuple[int, int]] = {}
         """The inode and its locked file, open."""
         self.enough = FEW
+        self.most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+        """How many count at a time. Each takes two descriptors, and others want some too."""
+
+    def is_full(self) -> bool:
+        if len(self.held) >= self.most:
+            self._let_go_of_the_closed()
+        return len(self.held) >= self.most
 
     def add(self, inode: int) -> None:
         """From now on this inode counts. Takes the O_PATH descriptor."""
         if len(self.held) >= self.enough:
             self._let_go_of_the_closed()
         identity = identity_of(inode)
-        locked = os.open(_name(identity), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self.room)
+        try:
+            locked = os.open(_name(identity), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self.room)
+        except OSError:
+            os.close(inode)
+            raise
         # Waits at most for somebody who asks about what a dead warden left.
         fcntl.flock(locked, fcntl.LOCK_EX)
         self.held[identity] = (inode, locked)

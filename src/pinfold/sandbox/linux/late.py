@@ -7,6 +7,9 @@ Facts that shape it, tried on 6.18:
   warden reaches what lies under a read-only mount. Nobody inside can have such a descriptor.
 - Capabilities are a thread's own, and permitted ones take effect only while they are raised: the warden's
   other work is done without these.
+- Commands can make their warden hold as many descriptors as it may have (sockets that they bind, connects
+  that wait). A mount that then failed would leave open what the host has replaced, so those that it needs are
+  kept for it (`room`).
 - Between the birth of a name and its mount anybody can open it, if only as a path (O_PATH), and later by
   /proc/self/fd for writing, past the mount. No lease tells of such a descriptor. But a directory of mode 0
   can be searched by nobody inside, its owner included, for no one has a capability; whoever was let in
@@ -22,6 +25,7 @@ from pinfold.kernel import mounts
 from pinfold.kernel.capabilities import CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, capget, capset
 from pinfold.kernel.watch import IN_ATTRIB, add, create, events
 from pinfold.sandbox.linux.passing import wait_for_lookups
+from pinfold.sandbox.linux.room import raised
 
 READ_ONLY = mounts.MOUNT_ATTR_NOSUID | mounts.MOUNT_ATTR_NODEV | mounts.MOUNT_ATTR_RDONLY
 MOUNTING, SEARCHING = 1 << CAP_SYS_ADMIN, 1 << CAP_DAC_OVERRIDE
@@ -33,7 +37,8 @@ def powers(wanted: int = MOUNTING) -> Iterator[None]:
     before = capget()
     capset(before._replace(effective=before.effective | wanted))
     try:
-        yield
+        with raised():
+            yield
     finally:
         capset(before)
 

@@ -16,6 +16,7 @@ Facts (fs/namei.c, fs/proc, proc(5)):
 Accepted: where /proc is mounted with hidepid, other sessions' threads are not seen.
 """
 
+import errno
 import os
 from time import monotonic, sleep
 
@@ -23,6 +24,8 @@ FILTERED = b"\nSeccomp:\t2\n"
 RUNS, UNDER_WAY = b"R", b"RD"
 ENOUGH = 100_000
 """Nanoseconds of running, after which any lookup has ended."""
+OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Why we cannot look at a thread that may be there."""
 PATIENCE, LOOK = 2.0, 0.001
 """Seconds."""
 
@@ -59,7 +62,9 @@ def _threads(proc: int) -> list[tuple[str, bytes, int]]:
 def _threads_of(proc: int, process: str) -> list[str]:
     try:
         tasks = os.open(f"{process}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
-    except OSError:
+    except OSError as error:
+        if error.errno in OURS:
+            raise
         return []
     try:
         return [f"{process}/task/{thread}" for thread in os.listdir(tasks)]
@@ -75,9 +80,12 @@ def _turns(proc: int, thread: str) -> tuple[bytes, int]:
 
 
 def _read(proc: int, path: str) -> bytes:
+    """Nothing of a thread that has gone. Raises OSError if we are out of descriptors or memory."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-    except OSError:
+    except OSError as error:
+        if error.errno in OURS:
+            raise
         return b""
     try:
         return os.read(file, 4096)

@@ -17,13 +17,15 @@ more under way.
 
 import os
 import resource
-from _thread import allocate_lock
+from _thread import RLock
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 MOST = 65_536
 """Descriptors. More would make programs slow that close every descriptor there could be."""
-_changing = allocate_lock()
+RESERVE = 64
+"""Descriptors that a warden has for its mounts alone: what commands make it hold can take all others."""
+_changing = RLock()
 
 
 def make_room() -> None:
@@ -34,9 +36,15 @@ def make_room() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
+def keep_reserve() -> None:
+    """From here on this process has `RESERVE` descriptors less, but while it is `raised`."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(now - RESERVE, now // 2), most))
+
+
 @contextmanager
 def raised() -> Iterator[None]:
-    """For this moment this process has as many as it could have."""
+    """For this moment this process has as many descriptors as it could have."""
     with _changing:
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))

@@ -49,7 +49,7 @@ from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.reading import Reading
 from pinfold.sandbox.linux.records import HOLD, SETTLE, Records
-from pinfold.sandbox.linux.room import make_room
+from pinfold.sandbox.linux.room import keep_reserve, make_room
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
 from pinfold.sandbox.linux.spots import Grounds
@@ -81,6 +81,7 @@ def _prepare(spawner: socket.socket, charge: Charge) -> "Warden":
     keeper = os.getppid()
     close_all_but({spawner.fileno(), *charge.descriptors})
     make_room()
+    keep_reserve()
     drop_powers()
     serve_alone(keeper)
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # somebody wants what we have a lease on (`git`)
