@@ -3,6 +3,7 @@ root and as an ordinary user, in a workspace of its own. Its name says what must
 
 import os
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from tests.patience import PATIENCE, wait_until
@@ -19,6 +21,7 @@ import pinfold
 from pinfold.kernel import mounts, namespaces
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
+from pinfold.model.policy import PolicyType
 
 SECRET = "the-canary"
 ENV: dict[str, Any] = {"filesystem": {"hide": [".env"]}}
@@ -703,6 +706,78 @@ def a_root_that_another_session_moves_gets_no_protected_name() -> None:
                     continue
                 raise AssertionError(path)
             assert sorted(os.listdir(f"{place}/.cargo")) == ["begun", "moved", "other"]
+
+
+def no_directory_above_a_root_is_renamed_to_open_it() -> None:
+    """In a private /tmp they are the session's own: the root had a path that no rule was about."""
+    moves = python("import os, sys; os.rename(*sys.argv[1:])")
+    readers = pinfold.SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)
+    makes = "mkdir .idea; echo > .envrc; git init -q late; cd .. && cd work && mkdir .vscode; touch other"
+    for place in ("/var/tmp", "/dev/shm"):
+        with tempfile.TemporaryDirectory(dir=place) as above:
+            work = f"{above}/a/work"
+            os.makedirs(work)
+            with opened(GIT, work, cwd=work) as session:
+                for each in (above, f"{above}/a"):
+                    assert "busy" in session.run([*moves, each, f"{each}-moved"]).stderr
+                # Commands that may write nothing else move names in a private /tmp by themselves.
+                line = f"touch begun; until test -e {place}/moved; do sleep 0.01; done; {makes}"
+                first = session.start(line)
+                wait_until(partial(os.path.exists, f"{work}/begun"))
+                moved = f"import os; os.rename('{above}', '{above}-moved'); open('{place}/moved', 'w')"
+                result = session.run(pinfold.RunCommand(shlex.join(python(moved)), policy=readers))
+                assert result.exit_code == 0, result
+                assert first.wait().ran
+            assert not {".vscode", ".idea", ".envrc", "late"} & set(os.listdir(work)), os.listdir(work)
+
+
+TAKES_DESCRIPTORS = """
+import os, resource, socket, threading, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+full = socket.socket(socket.AF_UNIX)
+full.bind("/tmp/full")
+full.listen(0)
+kept = []
+failed = 0
+while failed < 8:
+    kept.append(socket.socket(socket.AF_UNIX))
+    try: kept[-1].bind(f"/tmp/{len(kept)}")
+    except OSError: failed += 1
+def connect():
+    kept.append(socket.socket(socket.AF_UNIX))
+    try: kept[-1].connect("/tmp/full")
+    except OSError: pass
+for _ in range(12): threading.Thread(target=connect, daemon=True).start()
+for each in range(8):
+    try: socket.socket(socket.AF_UNIX).bind(f"/tmp/again{each}")
+    except OSError: pass
+print("taken", flush=True)
+while not os.path.exists("replaced"): time.sleep(0.01)
+until = time.monotonic() + 10
+said = "open"
+while said == "open" and time.monotonic() < until:
+    try: open("secret").read()
+    except PermissionError: said = "hidden"
+    time.sleep(0.01)
+print(said, flush=True)
+os._exit(0)
+"""
+
+
+def what_the_host_replaces_is_hidden_though_a_command_takes_all_descriptors() -> None:
+    put("secret")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 1024), min(hard, 4096)))  # fewer, to be quick
+    with opened({"filesystem": {"hide": ["secret"]}}) as session:
+        taker = session.start(python(TAKES_DESCRIPTORS), timeout=80)
+        events = taker.events()
+        assert any(isinstance(event, Output) and b"taken" in event.data for event in events)
+        put("secret.new", "another")
+        os.rename("secret.new", "secret")
+        put("replaced")
+        told = b"".join(event.data for event in events if isinstance(event, Output))
+        assert told == b"hidden\n", told
 
 
 def a_file_tool_and_a_command_make_no_protected_name_together() -> None:

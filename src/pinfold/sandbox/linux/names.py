@@ -196,6 +196,8 @@ class Names:
         if flags & ~(RENAME_EXCHANGE | RENAME_NOREPLACE):
             return caller.refuse(errno.EINVAL)
         for gets, gives in ((spot, source), (source, spot))[: 2 if flags & RENAME_EXCHANGE else 1]:
+            if self.spots.grounds.has_root(gives.path):
+                return caller.refuse(errno.EBUSY)
             if self.judging.judge_move(caller, gives, gets):
                 return None
         if not caller.is_waiting():

@@ -10,6 +10,8 @@ Facts that shape it:
   path in the pen, too, where it is no root. But one in a private /tmp stands on a directory of the pen's, and
   keeps its path there. A descriptor from outside tells: its path is the present one of what it holds, without
   what lay above the mount, once the pen has left the machine's mounts behind.
+- The directories above a root in a private /tmp are the session's own: commands can rename them. The root
+  then has another path, which no rule is about. Its device tells: no root lies on that of the private /tmp.
 """
 
 import errno
@@ -54,6 +56,13 @@ class Grounds(NamedTuple):
         free = tuple(path for path, access in rules if "make" in access)
         return cls(binds, watched, free, closed)
 
+    def is_in_root(self, path: str) -> bool:
+        return any(_within(path, root) for root in self.roots)
+
+    def has_root(self, path: str) -> bool:
+        """Whether a root lies below a directory."""
+        return any(root != path and _within(root, path) for root in self.roots)
+
     def is_watched(self, path: str) -> bool:
         return any(_within(path, root) for root in self.watched) and not self.is_free(path)
 
@@ -76,6 +85,8 @@ class Place(NamedTuple):
     """What names in it would meet."""
     in_git: bool
     """Whether it is, or lies in, something of git's name."""
+    is_scratch: bool = False
+    """Whether the warden makes names in it because a root lies in the same private /tmp."""
 
 
 class Spot(NamedTuple):
@@ -129,6 +140,8 @@ class Spots:
         """Names that must not be made while another pen makes or moves some."""
         self.stands = [(os.fsencode(root), *self._told(root, held)) for root, held in moving.roots.items()]
         """Roots, descriptors of them from outside, and what these led to at first."""
+        self.scratch = {os.stat(path).st_dev for path in grounds.watched if not grounds.is_in_root(path)}
+        """The devices of private directories in which roots lie."""
         self.places: dict[bytes, Place] = {}
         """By their path, as the kernel tells it."""
         self.unruled: dict[bytes, Children] = {}
@@ -251,7 +264,16 @@ class Spots:
         path = os.readlink(b"%d" % directory, dir_fd=self.own)
         if is_delicate:
             self._require_in_place(path)
-        return Spot(directory, self.places.get(path) or self._place(path), name, key)
+        place = self.places.get(path) or self._place(path)
+        if place.is_scratch:
+            self._require_scratch(directory)
+        return Spot(directory, place, name, key)
+
+    def _require_scratch(self, directory: int) -> None:
+        """Raises OSError in a writable root that commands have moved."""
+        if os.fstat(directory).st_dev in self.scratch or os.fstatvfs(directory).f_flag & os.ST_RDONLY:
+            return
+        raise OSError(errno.EBUSY, "a directory above its root was moved")
 
     def _told(self, root: str, held: int) -> tuple[int, bytes]:
         """A descriptor and what it leads to; nothing if that is not the root by now."""
@@ -267,20 +289,23 @@ class Spots:
     def _place(self, path: bytes) -> Place:
         text = os.fsdecode(path)
         children = self.matcher.children(text)
+        is_watched = self.grounds.is_watched(text)
+        is_scratch = is_watched and not self.grounds.is_in_root(text)
         place = Place(
             text,
-            self.grounds.is_watched(text),
+            is_watched,
             self.grounds.is_free(text),
             children if isinstance(children, Match) else None,
             {} if isinstance(children, Match) else children,
             GIT in components(text),
+            is_scratch,
         )
         if len(self.places) >= REMEMBERED:
             self.places.clear()
             self.unruled.clear()
         self.places[path] = place
-        # Children of another kind meet rules by any name.
-        if place.made_by_warden and not place.inside and type(place.children) is dict:
+        # Children of another kind meet rules by any name; a scratch directory may give its path to a root.
+        if is_watched and not is_scratch and not place.inside and type(place.children) is dict:
             self.unruled[path] = place.children
         return place
 
