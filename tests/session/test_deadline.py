@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from pinfold.files.finding import LONGEST_GLOB, MOST_PARTS
+from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PolicyError
 from pinfold.policy.ignore import MOST_PATTERNS
 from pinfold.session import Session
 from pinfold.settings.layers import MOST_OF_A_PROJECT
+from tests.policy.world import Paper, judged
 
 LINE = "x " + "; x ".join(f"'a{number} push; git b'" for number in range(300))
 
@@ -80,3 +82,44 @@ def test_globs_are_bounded(glob: str, tmp_path: Path) -> None:
         for look in (judged.files.glob, lambda only: judged.files.search("x", only=only)):
             with pytest.raises(FileRefused, match="a glob has at most"):
                 look(glob)
+
+
+class _Slow(Paper):
+    """A disk that answers when the deadline is past, and counts who asks it all the same."""
+
+    def __init__(self, due: Deadline) -> None:
+        super().__init__()
+        self.due, self.asked = due, 0
+
+    def expand(self, pattern: str) -> tuple[str, ...] | None:
+        self.asked, self.due._end = self.asked + 1, 0.0
+        return super().expand(pattern)
+
+    def git_helpers(self, directory: str) -> tuple[str, ...]:
+        self.asked, self.due._end = self.asked + 1, 0.0
+        return super().git_helpers(directory)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat a* b* c*",
+        "cat a*; cat b*",
+        "rm a* b*",
+        "git log; cat a*",
+        "cd a && git log; cd b && git log",
+    ],
+)
+def test_late_is_found_while_the_disk_is_asked(line: str) -> None:
+    due = Deadline(60.0)
+    disk = _Slow(due)
+    document = {"sandbox": {"enabled": False}, "commands": {"allow": ["rm"]}}
+    assert judged(line, document, files=disk, deadline=due).verdict is Verdict.DENY
+    assert disk.asked == 1
+
+
+def test_a_repository_is_looked_through_once_for_a_line() -> None:
+    disk = _Slow(Deadline())
+    document = {"sandbox": {"enabled": False}, "commands": {"allow": ["x"]}}
+    assert judged("git log; git status; git log", document, files=disk).verdict is Verdict.ALLOW
+    assert disk.asked == 1

@@ -79,3 +79,6 @@ class Facts(Struct, frozen=True):
     """A program's name -> where PATH finds it, if a command may have put that there; else empty."""
     deadline: Deadline = NEVER
     """When the answer is due."""
+    unsettled: tuple[str, ...] = ()
+    """Paths that lead elsewhere by the time they are used: other commands of the line link or move them. One
+    that ends with a slash stands for all that lies below it."""

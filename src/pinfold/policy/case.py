@@ -38,6 +38,7 @@ class Case:
         self.settings = settings
         self.facts = facts
         self.script: Script = facts.script
+        self._helpers: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def effective(self) -> Effective:
@@ -148,10 +149,32 @@ class Case:
         """What the repository would make git run on the way; inside the fence that is the kernel's matter."""
         if part.program != "git" or self.is_fenced:
             return ()
-        directories = bases(part, self.facts)
+        directories = bases(part, self.facts_for(part))
         if directories is None:
             return ("the configuration of an unknown directory",)
-        return tuple(key for directory in directories for key in self.facts.files.git_helpers(directory))
+        return tuple(key for directory in directories for key in self._helpers_in(directory))
+
+    def _helpers_in(self, directory: str) -> tuple[str, ...]:
+        """Asked once for each directory: the whole working tree is looked through."""
+        if directory not in self._helpers:
+            self.facts.deadline.require_time()
+            self._helpers[directory] = self.facts.files.git_helpers(directory)
+        return self._helpers[directory]
+
+    def facts_for(self, part: Command) -> Facts:
+        """The facts as they are for one command, after what the others of the line have linked and moved."""
+        names = self._unsettled.get(id(part))
+        return replace(self.facts, unsettled=names) if names else self.facts
+
+    @cached_property
+    def _unsettled(self) -> dict[int, tuple[str, ...]]:
+        parts = self.script.commands
+        if len(parts) < 2:
+            return {}
+        from pinfold.policy.unsettled_names import unsettled_names  # most lines are one command
+
+        names = unsettled_names(parts, self.facts, is_fenced=self.is_fenced)
+        return dict(zip(map(id, parts), names, strict=True))
 
 
 def _within(limits: Limits, timeout: float) -> Limits:

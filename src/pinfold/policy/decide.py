@@ -89,8 +89,9 @@ def _decide_other(
 def _decide_command(case: Case) -> Decision:
     try:
         step, reasons = next((step, reasons) for step in STEPS if (reasons := step(case)))
+        offered = candidates(case) if step in LIFTED_BY_THE_ALLOWLIST else ()
     except Late:
-        step, reasons = steps.late, too_late(case.settings)
+        reasons, offered = too_late(case.settings), ()
     verdict = min((reason.verdict for reason in reasons), key=tuple(Verdict).index)
     return Decision(
         verdict=verdict,
@@ -99,7 +100,7 @@ def _decide_command(case: Case) -> Decision:
         policy=case.effective.policy,
         widening=case.effective.widening,
         commands=tuple(_judged(part) for part in case.script.commands if part.words),
-        candidates=candidates(case) if step in LIFTED_BY_THE_ALLOWLIST else (),
+        candidates=offered,
     )
 
 

@@ -5,15 +5,17 @@ Lexical reasoning is done here; what only the disk can tell comes from `Facts.fi
 
 import re
 from collections.abc import Iterator
-from posixpath import join
+from posixpath import join, normpath
 
 from pinfold.model.facts import Facts
 from pinfold.model.script import Command, Computed, Variable, Word
-from pinfold.policy.paths import contains
+from pinfold.policy.paths import contains, normalised
 
 BARE = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
 """The root or the home as a word of its own, wherever in a line."""
 OWN_PROCESS = ("self", "thread-self")
+MOST_ENDS = 16
+"""Directories that a way may lead to, by each reading of the links on it."""
 MOST = r"\[(?:[!^]|[^/]*(?:a-z|A-Z|\[:(?:alnum|alpha|graph|lower|print|word):\]))[^/]*\]"
 """A set that is nearly every name's beginning."""
 STREAM = r"/dev/(?:stdin|stdout|stderr|fd/[0-9]+)"
@@ -26,16 +28,51 @@ def bases(command: Command, facts: Facts) -> tuple[str, ...] | None:
         return None
     found: list[str] = []
     for way in command.directories:
-        base = facts.cwd
+        ends: tuple[str, ...] = (facts.cwd,)
         for step in way:
-            to = step.known(variables(base, facts))
-            if to is None:
+            further = _after(step, ends, facts)
+            if further is None:
                 return None
-            if _is_process_own(join(base, to), facts):
-                return None
-            base = facts.files.real(join(base, to))
-        found.append(base)
+            ends = further
+        if any(is_unsettled(end, facts) for end in ends):
+            return None
+        found += map(facts.files.real, ends)
     return tuple(dict.fromkeys(found))
+
+
+def is_unsettled(path: str, facts: Facts) -> bool:
+    """Whether the line itself may change where a path leads, before it is used."""
+    if not facts.unsettled:
+        return False
+    ways = dict.fromkeys((normpath(path), facts.files.real(path)))
+    return any(
+        contains(name, way) and not (name.endswith("/") and way == normalised(name))
+        for name in facts.unsettled
+        for way in ways
+    )
+
+
+def written_places(word: Word, directories: tuple[str, ...] | None, facts: Facts) -> tuple[str, ...]:
+    """The paths that a word stands for as it is written, links not followed; none where that is not known."""
+    values = ((base, word.known(variables(base, facts))) for base in directories or ())
+    return tuple(normpath(join(base, value)) for base, value in values if value is not None)
+
+
+def _after(step: Word, starts: tuple[str, ...], facts: Facts) -> tuple[str, ...] | None:
+    """Where a step leads from each of these.
+
+    Facts: a shell's `cd ..` takes the last name off the path by which it came, links included (`cd -P` does
+    not); `make -C ..` leads up from where the links led. Which is meant is not asked: both count.
+    """
+    found: list[str] = []
+    for start in starts:
+        to = step.known(variables(start, facts))
+        if to is None or _is_process_own(join(start, to), facts):
+            return None
+        path = join(start, to)
+        found += (normpath(path), facts.files.real(path))
+    ends = tuple(dict.fromkeys(found))
+    return ends if len(ends) <= MOST_ENDS else None
 
 
 def variables(base: str, facts: Facts) -> dict[str, str]:
@@ -64,9 +101,12 @@ def _paths(word: Word, base: str, facts: Facts) -> tuple[str, ...] | None:
         pattern = word.pattern(known)
         if pattern is None or is_own_process(join(base, pattern)):
             return None
+        start = join(base, re.split(r"[^/]*[*?\[(]", pattern, maxsplit=1)[0])
+        if is_unsettled(start, facts) or any(contains(start, name) for name in facts.unsettled):
+            return None
         return facts.files.expand(join(base, pattern))
     value = word.known(known)
-    if value is None or _is_process_own(join(base, value), facts):
+    if value is None or _is_process_own(join(base, value), facts) or is_unsettled(join(base, value), facts):
         return None
     return (facts.files.real(join(base, value)),)
 
@@ -116,7 +156,8 @@ def is_dotfile(path: str, facts: Facts) -> bool:
 
 
 def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]]:
-    """Words whose deletion would take the root, the home, a top-level directory or the workspace along."""
+    """Words whose deletion would take the root, the home, a top-level directory or the workspace along, or
+    whatever a link of the line's own leads to."""
     if command.program == "rm" and "-r" not in command.flags:
         return
     # `cd $X` with an empty X goes home, `cd "$X"` goes nowhere; both must be borne in mind.
@@ -127,7 +168,7 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
             yield word, "/" if named[0] == "/" else facts.home
             continue
         for target in (_emptied_target(word, base, facts) for base in directories):
-            if target and is_ruinous(target, facts):
+            if target and (is_ruinous(target, facts) or is_unsettled(target, facts)):
                 yield word, target
                 break
 

@@ -25,6 +25,7 @@ from pinfold.policy.rules import is_sink
 STEP = "unfenced_files"
 Places = tuple[str, ...] | None
 PROCESSES = "/proc"
+GIT_PROGRAM = "git"
 INSIDE = "run it inside the fence"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
@@ -32,23 +33,27 @@ WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 def file_protections(case: Case) -> Iterator[Reason]:
     """Every reason to ask about the files the line would touch."""
     for part in case.script.commands:
-        directories = bases(part, case.facts)
-        yield from _writes(part, directories, case)
-        yield from _reads(part, directories, case)
-        yield from _mentions(part, directories, case.facts)
+        case.facts.deadline.require_time()
+        # git writes links as links, and does not read through them.
+        facts = case.facts if part.program == GIT_PROGRAM else case.facts_for(part)
+        directories = bases(part, facts)
+        yield from _writes(part, directories, case, facts)
+        yield from _reads(part, directories, facts)
+        yield from _mentions(part, directories, facts)
 
 
-def _writes(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
+def _writes(part: Command, directories: Places, case: Case, facts: Facts) -> Iterator[Reason]:
     redirected = [redirection.target for redirection in part.redirections if redirection.writes]
     for word in (*redirected, *part.writes, *part.deletes):
         if is_sink(word):
             continue
-        paths = leads_to(word, directories, case.facts)
+        facts.deadline.require_time()
+        paths = leads_to(word, directories, facts)
         if paths is None:
             yield _ask(f"where `{word.source}` leads cannot be known, and it would be written", word.span)
             continue
         for path in paths:
-            if reason := write_objection(path, case.settings, case.facts, word.span):
+            if reason := write_objection(path, case.settings, facts, word.span):
                 yield reason
                 break
 
@@ -118,10 +123,10 @@ def _is_in(directory: str, facts: Facts, name: str) -> bool:
     return facts.files.is_there(f"{directory}/{name}")
 
 
-def _reads(part: Command, directories: Places, case: Case) -> Iterator[Reason]:
-    facts = case.facts
+def _reads(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:
     redirected = [redirection.target for redirection in part.redirections if redirection.reads]
     for word in (*redirected, *part.reads):
+        facts.deadline.require_time()
         paths = leads_to(word, directories, facts)
         if paths is None:
             yield _ask(f"what `{word.source}` reads cannot be known; it may be something hidden", word.span)

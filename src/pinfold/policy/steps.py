@@ -93,7 +93,8 @@ def ruinous(case: Case) -> Reasons:
             remedy="name what is to be deleted more closely",
         )
         for part in case.script.commands
-        for word, target in ruinous_targets(part, case.facts)
+        if part.deletes
+        for word, target in ruinous_targets(part, case.facts_for(part))
     )
 
 

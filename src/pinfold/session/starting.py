@@ -70,12 +70,14 @@ class Starting:
         is_first: bool,
     ) -> Execution:
         policy = self._approved(decision)
+        cwd = self._judge().start_of(command)
         start = Start(
             command=command.argv if command.argv is not None else command.command,
             policy=self._of_the_pen(self._parts.widened(policy)),
-            cwd=self._judge().start_of(command),
+            cwd=cwd,
             environment=given.environment,
-            variables=self._judge().law.last_settings.environment_set,
+            # A shell believes the `PWD` that it is given, and `cd ..` leads up from there, links included.
+            variables={**self._judge().law.last_settings.environment_set, "PWD": cwd},
             stdin=given.stdin,
             timeout=policy.limits.timeout,
             output=policy.limits.output,

@@ -63,6 +63,19 @@ def test_the_answers_are_the_same(home: Path, environ: dict[str, str], served: d
         assert hook(data, served) == alone
 
 
+@pytest.mark.parametrize("is_many", [False, True])
+def test_one_deadline_holds_for_all_of_a_call(is_many: bool, home: Path, environ: dict[str, str]) -> None:
+    """However many files a patch names: agents go on without an answer that comes too late."""
+    settings = home / ".config/pinfold/settings.toml"
+    settings.write_text(f'[limits]\nanswer = "{"5ms" if is_many else "60s"}"\n')
+    names = [f"a{number}/b.txt" for number in range(490 if is_many else 3)]
+    patch = "\n".join(["*** Begin Patch", *(f"*** Add File: {name}\n+x" for name in names), "*** End Patch"])
+    given = json.loads(payload(home, tool="apply_patch")) | {"tool_input": {"command": patch}}
+    _, out, _ = hook(json.dumps(given).encode(), environ)
+    assert (b"took longer" in out) == is_many
+    assert (b'"deny"' in out) == is_many
+
+
 @pytest.mark.parametrize("tool", ["Read", "Write", "Edit"])
 @pytest.mark.parametrize(
     "path",

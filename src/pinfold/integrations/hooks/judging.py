@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, no_directory
 from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
+from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.request import CallTool, Request, RunCommand
@@ -42,7 +43,7 @@ def judge(call: Call, environ: Mapping[str, str]) -> Outcome:
         return _asked(call, Outcome(Opinion.ASK, f"it names more than {MOST} things to be judged"))
     cwd = os.path.realpath(call.cwd)
     roots = tuple(dict.fromkeys(find_project(os.path.realpath(root)) for root in call.workspace or (cwd,)))
-    outcomes = [_judged(call, request, cwd, roots, environ) for request in requests]
+    outcomes = _outcomes(call, (*requests,), cwd, roots, environ)
     worst = min(outcomes, key=lambda outcome: ORDER.index(outcome.opinion))
     return _asked_at_once(worst, outcomes) if worst.opinion is Opinion.ASK and len(outcomes) > 1 else worst
 
@@ -57,10 +58,12 @@ def _asked_at_once(first: Outcome, outcomes: Sequence[Outcome]) -> Outcome:
     return replace(first, message="; and ".join(messages))
 
 
-def _judged(
-    call: Call, request: Request, cwd: str, roots: tuple[str, ...], environ: Mapping[str, str]
-) -> Outcome:
-    is_command = isinstance(request, RunCommand)
+def _outcomes(
+    call: Call, requests: tuple[Request, ...], cwd: str, roots: tuple[str, ...], environ: Mapping[str, str]
+) -> list[Outcome]:
+    """What is said of each. The workspace is looked through once, and one deadline holds for all: an agent
+    goes on without an answer that comes too late."""
+    is_command = any(isinstance(request, RunCommand) for request in requests)
     # A plan changes nothing; files that an agent writes in it (the plan) are judged as ever.
     is_plan = call.mode is Mode.PLAN and is_command
     overrides: dict[str, object] = {"sandbox": {"policy": PLAN_POLICY}} if is_plan else {}
@@ -70,14 +73,25 @@ def _judged(
         overrides |= claude_rules(roots, environ)
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
     try:
-        if isinstance(request, RunCommand):
-            return _command(call, request, judge, environ)
-        decision = judge.check(request)
-        if decision.verdict is Verdict.DENY:
-            _write_down(call, request, decision, judge, environ)
-        return _other(call, request, decision)
+        outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]
+        due = Deadline(judge.law.last_settings.answer if requests[1:] else None)
+        for request in requests[1:]:
+            outcomes.append(_judged(call, request, judge, environ))
+            if due.is_past:
+                late = f"judging all of it took longer than {due.seconds:g}s: ask in parts"
+                return [*outcomes, Outcome(Opinion.DENY, late)]
+        return outcomes
     finally:
         judge.close()
+
+
+def _judged(call: Call, request: Request, judge: Judge, environ: Mapping[str, str]) -> Outcome:
+    if isinstance(request, RunCommand):
+        return _command(call, request, judge, environ)
+    decision = judge.check(request)
+    if decision.verdict is Verdict.DENY:
+        _write_down(call, request, decision, judge, environ)
+    return _other(call, request, decision)
 
 
 def _other(call: Call, request: Request, decision: Decision) -> Outcome:

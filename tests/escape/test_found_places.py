@@ -1,0 +1,142 @@
+"""Lines that lead elsewhere than the disk says before they run: `cd ..` through links, links and moves of
+their own, a `PWD` that came by a link.
+
+Each row was allowed before. The groups are classes: a mend should close the class.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.decision import Verdict
+from pinfold.session import Session
+
+ALLOW = ["cp", "ln", "mv", "rm", "tar", "rsync", "git checkout", "git pull", "env", "mkdir"]
+UNSANDBOXED = {"sandbox": {"enabled": False}, "commands": {"allow": ALLOW}}
+THROUGH_LINKS = """
+cd l && cd ../.. && cat .ssh/id_rsa
+cd l/../.. && cat .ssh/id_rsa
+cd -P l && cd ../.. && cat .ssh/id_rsa
+cd l && (cd ../.. && cat .ssh/id_rsa)
+cd l && env -C ../.. cat .ssh/id_rsa
+cd l && bash -c 'cd ../..; cat .ssh/id_rsa'
+cd ./l/.. && cat ../.ssh/id_rsa
+cd l && cd ../.. && rm -rf *
+cd other/l && cd ../.. && rm -rf *
+"""
+OF_THE_LINE = """
+ln -s .. x; cat x/.ssh/id_rsa
+ln -s .. x; cd x; cat .ssh/id_rsa
+ln -s ../.ss x; cat x
+ln -s ..; cat x/.ssh/id_rsa
+ln -s .. -t a; cat a/x/.ssh/id_rsa
+ln -s / x && rm -rf x/*
+ln -s .. x && rm -rf x/
+ln -s .. x; cp a x/file
+cat x/file & ln -s .. x
+for i in 1 2; do cat x/file; ln -s .. x; done
+cp -P d/e/up x; cat x/.ssh/id_rsa
+cp -a d/e/up x && cat x/.ssh/id_rsa
+cp -r d/e/. . && cat up/.ssh/id_rsa
+cp --symbolic-link .. x; cat x/.ssh/id_rsa
+mv d/e x && cat x/up/.ssh/id_rsa
+mv d/e x && rm -rf x/up/*
+mv d/e/* . && rm -rf up/*
+mv d/e . && cat e/u*/.ssh/id_rsa
+rsync -a d/e/ . && cat up/.ssh/id_rsa
+tar -xf x.tar; cat z/.ssh/id_rsa
+git checkout x; cat z/.ssh/id_rsa
+git checkout x; cd z; git status
+cd a/b/c && mv ../c ../../.. && cat ../.ssh/id_rsa
+cd a/b/c && mv ../c ../../.. && rm -rf ../../*
+cp -a .. y
+"""
+ORDINARY = """
+cd a && cd .. && cat file
+mkdir -p x/y && cp file x/y/file && cat x/y/file
+cp file x && cat x
+cat file && mv file x
+ln -s file x && ls
+mv file x && cat a/file
+git checkout x && git log file
+git pull && git status && git log
+cd a/b && cp c/file ../file && cat ../file
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a secret, and in it a project with links, as a command could make them."""
+    home = tmp_path / "home" / "u"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text("secret")
+    project = home / "project"
+    (project / "a" / "b" / "c").mkdir(parents=True)
+    (project / "d" / "e").mkdir(parents=True)
+    (project / "other").mkdir()
+    (project / "file").write_text("")
+    (project / "l").symlink_to("a/b/c")
+    (project / "other" / "l").symlink_to("../a/b/c")
+    (project / "d" / "e" / "up").symlink_to("../..")
+    subprocess.run(["git", "init", "-q", project], check=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(project)
+    return home
+
+
+def verdict(home: Path, line: str, settings: dict[str, object]) -> Verdict:
+    with Session([str(home / "project")], settings=settings) as session:
+        return session.check(line).verdict
+
+
+@pytest.mark.parametrize("line", THROUGH_LINKS.strip().splitlines())
+def test_both_ways_up_from_a_link_are_judged(line: str, home: Path) -> None:
+    allowed = {**UNSANDBOXED, "commands": {"allow": [*ALLOW, "bash"]}}
+    assert verdict(home, line, allowed) is Verdict.ASK
+
+
+@pytest.mark.parametrize("line", OF_THE_LINE.strip().splitlines())
+def test_no_line_leads_itself_elsewhere(line: str, home: Path) -> None:
+    assert verdict(home, line, UNSANDBOXED) is Verdict.ASK
+
+
+@pytest.mark.parametrize("line", ORDINARY.strip().splitlines())
+def test_ordinary_lines_are_not_asked_about(line: str, home: Path) -> None:
+    assert verdict(home, line, UNSANDBOXED) is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("line", ["cd other/l && cd ../.. && rm -rf *", "ln -s . x && rm -rf x/*"])
+def test_the_workspace_is_not_lost_by_a_link(line: str, home: Path) -> None:
+    """Inside the sandbox too."""
+    assert verdict(home, line, {}) is Verdict.ASK
+
+
+def test_lines_of_the_sandbox_may_move_what_they_delete(home: Path) -> None:
+    line = "cp -r a x && rm -rf x/b; mv a y && rm -rf y/b"
+    assert verdict(home, line, {}) is Verdict.ALLOW
+
+
+def test_the_many_readings_of_a_way_are_bounded(home: Path) -> None:
+    """Links that double the ways at each step: what is too much is not known, and asked about."""
+    project = home / "project"
+    for number in range(8):
+        (project / "a" / f"l{number}").symlink_to(f"../d/l{number}")
+        (project / "d" / f"l{number}").symlink_to("e")
+    line = "; ".join(f"cd a/l{number}; cd ../.." for number in range(8)) + "; cat file"
+    assert verdict(home, line, UNSANDBOXED) is Verdict.ASK
+
+
+@pytest.mark.parametrize("settings", [UNSANDBOXED, {}])
+def test_a_command_starts_where_it_was_judged(
+    settings: dict[str, object], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell believes the `PWD` that it is given."""
+    (home / "deep").mkdir()
+    (home / "deep" / "project").mkdir()
+    (home / "way").symlink_to("deep/project")
+    monkeypatch.chdir(home / "way")
+    monkeypatch.setenv("PWD", str(home / "way"))
+    with Session([str(home / "way")], settings=settings) as session:
+        result = session.run("cd .. && pwd")
+    assert result.stdout.strip() == str(home / "deep"), result
