@@ -361,8 +361,43 @@ sqlite3 db|sqlite3 db '.output x'
 sqlite3 db|sqlite3 db <<< "select writefile('x','y')"
 python3 -m json.tool|python3 -m json.tool in out
 python3 -m pickletools|python3 -m pickletools -o out in
+mypy|mypy --python-executable ./x a.py
+mypy|mypy --html-report ../x a.py
+mypy|mypy @options
+tsc|tsc --outDir ../x
+tsc|tsc -OUTDIR ../x
+tsc|tsc -p ../x
+prettier|prettier --write .
+prettier|prettier --plugin ./x.js a
+javac|javac -J-javaagent:x.jar A.java
+javac|javac @options
+javac|javac -processor X A.java
+phpunit|phpunit --bootstrap x.php
+phpunit|phpunit --log-junit ../x
+terraform|terraform plan -out ../x
+terraform plan|terraform plan -out=x
+docker|docker build -o .. .
+docker build|docker build --iidfile=../x .
+docker|docker image build -o .. .
+docker|docker save -o ../x y
+eslint|eslint -f ./x.js .
+clang|clang -fpass-plugin=./x.so a.c
+clang|clang -MJ x a.c
+gcc|gcc -Wa,-o,../x a.c
+rustc|rustc @x
+rustc|rustc --emit=dep-info=../x a.rs
+go test|go test -mutexprofile=../x
 """.strip().splitlines()
 COVERS = r"""
+mypy|mypy --strict a.py
+tsc|tsc --noEmit -p tsconfig.build.json
+prettier|prettier --check .
+javac|javac -cp x A.java
+phpunit|phpunit --filter x tests
+terraform plan|terraform plan -var-file=x.tfvars
+docker build|docker build -t x .
+eslint|eslint -f json .
+gcc|gcc -Wall -c a.c
 ruby|ruby x.rb
 ruby -v|ruby -v
 lua -v|lua -v
