@@ -425,13 +425,13 @@ def test_connections_leave_a_gate_descriptors() -> None:
 
 
 def test_one_command_leaves_others_connections() -> None:
-    """It has half of them, however it connects, and more when some have ended."""
+    """It has three quarters of them, however it connects, and more when some have ended."""
     with echo() as port, session(descriptors=SPARE + 20 * EACH) as world, ExitStack() as clients:
-        there = [clients.enter_context(world.tunnel("localhost", port)) for _ in range(10)]
+        there = [clients.enter_context(world.tunnel("localhost", port)) for _ in range(15)]
         for client in there:
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
         late = clients.enter_context(world.connect())
-        assert b"the command has 10 connections already" in late.recv(4096)
+        assert b"the command has 15 connections already" in late.recv(4096)
         answer = world.open(1, "localhost", port)
         assert answer.errno == ECONNREFUSED and "its share" in answer.message
         other = clients.enter_context(world.tunnel("localhost", port, 2))

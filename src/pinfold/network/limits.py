@@ -28,8 +28,8 @@ class Limits(NamedTuple):
 
     @property
     def of_one(self) -> int:
-        """Connections that one command may have: whatever it does, others have as many."""
-        return max(1, self.connections // 2)
+        """Connections that one command may have: whatever it does, others have some."""
+        return max(1, self.connections * 3 // 4)
 
     def within(self, descriptors: int) -> "Limits":
         """With no more connections than a process may have descriptors for: beyond that all would fail."""
