@@ -331,6 +331,48 @@ def a_protected_link_that_leads_nowhere_yet_protects_where_it_leads() -> None:
     assert not os.path.exists(".vscode/tasks.json")
 
 
+def a_workspace_file_of_an_editor_is_not_the_agents_to_write() -> None:
+    """By whatever name before its ending, in the root and below it, made or already there."""
+    there = [put("own.code-workspace"), put("sub/own.Code-Workspace")]
+    os.makedirs("tree/inner")
+    tries = """
+import os
+from contextlib import suppress
+def wanted(act, *given):
+    with suppress(OSError): print("DONE", act(*given))
+def written(path):
+    with open(path, "w") as file: file.write("evil")
+    return path
+def exchanged(path):
+    os.rename(path, path + ".old")
+    return path
+for above in ("", "sub/", "tree/inner/", os.getcwd() + "/tree/"):
+    for name in ("new.code-workspace", ".code-workspace", "a.b.CODE-WORKSPACE", "new.code-workspace. "):
+        written("plain")
+        os.makedirs("husk/x", exist_ok=True)
+        for act, *given in ((written,), (os.mkdir,), (os.mknod,)):
+            wanted(act, above + name, *given)
+        for act in (os.rename, os.link, os.symlink): wanted(act, "plain", above + name)
+        wanted(os.rename, "husk", above + name)
+for path in ("own.code-workspace", "sub/own.Code-Workspace"):
+    for act in (written, os.unlink, exchanged): wanted(act, path)
+    wanted(os.rename, "plain", path)
+    wanted(os.link, path, "other"); wanted(written, "other")
+    if os.path.exists("other"): os.unlink("other")
+wanted(os.rename, "sub", "moved")
+written("new.code-workspace.md"), written("code-workspace")
+print("end")
+"""
+    with opened() as session:
+        told = does(session, python(tries))
+        result = session.run("touch tree/x.code-workspace")
+    made = [name for _, directories, names in os.walk(".") for name in (*directories, *names)]
+    ends = sorted(name for name in made if name.rstrip(". ").lower().endswith(".code-workspace"))
+    assert told.endswith("end\n") and ends == ["own.Code-Workspace", "own.code-workspace"], (told, ends)
+    assert [read(path) for path in there] == [SECRET, SECRET] and "new.code-workspace.md" in made
+    assert [each.rule for each in result.violations] == ["*.code-workspace"], result
+
+
 def a_link_on_the_way_to_a_protected_name_protects_where_it_leads() -> None:
     os.makedirs("tools/cargo")
     os.symlink("tools/cargo", ".cargo")

@@ -157,6 +157,41 @@ def test_a_root_that_is_itself_a_protected_name_is_open() -> None:
         assert NameMatcher(rules, [root]).matches(f"{root}/init.lua") == ()
 
 
+ENDING = NameRule("*.code-workspace", "w")
+
+
+@pytest.mark.parametrize("directory", ["", "a/b/", ".git/", ".git/modules/", ".git/modules/m/", "m/other/"])
+def test_a_pattern_protects_every_name_with_its_ending(directory: str) -> None:
+    matcher = NameMatcher([*RULES, ENDING, NameRule("/w/m/other.code-workspace/x", "w")], ["/w"])
+    for name in ("x.code-workspace", "a.b.Code-Workspace", ".code-workspace", "x.code-workspace. "):
+        for below in ("", "/y", "/y/z"):
+            assert matcher.matches(f"/w/{directory}{name}{below}") == (Match(ENDING),), (name, below)
+    for name in ("code-workspace", "x.code-workspace.txt", "xcode-workspace", "x.code", "x."):
+        found = matcher.matches(f"/w/{directory}{name}")
+        assert ENDING not in {match.rule for match in found}, name
+    assert matcher.matches("/w/m/other.code-workspace") == (Match(ENDING),)
+    assert matcher.matches("/elsewhere/x.code-workspace") == ()
+
+
+def test_a_pattern_closes_nothing_that_another_rule_leaves_open() -> None:
+    rules = [ENDING, NameRule("/w/m", "w", but=("mine.code-workspace", "HEAD"))]
+    matcher = NameMatcher(rules, ["/w"])
+    assert matcher.matches("/w/m/mine.code-workspace") == () == matcher.matches("/w/m/HEAD")
+    assert matcher.matches("/w/m/other.code-workspace") == (Match(rules[1]),)
+
+
+def test_a_pattern_may_hold_at_the_top_of_a_root_alone_and_have_further_components() -> None:
+    rules = [NameRule("*.top", "w", top=True), NameRule("*.d/run", "w")]
+    matcher = NameMatcher(rules, ["/w"])
+    assert matcher.matches("/w/a.top") == (Match(rules[0]),) and matcher.matches("/w/s/a.top") == ()
+    assert matcher.matches("/w/s/a.d") == (Match(rules[1], ("run",)),)
+    assert matcher.matches("/w/s/a.d/run/x") == (Match(rules[1]),) and matcher.matches("/w/a.d/x") == ()
+
+
+def test_a_root_with_the_ending_of_a_pattern_is_open() -> None:
+    assert NameMatcher([ENDING], ["/h/x.code-workspace"]).matches("/h/x.code-workspace/y") == ()
+
+
 def test_of_the_same_rules_a_matcher_is_made_once() -> None:
     def made() -> NameMatcher:
         return matcher_of((NameRule(".git/hooks", "why"),), ("/work",))

@@ -22,6 +22,8 @@ def found(relative: str, *entries: str) -> ProtectedName | None:
         (".opencode/plugin/x.ts", ".opencode"),
         ("sub/opencode.json", "opencode.json"),
         ("_darcs/prefs/defaults", "_darcs/prefs/defaults"),
+        ("my.code-workspace", "*.code-workspace"),
+        ("sub/a.b.Code-Workspace.", "*.code-workspace"),
         # spellings
         (".GIT/Hooks/x", ".git/hooks"),
         (".g\u200cit/hooks/x", ".git/hooks"),
@@ -42,6 +44,7 @@ def test_protected(path: str, name: str) -> None:
     [
         *("package.json", "Makefile", "tsconfig.json", "src/main.py", ".gitignore"),
         *(".git/objects/ab/cd", ".git/HEAD", "docs/HEAD", "git/hooks/x", "claude.md", "a~1", ""),
+        *("x.code-workspace.md", "code-workspace", "x.code"),
         *(".env", ".venv/bin/python", "config", "hooks/x", "backup~"),
     ],
 )
@@ -63,6 +66,7 @@ def test_a_git_file_leads_elsewhere() -> None:
 def test_entries_of_the_policy() -> None:
     # Bare names hold at any depth, paths where they are: so `settings.policy_of` writes them.
     assert found("a/deploy.sh", "deploy.sh") is not None
+    assert found("a/deploy.sh", "*.sh") is not None and found("a/deploy.sh", "*") is None
     assert found("src/gen/x", f"{ROOT}/src/gen") is not None
     assert found("src", f"{ROOT}/src/gen") is not None
     assert found("a/src/gen/x", f"{ROOT}/src/gen") is None

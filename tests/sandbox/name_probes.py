@@ -350,6 +350,7 @@ def protected_names_are_not_made() -> None:
 import socket
 open("file", "w").close()
 names = [".vscode", "sub/.vscode", ".git/commondir", "sub/.git/gitdir", "sub/.git/info/attributes",
+         "x.code-workspace", "sub/X.Code-Workspace.", ".git/x.code-workspace",
          ".VSCode", ".vscode.", ".vs\\u200ccode", "plain/.bashrc", ".git/objects/info/alternates",
          ".git/hooks/pre-commit",
          "way/commondir", "way/config.worktree",

@@ -259,7 +259,7 @@ def protected_names_are_not_made_by_bind() -> None:
     program = f"""
 import errno, os, socket, sys
 for path in (".git/hooks", ".git/config", ".vscode", "plain/.vscode", ".GIT/hooks", "plain/../.bashrc",
-             ".git/info/attributes"):
+             ".git/info/attributes", "plain/x.code-workspace"):
     try: socket.socket(socket.AF_UNIX).bind(path)
     except OSError as error: print(errno.errorcode[error.errno])
     else: print("MADE", path)

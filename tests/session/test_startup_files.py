@@ -57,10 +57,3 @@ def test_variables_that_name_configuration(home: Path) -> None:
     top = f"{home}/project"
     given = {"CLAUDE_CONFIG_DIR": f"{top}/agent", "BASH_ENV": f"{top}/env.sh", "ENV": "relative"}
     assert led(home, **given, XDG_CONFIG_HOME=top) == {"agent", "env.sh"}
-
-
-def test_workspaces_of_vs_code_that_are_there(home: Path) -> None:
-    files = StartupFiles(str(home), {})
-    assert files.of((f"{home}/project",)) == {}
-    (home / "project/x.code-workspace").write_text("{}")
-    assert {*files.of((f"{home}/project",))} == {f"{home}/project/x.code-workspace"}

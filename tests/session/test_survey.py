@@ -48,6 +48,7 @@ def below(top: Path, paths: tuple[str, ...]) -> list[str]:
 PROTECTED = (
     *(".git/hooks/", ".git/config", ".git/info/attributes", ".git/objects/info/alternates"),
     *(".vscode/", "a/b/.ENVRC", "a/.Git/Hooks/", "a/b/.cargo/config.toml", "a/.claude. /"),
+    *("x.code-workspace", "a/b/Y.CODE-workspace", "a/z.code-workspace/", ".git/modules/m/x.code-workspace"),
     *("a/gradle/wrapper/gradle-wrapper.jar", "x/.git", ".git/modules/m/hooks/", ".git/modules/m/n/config"),
     *(".git/modules/m/modules/o/config", ".git/worktrees/w/gitdir", ".git/worktrees/w/commondir"),
     *(".git/modules/m/refs/heads/config", ".git/modules/m/objects/ab/hooks/", ".git/modules/m/logs/n/config"),

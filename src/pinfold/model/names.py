@@ -27,9 +27,11 @@ only in where they may begin:
 | with `top` | at a root | `at_top`, with those |
 | `.m2/settings.xml`, in the root `~/.m2` | above that root | `begun` |
 | `/etc/x` | at `/` | `fixed` |
+
+`*.x`, as a rule's first component, means every name that ends so. It is kept as it is written (`key_in`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -58,6 +60,14 @@ def folded(component: str) -> str:
 
 def components(path: str) -> list[str]:
     return [folded(component) for component in path.split("/") if component not in ("", ".")]
+
+
+def key_in(known: Container[str], name: str) -> str:
+    """The key of a folded name, if it has one: the name itself, or the ending that counts (`*.x`)."""
+    if "." not in name or name in known:
+        return name
+    pattern = f"*{name[name.rindex('.') :]}"
+    return pattern if pattern in known else name
 
 
 GIT = ".git"
@@ -140,7 +150,7 @@ class Match(NamedTuple):
 
 Matches = tuple[Match, ...]
 Children = dict[str, Matches]
-"""What names in a directory would meet, by their folded spelling."""
+"""What names in a directory would meet, by their keys (`key_in`)."""
 Placed = tuple[NameRule, tuple[str, ...]]
 """A rule, and the folded components that it holds at."""
 
@@ -182,6 +192,7 @@ class NameMatcher:
         """How many names below a git directory decide whether such a rule has been reached."""
         self.tails = frozenset(part for _, parts in placed for part in parts[1:])
         """Names that can become protected by where their directory comes to stand."""
+        self.endings = tuple(first[1:] for first in self.at_top if first.startswith("*."))
         self.begun = {root: begun for root in self.roots if (begun := list(self._begun_by(root)))}
         """With all components of the one place where such a rule then holds."""
         self.anywhere = {first: _first_steps(found) for first, found in self.named.items()}
@@ -192,7 +203,7 @@ class NameMatcher:
         """What a path meets: one match if it is protected, several if it is on the way to several names."""
         head, _, name = path.rstrip("/").rpartition("/")
         found = self.children(head or "/")
-        return (found,) if isinstance(found, Match) else found.get(folded(name), ())
+        return (found,) if isinstance(found, Match) else found.get(key_in(found, folded(name)), ())
 
     def children(self, directory: str) -> Match | Children:
         """What the names in a directory meet; one match if the directory itself is protected."""
@@ -248,8 +259,9 @@ class NameMatcher:
     def _below(self, given: Unnested, next_steps: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
         for start, component in enumerate(given.parts):
-            rules = (self.named if start else self.at_top).get(component, ())
-            if inside := _steps(rules, given.parts[start:], next_steps):
+            placed = self.named if start else self.at_top
+            key = key_in(placed, component)
+            if inside := _steps(placed.get(key, ()), [key, *given.parts[start + 1 :]], next_steps):
                 return inside
         return self._in_modules(given, next_steps)
 
@@ -305,7 +317,9 @@ def _first_steps(rules: list[Placed]) -> Matches:
 def _merged(next_steps: Children, first_steps: Children) -> Children:
     if not next_steps:
         return first_steps
-    both = {name: _strictest((*found, *first_steps.get(name, ()))) for name, found in next_steps.items()}
+    both: Children = {}
+    for name, found in next_steps.items():
+        both[name] = _strictest((*found, *first_steps.get(key_in(first_steps, name), ())))
     return {**first_steps, **both}
 
 

@@ -27,8 +27,6 @@ VARIABLES = (
 )
 """Each names a file, or a directory, of configuration by which programs run others."""
 OF_PATH = (".local/bin", ".cargo/bin")
-WORKSPACE = ".code-workspace"
-WORKSPACE_RUNS = "VS Code runs the tasks and the programs that it names"
 MOST_ENTRIES = 2_000
 DEEPEST = 2
 
@@ -44,12 +42,11 @@ class StartupFiles:
         """Places in `tops`, whether or not anything is there, and why they are closed."""
         if self._led is None:
             self._led = {place: why for path, why in self._found() for place in led_through(path)}
-        found = {
+        return {
             place: why
             for place, why in self._led.items()
             if is_covered(place, tops) and not any(is_covered(top, (place,)) for top in tops)
         }
-        return found | {path: WORKSPACE_RUNS for top in tops for path in _workspaces(top)}
 
     def _found(self) -> Iterator[tuple[str, str]]:
         """Paths that programs obey and that lead over a link, or that a variable names."""
@@ -70,11 +67,6 @@ class StartupFiles:
             yield path, f"{path} leads there: {protected.why}"
         elif protected.name not in OF_PATH:
             yield from ((link, f"{link} leads there: {protected.why}") for link in _links_in(path))
-
-
-def _workspaces(top: str) -> Iterator[str]:
-    """Of VS Code, that are there: people open those again and again, and no new one of a command's."""
-    return (os.path.join(top, name) for name in _entries(top) if name.lower().endswith(WORKSPACE))
 
 
 def _links_in(directory: str) -> Iterator[str]:

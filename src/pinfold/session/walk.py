@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.names import GIT, Children, Match, NameMatcher, components, folded, unnested
+from pinfold.model.names import GIT, Children, Match, NameMatcher, components, folded, key_in, unnested
 from pinfold.model.repositories import REMAINS, is_git_by_name, is_repository, lacks_only_head
 from pinfold.policy.hidden import Hiding, Names
 from pinfold.session.unchanged import MOST_TEXT, Mark, is_closed, listing, mark_of
@@ -128,6 +128,7 @@ class Walk:
         noted = (
             _is_odd(lowered)
             or not step.names.keys().isdisjoint(lowered.split("/"))
+            or any(ending in lowered for ending in self.matcher.endings)
             or (step.inside_git and bool(step.names))
             or (step.is_protected and any(entry.is_symlink() for entry in listed))
         )
@@ -171,7 +172,7 @@ class Walk:
         linked: list[str] = []
         for entry in listed:
             plain = folded(entry.name)
-            met = step.names.get(plain)
+            met = step.names.get(key_in(step.names, plain))
             if step.only_named and not met:
                 continue
             if len(hidden) + len(protected) > MOST_FOUND:  # before all of one directory have their paths

@@ -48,7 +48,7 @@ class Opening:
         self.inside = tuple(os.fsencode(f"{path}/") for path in (*grounds.watched, *grounds.free))
         plain = [os.fsencode(rule.name) for rule in rules if not rule.name.startswith(".")]
         self.marks = frozenset(name.partition(b"/")[0] for name in plain if name[0] != SLASH)
-        self.marked = tuple(name for name in plain if name[0] == SLASH)
+        self.marked = tuple(name.removeprefix(b"*") for name in plain if name.startswith((b"/", b"*.")))
         """A component of every path that is protected begins with a dot or is one of the first, or one of the
         second is in its text, if it is spelled as the rule is."""
         self.handlers: dict[str, Handler] = {

@@ -38,7 +38,7 @@ from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
 from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagram, is_fresh_stream, is_stream
 from pinfold.model.carrying import DNS, GATE, PROXY_PORT, UNHEARD
-from pinfold.model.names import NameRule, folded
+from pinfold.model.names import NameRule, folded, key_in
 from pinfold.model.repositories import COMPLETED_BY
 from pinfold.sandbox.linux.abstract_names import AbstractNames
 from pinfold.sandbox.linux.addresses import (
@@ -227,7 +227,8 @@ class Sockets:
             os.close(socket)
             return caller.refuse(-directory)
         full = self._absolute(directory, path)
-        rule = self.protected.get(folded(os.fsdecode(path.rpartition(b"/")[2])))
+        name = folded(os.fsdecode(path.rpartition(b"/")[2]))
+        rule = self.protected.get(key_in(self.protected, name))
         if rule:
             close((socket, directory))
             self._record(caller, "bind", full, rule)

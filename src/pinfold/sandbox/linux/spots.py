@@ -21,7 +21,17 @@ from typing import Any, NamedTuple
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
-from pinfold.model.names import GIT, Children, Match, Matches, NameMatcher, components, folded, reached
+from pinfold.model.names import (
+    GIT,
+    Children,
+    Match,
+    Matches,
+    NameMatcher,
+    components,
+    folded,
+    key_in,
+    reached,
+)
 from pinfold.model.repositories import COMPLETED_BY
 from pinfold.sandbox.linux.caller import AT_FDCWD, DIRECTORY, Caller
 from pinfold.sandbox.linux.moving import Moving
@@ -106,7 +116,8 @@ class Spot(NamedTuple):
     def matches(self) -> Matches:
         if self.place.inside:
             return (self.place.inside,)
-        return self.place.children.get(self.key, ())
+        children = self.place.children
+        return children.get(key_in(children, self.key), ())
 
     def protected_by(self) -> Match | None:
         """What protects the thing that is there. A `.git` that is a file, as worktrees and submodules have,
@@ -254,7 +265,7 @@ class Spots:
         if children is None:
             return False
         key = folded(name.decode("utf-8", "surrogateescape"))
-        return key not in children and key not in self.delicate
+        return key_in(children, key) not in children and key not in self.delicate
 
     def _at(self, directory: int, name: bytes) -> Spot:
         key = folded(name.decode("utf-8", "surrogateescape").rstrip("/"))

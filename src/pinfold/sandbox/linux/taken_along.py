@@ -4,7 +4,7 @@ import os
 from itertools import islice
 
 from pinfold.kernel import quick
-from pinfold.model.names import GIT, Match, NameMatcher, NameRule, folded
+from pinfold.model.names import GIT, Match, NameMatcher, NameRule, folded, key_in
 from pinfold.model.repositories import is_git_by_name, is_repository
 from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.spots import Spot
@@ -42,7 +42,7 @@ def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: l
                 return Match(RULE)
             for entry in entries:
                 left[0] -= 1
-                found = children.get(folded(entry.name), ())
+                found = children.get(key_in(children, folded(entry.name)), ())
                 below = f"{path}/{entry.name}"
                 if left[0] < 0:
                     return Match(NameRule(path, UNSEEN))
