@@ -205,7 +205,7 @@ def a_project_in_another_is_no_link_that_a_command_made() -> None:
     os.makedirs("sub/inner")
     swap = "import os, sys; os.rename('sub', 'old'); os.mkdir('sub'); os.symlink(sys.argv[1], 'sub/inner')"
     with pinfold.Session([os.getcwd(), os.path.abspath("sub/inner")], settings={}) as session:
-        assert session.run(python(swap, PRECIOUS)).exit_code == 0
+        assert session.run(python(swap, PRECIOUS)).exit_code  # a directory above a root stays
         with suppress(pinfold.ConfinementError):
             session.run(f"echo evil > {PRECIOUS}/x")
     assert os.listdir(PRECIOUS) == []

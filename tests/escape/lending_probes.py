@@ -183,7 +183,7 @@ def what_runs_on_under_other_rules_is_named_once() -> None:
         session.change({"filesystem": {"git_writes": False}})
         (said,) = session.run("true").left_running
         assert "`sleep 1001 >/dev/null & echo $!` still runs" in said
-        assert said.endswith(f"kill {left}")
+        assert said.endswith(f"`kill {left}`")
         assert session.run("true").left_running == ()
         assert session.run(f"kill {left}").exit_code == 0
         session.change({"filesystem": {"git_writes": True}})

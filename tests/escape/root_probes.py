@@ -34,7 +34,7 @@ def a_root_inside_another_is_not_led_out() -> None:
     with pinfold.Session([f"{work}/a/b"], settings={}) as session:
         assert session.run("true").exit_code == 0
         session.add_project(work)
-        assert session.run(_swap(OUT), cwd=work).exit_code == 0
+        assert session.run(_swap(OUT), cwd=work).exit_code  # a directory above a root stays
         assert _refused(session)
         session.change({"network": {"access": "none"}})
         assert _refused(session)
@@ -48,11 +48,10 @@ def a_grant_inside_a_root_is_not_led_out() -> None:
     work = _made()
     grants = {"write": [f"{work}/a/b"], "read": [f"{work}/a/b"]}
     with pinfold.Session([work], settings={"filesystem": grants}) as session:
-        assert session.run(_swap(OUT)).exit_code == 0
+        assert session.run(_swap(OUT)).exit_code  # a directory above a grant stays
         assert _refused(session)
         session.change({"network": {"access": "none"}})
         assert _refused(session)
-        assert any("is not granted" in notice for notice in session.notices)
     assert os.listdir(OUT) == []
 
 
