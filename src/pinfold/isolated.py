@@ -69,7 +69,7 @@ def program_outside(name: str, environ: "Mapping[str, str]", writable: "Iterable
 
 
 def shadowed_program(name: str, path: str, writable: "Iterable[str]") -> str:
-    """Where PATH finds a program by its name, if commands can write there or nobody can say where that is."""
+    """Where PATH finds a program by its name, if commands can write there, or if the place is not known."""
     writable = tuple(writable)
     for directory in path.split(":"):
         found = os.path.join(directory, name)

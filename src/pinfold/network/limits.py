@@ -28,7 +28,7 @@ class Limits(NamedTuple):
 
     @property
     def of_one(self) -> int:
-        """Connections that one command may have: whatever it does, others have some."""
+        """Connections that one command may have: others always have some."""
         return max(1, self.connections * 3 // 4)
 
     def within(self, descriptors: int) -> "Limits":

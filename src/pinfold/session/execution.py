@@ -46,7 +46,7 @@ class Need(Struct, frozen=True):
 TAIL = 1 << 16
 """Bytes of output that are looked at: its end says why a command failed."""
 Unseen = Callable[[bytes], tuple[Violation, ...]]
-"""What a command that failed was refused, and nobody saw, by what it wrote."""
+"""What a command that failed was refused without a record, by what it wrote."""
 Needs = Callable[[tuple[Violation, ...]], Need | None]
 
 

@@ -97,7 +97,7 @@ class Law:
         self.closed_env_files()
 
     def closed_env_files(self) -> tuple[str, ...]:
-        """The `.env` files that are hidden from whoever was not granted them, as of the last look."""
+        """The `.env` files that are hidden unless granted, as of the last look."""
         with self._lock:
             return self._env_files_now(self.last_settings)
 
@@ -196,7 +196,7 @@ class Law:
         return policy
 
     def _not_granted(self, env_files: tuple[str, ...], policy: SandboxPolicy) -> Iterator[str]:
-        """Those that no grant names, and that nothing else hides: what does is nobody's to open."""
+        """Those that no grant names, and that nothing else hides: what else hides them, no grant opens."""
         named = {*policy.additional_readonly_paths, *policy.additional_readwrite_paths}
         return (path for path in env_files if path not in named and not hidden_by(path, policy, self.roots))
 

@@ -44,7 +44,7 @@ class Parts:
         write_down: Callable[[], None],
         made: MadeInside,
     ) -> None:
-        """`write_down` keeps what the session has, for whoever resumes it."""
+        """`write_down` keeps what the session has, for a later `resume`."""
         self._session, self._judge, self._user, self._environ = session, judge, user, environ
         self._approvers = approvers
         self._notes_reads, self._one_command = notes_reads, one_command

@@ -121,7 +121,7 @@ class Session:
         )
 
     def _keep(self) -> None:
-        """Writes down what it has, for whoever resumes it."""
+        """Writes down what it has, for a later `resume`."""
         from pinfold.session.resuming import keep
 
         law = self._judge.law
