@@ -142,6 +142,26 @@ def what_is_granted_in_a_closed_directory_is_open_alone() -> None:
         assert session.run(f"echo x > {closed}/project/../other").exit_code
 
 
+def a_project_that_is_a_mount_in_a_closed_directory_can_be_worked_in() -> None:
+    """As a disk or an image of somebody's below `/root` is."""
+    if os.geteuid():
+        print("root alone can mount a project")
+        sys.exit(SKIPPED)
+    closed = f"{HOUSE}/closed"
+    project = f"{closed}/disk/project"
+    os.makedirs(f"{closed}/disk")
+    namespaces.unshare(namespaces.CLONE_NEWNS)
+    mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+    mounts.mount("disk", f"{closed}/disk", "tmpfs", 0)
+    for name in ("project/file", "other"):
+        _close(put(f"{closed}/disk/{name}"), 0o600)
+    _close(closed, 0o700)
+    with opened(None, project) as session:
+        assert does(session, "cat file; echo new > made; cat made") == f"{SECRET}new\n"
+        assert session.run(f"cat {closed}/disk/other").exit_code
+        assert session.run(f"echo x > {closed}/disk/other").exit_code
+
+
 def _host(*arguments: str) -> None:
     settings = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
     subprocess.run(["git", *settings, *arguments], check=True, capture_output=True)

@@ -10,7 +10,6 @@ import pytest
 from pinfold.kernel import namespaces
 from pinfold.kernel.probe import probe
 from pinfold.sandbox.linux import rooms
-from pinfold.sandbox.linux.closed import Closed
 from tests.kernel.child import USERS, errno_of, in_child
 
 GIB = 1 << 30
@@ -37,7 +36,7 @@ def test_full_scratch_leaves_room_for_another_pen(uid: int) -> None:
     def action() -> list[int]:
         become_pid_one()
         with mock.patch.object(rooms, "scratch_pages", lambda: 64):
-            rooms.build_rooms(Closed([], []))
+            rooms.build_rooms(None)
         errors = []
         with open("/scratch/tmp/large", "wb", buffering=0) as large:
             errors.append(errno_of(lambda: write_for_ever(large)))

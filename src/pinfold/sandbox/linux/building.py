@@ -29,7 +29,7 @@ from pinfold.model.names import NameRule
 from pinfold.sandbox.linux import channel, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.charge import Charge, Operations
-from pinfold.sandbox.linux.closed import Closed, take_parts
+from pinfold.sandbox.linux.closed import ClosedTree, take_tree
 from pinfold.sandbox.linux.ending import end_with
 from pinfold.sandbox.linux.failure import Failed
 from pinfold.sandbox.linux.neighbours import Neighbours
@@ -77,9 +77,9 @@ def build_session(theirs: socket.socket) -> None:
         init.serve(theirs, closed)
 
 
-def prepare_mounts() -> Closed:
+def prepare_mounts() -> ClosedTree | None:
     """What only root of the machine can do, in mounts of its own, before there is a user namespace: it leaves
-    the times of reading as they are, and takes the parts of a closed tree. Others get none.
+    the times of reading as they are, and takes a closed tree. Others get none.
 
     To look at a time of reading is a fiftieth of a `grep -r`, and a user namespace has it locked.
     """
@@ -87,8 +87,8 @@ def prepare_mounts() -> Closed:
         namespaces.unshare(namespaces.CLONE_NEWNS)
         mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
         mounts.mount_setattr(mounts.AT_FDCWD, "/", mounts.AT_RECURSIVE, turn_on=mounts.MOUNT_ATTR_NOATIME)
-        return take_parts()
-    return Closed([], [])
+        return take_tree()
+    return None
 
 
 def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:

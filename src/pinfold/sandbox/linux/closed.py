@@ -6,8 +6,9 @@ of `/` cannot map ids, as in most containers, a walk finds them, and something e
 
 Facts that shape it, tried on 6.18:
 - Only root of the machine may map the ids of a mount (MOUNT_ATTR_IDMAP). So a helper does it before it makes
-  the session's user namespace, and init puts the mounts into place, by their descriptors.
-- Of a detached tree only the topmost mount can be mapped, so each mount is taken by itself.
+  the session's user namespace.
+- Of a detached tree only the topmost mount can be mapped, so each mount is taken by itself. The helper puts
+  them together too: to init, directories that only root may search are closed as soon as ids are mapped.
 - proc, sysfs, devtmpfs, cgroup and overlayfs refuse. Such a mount is taken as it is, with all below it.
 - A user namespace without processes keeps its maps as long as a descriptor or a mount holds it.
 - What is mounted in a shared mount appears in each of its peers, on the machine too.
@@ -32,6 +33,10 @@ ALL_BUT_ROOT = f"1 1 {(1 << 32) - 2}\n"
 CLONE = mounts.OPEN_TREE_CLONE | mounts.OPEN_TREE_CLOEXEC
 
 
+PLACE = "/proc"
+"""Any directory that every machine has: the helper puts the tree together over it."""
+
+
 class Part(NamedTuple):
     """A mount of the tree, or one with all below it, that is not in place yet."""
 
@@ -39,32 +44,25 @@ class Part(NamedTuple):
     tree: int
 
 
-class Closed(NamedTuple):
-    """The machine's tree, to be put together where root's commands look."""
+class ClosedTree(NamedTuple):
+    """The machine's tree, to be mounted where root's commands look."""
 
-    parts: list[Part]
-    """Parents first; nothing for those who are not root."""
+    tree: int
+    """The descriptor of a detached mount, with all below it."""
     covered: list[tuple[str, bool]]
     """What is to be covered in it besides, and whether it is a directory."""
 
 
-def take_parts() -> Closed:
+def take_tree() -> ClosedTree:
     """The tree, with ids mapped or with what is to be covered.
 
     Preconditions: this is root of the machine, in a mount namespace of its own that shares nothing.
     """
-    parts: list[Part] = []
     if os.stat("/").st_mode & stat.S_IXOTH:
-        below = _mounts_below()
         with suppress(OSError):
-            ids = namespaces.mapping(ALL_BUT_ROOT)
-            try:
-                _take("/", below, ids, parts)
-            finally:
-                os.close(ids)
-            return Closed(parts, [])
+            return ClosedTree(_put_together(_mapped_parts()), [])
     whole = mounts.open_tree(mounts.AT_FDCWD, "/", CLONE | mounts.AT_RECURSIVE)
-    return Closed([Part("/", whole)], list(_readable_by_root_alone()))
+    return ClosedTree(whole, list(_readable_by_root_alone()))
 
 
 def _readable_by_root_alone() -> Iterator[tuple[str, bool]]:
@@ -97,12 +95,34 @@ def _is_roots(status: os.stat_result) -> bool:
     return not status.st_mode & others and 0 in (status.st_uid, status.st_gid)
 
 
-def put_parts(parts: list[Part], where: str) -> None:
-    for part in parts:
-        # What was covered by another mount may have no place.
-        with suppress(FileNotFoundError, NotADirectoryError):
-            mounts.move_mount(part.tree, mounts.AT_FDCWD, where + part.path.rstrip("/"))
-        os.close(part.tree)
+def _put_together(parts: list[Part]) -> int:
+    """The whole tree, detached."""
+    top, *others = parts
+    try:
+        mounts.move_mount(top.tree, mounts.AT_FDCWD, PLACE)
+        try:
+            for part in others:
+                # What was covered by another mount may have no place.
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    mounts.move_mount(part.tree, mounts.AT_FDCWD, PLACE + part.path)
+            return mounts.open_tree(mounts.AT_FDCWD, PLACE, CLONE | mounts.AT_RECURSIVE)
+        finally:
+            mounts.umount(PLACE, mounts.MNT_DETACH)
+    finally:
+        for part in parts:
+            os.close(part.tree)
+
+
+def _mapped_parts() -> list[Part]:
+    """Parents first."""
+    parts: list[Part] = []
+    below = _mounts_below()
+    ids = namespaces.mapping(ALL_BUT_ROOT)
+    try:
+        _take("/", below, ids, parts)
+    finally:
+        os.close(ids)
+    return parts
 
 
 def _take(path: str, below: dict[str, list[str]], ids: int, parts: list[Part]) -> None:

@@ -16,7 +16,7 @@ from pinfold.kernel import landlock, netlink
 from pinfold.kernel.process import close_all_but, set_dumpable, set_name, set_parent_death_signal
 from pinfold.kernel.socket_diag import NETLINK_SOCK_DIAG
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.closed import Closed
+from pinfold.sandbox.linux.closed import ClosedTree
 from pinfold.sandbox.linux.confine import drop_powers, restrict
 from pinfold.sandbox.linux.replies import (
     CARRIED,
@@ -41,10 +41,10 @@ SOCKETS = {
 """What to try for each kind that the host may want."""
 
 
-def serve(control: socket.socket, closed: Closed) -> None:
+def serve(control: socket.socket, closed: ClosedTree | None) -> None:
     """Builds the rooms, hands the namespaces to the keeper, then answers the host until it goes away."""
     set_name("pinfold-init")
-    close_all_but({control.fileno(), *(part.tree for part in closed.parts)})
+    close_all_but({control.fileno(), *([closed.tree] if closed else [])})
     os.umask(0o022)
     pid_max = build_rooms(closed)
     netlink.set_up()

@@ -34,7 +34,7 @@ import os
 import stat
 
 from pinfold.kernel import mounts
-from pinfold.sandbox.linux.closed import Closed, put_parts
+from pinfold.sandbox.linux.closed import ClosedTree
 from pinfold.sandbox.linux.replies import MOST_PROCESSES
 
 HOST, CLOSED, NEW, BOUND = "/host", "/closed", "/new", "/bound"
@@ -67,27 +67,29 @@ WATCHES = {
 """What a user has, and what a user namespace may have of it."""
 
 
-def build_rooms(closed: Closed) -> int | None:
+def build_rooms(closed: ClosedTree | None) -> int | None:
     """Leaves this process with the rooms as its root; pid_max of the pid namespace, if it is ours to write.
 
-    `closed`: the machine's tree as its root cannot read it; for others than root it has no parts.
+    `closed`: the machine's tree as its root cannot read it; None for others than root.
 
     Preconditions: new user, mount and pid namespaces, and this is pid 1 of the last.
     """
     mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
     mounts.mount("pinfold", "/proc", "tmpfs", SAFE, "mode=0755")  # any directory: pivot_root uncovers it
     os.chdir("/proc")
-    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev", *((CLOSED,) if closed.parts else ())):
+    for name in (HOST, NEW, BOUND, PENS_PROC, "/proc", "/dev", *((CLOSED,) if closed else ())):
         os.mkdir(name[1:], 0o755)
     mounts.pivot_root(".", HOST[1:])
     os.chdir("/")
-    put_parts(closed.parts, CLOSED)
+    if closed:
+        mounts.move_mount(closed.tree, mounts.AT_FDCWD, CLOSED)
+        os.close(closed.tree)
     pid_max = _own_proc()
     _own_scratch()
     _pens_proc()
     _own_dev()
     _close_proc()
-    _cover(closed.covered)
+    _cover(closed.covered if closed else [])
     return pid_max
 
 
