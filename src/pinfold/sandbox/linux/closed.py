@@ -1,14 +1,16 @@
 """The machine's tree with root's own files closed, for commands that have root's uid and none of its powers.
 
 As their owner, they could read what only root may read: `/etc/shadow`, the keys of the machine's sshd. In
-mounts that map root's id to no id, they are one of the others, as an ordinary user is. Where the file system
-of `/` cannot map ids, as in most containers, a walk finds them, and something empty is mounted over each.
+mounts that map root's id to one that nobody has, they are one of the others, as an ordinary user is. Where
+the file system of `/` cannot map ids, as in most containers, a walk finds them, and something empty is
+mounted over each.
 
 Facts that shape it, tried on 6.18:
 - Only root of the machine may map the ids of a mount (MOUNT_ATTR_IDMAP). So a helper does it before it makes
   the session's user namespace.
 - Of a detached tree only the topmost mount can be mapped, so each mount is taken by itself. The helper puts
-  them together too: to init, directories that only root may search are closed as soon as ids are mapped.
+  them together too: to init, directories that only root may search are closed as soon as ids are mapped. So
+  they would be to the helper, for all its powers, if root's id were mapped to none.
 - proc, sysfs, devtmpfs, cgroup and overlayfs refuse. Such a mount is taken as it is, with all below it.
 - A user namespace without processes keeps its maps as long as a descriptor or a mount holds it.
 - What is mounted in a shared mount appears in each of its peers, on the machine too.
@@ -28,11 +30,11 @@ WALKED = ("/etc", "/root", "/home", "/srv", "/opt", "/var")
 """Where such files are looked for without ids that are mapped."""
 MOST_WALKED = 50_000
 """Names that the walk looks at, those nearest to the top first: 0.1 to 0.2 seconds."""
-ALL_BUT_ROOT = f"1 1 {(1 << 32) - 2}\n"
-"""As user_namespaces(7) has it: each id is itself, and 0 is none."""
+LAST_ID = (1 << 32) - 2
+"""The largest that the kernel knows, and nobody's."""
+ALL_BUT_ROOT = f"0 {LAST_ID} 1\n1 1 {LAST_ID - 1}\n"
+"""As user_namespaces(7) has it: each id is itself, but root's."""
 CLONE = mounts.OPEN_TREE_CLONE | mounts.OPEN_TREE_CLOEXEC
-
-
 PLACE = "/proc"
 """Any directory that every machine has: the helper puts the tree together over it."""
 
