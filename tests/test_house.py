@@ -9,6 +9,7 @@ import pytest
 
 import pinfold
 from pinfold.cli import VERBS
+from pinfold.model.decision import StepCode
 from pinfold.model.tables import load_table
 from pinfold.policy.decide import STEPS
 from pinfold.service import client, remote
@@ -155,3 +156,7 @@ def test_what_pages_name_is_there(page: Path) -> None:
 def test_pinfolds_own_verbs_are_charted_and_no_others() -> None:
     chart = load_table(str(SOURCE / "shell/data/pinfold.toml"))
     assert {*chart["known"].split(), *chart["subcommands"]} == {*VERBS, "help"}
+
+
+def test_every_step_of_the_decision_has_a_code_of_its_name() -> None:
+    assert [StepCode(step.__name__) for step in STEPS] == list(StepCode)[: len(STEPS)]

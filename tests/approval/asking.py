@@ -5,14 +5,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reply
 from pinfold.model.policy import SandboxPolicy
 from tests.patience import PATIENCE
 
 EVERY = tuple(Answer)
-DECISION = Decision(Verdict.ASK, (Reason("otherwise", "why", Verdict.ASK),), True, SandboxPolicy())
+DECISION = Decision(Verdict.ASK, (Reason(StepCode.OTHERWISE, "why", Verdict.ASK),), True, SandboxPolicy())
 _QUESTION = PermissionNeeded("", "s", Capability.RUN, "touch x", "/w", DECISION, choices=EVERY)
 _numbers = iter(range(1, 1 << 60))
 

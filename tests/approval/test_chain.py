@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from pinfold.approval import settle
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from tests.patience import PATIENCE
@@ -17,7 +17,7 @@ QUESTION = PermissionNeeded(
     capability=Capability.RUN,
     command="touch x",
     cwd="/",
-    decision=Decision(Verdict.ASK, (Reason("otherwise", "why", Verdict.ASK),), True, SandboxPolicy()),
+    decision=Decision(Verdict.ASK, (Reason(StepCode.OTHERWISE, "why", Verdict.ASK),), True, SandboxPolicy()),
 )
 
 

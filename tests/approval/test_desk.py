@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.approval.desk import Desk
 from pinfold.approval.store import Store
-from pinfold.model.decision import Reason, Verdict, Widening
+from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from tests.approval.asking import DECISION, Footing, Person, question
@@ -157,7 +157,7 @@ OTHER = [
     {"decision": replace(DECISION, sandboxed=False)},
     {"decision": replace(DECISION, widening=(Widening("additional_readwrite_paths", "/x"),))},
     {"decision": replace(DECISION, policy=SandboxPolicy(type=PolicyType.WORKSPACE_READONLY))},
-    {"decision": replace(DECISION, reasons=(Reason("otherwise", "another", Verdict.ASK),))},
+    {"decision": replace(DECISION, reasons=(Reason(StepCode.OTHERWISE, "another", Verdict.ASK),))},
 ]
 
 

@@ -19,7 +19,7 @@ from pinfold.integrations.acp import _asked
 from pinfold.integrations.hooks.call import Call, Opinion
 from pinfold.integrations.hooks.judging import judge
 from pinfold.integrations.mcp.forms import form_of
-from pinfold.model.decision import Reason, Verdict, Widening
+from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
 from pinfold.model.request import RunCommand, WriteFile
 from pinfold.model.visible import visible
@@ -44,7 +44,9 @@ COMMANDS = st.one_of(
 
 
 def wanting(wishes: list[Widening], **given: Any) -> PermissionNeeded:
-    reasons = tuple(Reason("widening", f"the request wants `{wish.value}`", Verdict.ASK) for wish in wishes)
+    reasons = tuple(
+        Reason(StepCode.WIDENING, f"the request wants `{wish.value}`", Verdict.ASK) for wish in wishes
+    )
     decision = replace(DECISION, widening=tuple(wishes), reasons=reasons or DECISION.reasons)
     return question(capability=Capability.WIDEN, decision=decision, **given)
 

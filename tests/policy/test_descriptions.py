@@ -1,6 +1,6 @@
 """Tool descriptions and refusals, as a model reads them."""
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import SandboxSettings, Settings
 from pinfold.model.text import Origin
@@ -26,7 +26,7 @@ def test_a_bypass_is_mentioned_where_there_is_one() -> None:
 
 
 def refusal(verdict: Verdict, **more: object) -> str:
-    reason = Reason("denied", "the rule `git push` speaks of it\nX", verdict, **more)  # type: ignore[arg-type]
+    reason = Reason(StepCode.DENIED, "the rule `git push` speaks of it\nX", verdict, **more)  # type: ignore[arg-type]
     return describe_refusal(Decision(verdict, (reason,), True, SandboxPolicy()))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.policy import SandboxPolicy
@@ -23,7 +23,7 @@ def test_a_refusal_says_what_to_do_next(verdict: Verdict, settlement: Settlement
     # The path is nobody's answer, whatever it is called.
     path = "/project/he said no"
     decision = Decision(
-        verdict, (Reason("step", f"`{path}` is asked about", verdict),), True, SandboxPolicy()
+        verdict, (Reason(StepCode.OTHERWISE, f"`{path}` is asked about", verdict),), True, SandboxPolicy()
     )
     told = refusal_as_plain(decision, settlement)
     assert (told["next"], told["answer"]) == (next_, settlement)

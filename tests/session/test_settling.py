@@ -2,7 +2,7 @@
 
 import pytest
 
-from pinfold.model.decision import Decision, Reason, Verdict, Widening
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.requests import CHANGED
@@ -13,7 +13,7 @@ HOME = Widening("additional_readwrite_paths", "/home")
 
 
 def decision(verdict: Verdict, *, sandboxed: bool = True, widening: tuple[Widening, ...] = ()) -> Decision:
-    reason = Reason("a_step", "why", verdict)
+    reason = Reason(StepCode.OTHERWISE, "why", verdict)
     return Decision(verdict, (reason,), sandboxed, SandboxPolicy(), widening=widening)
 
 

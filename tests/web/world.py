@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reply
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.text import Span
@@ -24,7 +24,11 @@ def question(
     marked = command.find("git push")
     span = Span(marked, len(command)) if marked >= 0 else None
     reason = Reason(
-        "asked", given.pop("why", "the rule `git push` speaks of it"), Verdict.ASK, rule="git push", span=span
+        StepCode.ASK_RULES,
+        given.pop("why", "the rule `git push` speaks of it"),
+        Verdict.ASK,
+        rule="git push",
+        span=span,
     )
     decision = Decision(
         Verdict.ASK, (reason,), sandboxed=given.pop("sandboxed", True), policy=SandboxPolicy()

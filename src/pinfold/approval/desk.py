@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pinfold.approval.chain import GLANCE, WITHDRAWN, Approver, settle
 from pinfold.approval.memory import Remembered, Subject, subject_of
 from pinfold.approval.store import Store
-from pinfold.model.decision import Reason, Verdict
+from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.digest import digest
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Settlement
@@ -29,7 +29,7 @@ from pinfold.model.policy import SandboxPolicy
 MOST_FINAL = 10_000
 """Answers kept for runs: of those before it, the runs are long over."""
 
-LEFT = Reason("left", "the command has ended: this is something it left running", Verdict.ASK)
+LEFT = Reason(StepCode.LEFT, "the command has ended: this is something it left running", Verdict.ASK)
 
 
 class Footing(Protocol):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.cli.common import add_common, print_json, short
 from pinfold.cli.draw import say
+from pinfold.model.decision import StepCode
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.permission import Answer, Capability, Reach
 from pinfold.model.visible import visible
@@ -149,9 +150,9 @@ def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
 def _deed(subject: "Subject") -> str:
     """What was granted: to write a path, or one other thing that can be done to it."""
     from pinfold.policy.elevation import is_write
-    from pinfold.session.elevation import DONE, GIT_STEP
+    from pinfold.session.elevation import DONE
 
-    is_git = any(step == GIT_STEP for step, _, _ in subject.reasons)
+    is_git = any(step == StepCode.GIT_WRITES for step, _, _ in subject.reasons)
     return "change" if is_git or is_write(subject.operation) else DONE.get(subject.operation, "change")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pinfold.approval.keys import EXPLAIN, WIDER
 from pinfold.cli.common import short
 from pinfold.cli.draw import draw
+from pinfold.model.decision import StepCode
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.request import Connect, Request, RunCommand, WriteFile
 from pinfold.model.visible import visible
@@ -129,7 +130,7 @@ def _facts(question: PermissionNeeded) -> Facts:
     reasons = telling.reasons(question)
     facts = telling.circumstances(question, short)
     if question.decision.widening:  # told one by one
-        reasons = [reason for reason in reasons if reason.step != "widening"]
+        reasons = [reason for reason in reasons if reason.step is not StepCode.WIDENING]
     names = ["why", *[""] * MOST_REASONS]
     told = dict.fromkeys(visible(reason.message) for reason in reasons[:MOST_REASONS])
     facts += list(zip(names, told, strict=False))

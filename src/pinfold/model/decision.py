@@ -16,11 +16,75 @@ class Verdict(StrEnum):
     ALLOW = "allow"
 
 
+class StepCode(StrEnum):
+    """What gave a reason. The first block are the steps of `policy.decide`, by their functions' names."""
+
+    NUL = "nul"
+    LATE = "late"
+    DENIED = "denied"
+    NO_FENCE = "no_fence"
+    TOO_LONG = "too_long"
+    RUINOUS = "ruinous"
+    BYPASS = "bypass"
+    WIDENING = "widening"
+    CHANGES_PINFOLD = "changes_pinfold"
+    SUPERUSER = "superuser"
+    PERSON_WANTED = "person_wanted"
+    ASKED_BY_HOOK = "asked_by_hook"
+    UNPARSED = "unparsed"
+    ASK_RULES = "ask_rules"
+    NOTHING_TO_RUN = "nothing_to_run"
+    RUN_EVERYTHING = "run_everything"
+    DELETE_PROTECTION = "delete_protection"
+    ELEVATION = "elevation"
+    UNFENCED_FILES = "unfenced_files"
+    EMPTY_ALLOWLIST = "empty_allowlist"
+    COVERED = "covered"
+    FENCED = "fenced"
+    OTHERWISE = "otherwise"
+
+    MALFORMED_PATH = "malformed_path"
+    PROCESS_OWN = "process_own"
+    HIDDEN = "hidden"
+    ENV_FILE = "env_file"
+    HIDDEN_BELOW = "hidden_below"
+    READ_ONLY = "read_only"
+    FILE_PROTECTION = "file_protection"
+    GIT_IGNORED = "git_ignored"
+    FILE_READ = "file_read"
+    FILE_WRITE = "file_write"
+
+    MALFORMED_HOST = "malformed_host"
+    NETWORK_NONE = "network_none"
+    NETWORK_ALLOW = "network_allow"
+    NETWORK_DENY = "network_deny"
+    SPECIAL_ADDRESS = "special_address"
+    NETWORK_ACCESS = "network_access"
+
+    MCP_ALLOW = "mcp_allow"
+    MCP_TOOLS = "mcp_tools"
+    BROWSER = "browser"
+    BROWSER_FEATURES = "browser_features"
+    MALFORMED_URL = "malformed_url"
+
+    OUTSIDE = "outside"
+    """A running command wants to write where its policy does not let it."""
+    PROTECTED = "protected"
+    """A running command wants to write a protected name."""
+    GIT_WRITES = "git_writes"
+    """A running command wants to write what git keeps."""
+    LEFT = "left"
+    """The command has ended, and something it left running asks."""
+    AGAIN = "again"
+    """The command failed, and would be run again with more."""
+    PROJECT = "project"
+    """A client wants to work in one more directory."""
+
+
 class Reason(Struct, frozen=True):
     """One step that spoke."""
 
-    step: str
-    """The step's name, as in `policy.steps`."""
+    step: StepCode
     message: str
     """What was found, in one line; the user's text in backticks."""
     verdict: Verdict

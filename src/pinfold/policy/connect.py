@@ -1,6 +1,6 @@
 """Whether a connection to a host may be made. The order is malformed, denied, allowed, then the setting."""
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
@@ -21,9 +21,11 @@ def reason_of(request: Connect, settings: Settings) -> Reason:
     try:
         host = canonical(request.host)
     except ValueError as error:
-        return Reason("malformed_host", f"{error}", Verdict.DENY, remedy="write the host's plain name")
+        return Reason(StepCode.MALFORMED_HOST, f"{error}", Verdict.DENY, remedy="write the host's plain name")
     if not 0 < request.port < 65536:
-        return Reason("malformed_host", f"{request.port} is no port", Verdict.DENY, remedy="use 1 to 65535")
+        return Reason(
+            StepCode.MALFORMED_HOST, f"{request.port} is no port", Verdict.DENY, remedy="use 1 to 65535"
+        )
     return (
         _listed(host, request.port, settings, "deny")
         or _switched_off(settings)
@@ -36,12 +38,13 @@ def reason_of(request: Connect, settings: Settings) -> Reason:
 
 def _listed(host: str, port: int, settings: Settings, which: str) -> Reason | None:
     key, denies = f"network.{which}", which == "deny"
+    step = StepCode.NETWORK_DENY if denies else StepCode.NETWORK_ALLOW
     for index, entry in enumerate(settings.network.deny if denies else settings.network.allow):
         if matches(entry, host, port) and (denies or not special_kind(host) or names_special(entry, host)):
             verdict, origin = Verdict.DENY if denies else Verdict.ALLOW, settings.origin(key, index)
             said = f"{_where(host, port)} is on `{key}` as `{entry}`"
             remedy = remedy_for(origin, f"change `{key}`") if denies else ""
-            return Reason(f"network_{which}", said, verdict, rule=entry, origin=origin, remedy=remedy)
+            return Reason(step, said, verdict, rule=entry, origin=origin, remedy=remedy)
     return None
 
 
@@ -49,7 +52,7 @@ def _switched_off(settings: Settings) -> Reason | None:
     if settings.network.access is not NetworkAccess.NONE:
         return None
     said, key = "the network is switched off", "network.access"
-    return by_setting(settings, "network_none", Verdict.DENY, said, key, "none")
+    return by_setting(settings, StepCode.NETWORK_NONE, Verdict.DENY, said, key, "none")
 
 
 def _special(host: str, port: int) -> Reason | None:
@@ -57,7 +60,7 @@ def _special(host: str, port: int) -> Reason | None:
     if not kind:
         return None
     return Reason(
-        "special_address",
+        StepCode.SPECIAL_ADDRESS,
         f"{host} is a {kind} address, which only a rule that names it opens",
         Verdict.DENY,
         remedy=_naming(host, port),
@@ -71,7 +74,7 @@ def _by_access(host: str, port: int, settings: Settings) -> Reason:
         "every host may be reached" if verdict is Verdict.ALLOW else f"no rule speaks of {_where(host, port)}"
     )
     remedy = "" if verdict is Verdict.ALLOW else _naming(host, port)
-    return by_setting(settings, "network_access", verdict, said, "network.access", str(access), remedy)
+    return by_setting(settings, StepCode.NETWORK_ACCESS, verdict, said, "network.access", str(access), remedy)
 
 
 def _naming(host: str, port: int) -> str:

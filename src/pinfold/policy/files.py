@@ -8,7 +8,7 @@ from posixpath import normpath
 
 from msgspec.structs import replace
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
@@ -30,7 +30,7 @@ def judge_read(request: ReadFile, settings: Settings, facts: Facts) -> Decision:
         or _hidden_env_file(request.path, path, settings, facts)
         or _hides_below(request, path, facts)
         or needs_person(settings, "every file")
-        or Reason("file_read", f"{path} may be read", Verdict.ALLOW)
+        or Reason(StepCode.FILE_READ, f"{path} may be read", Verdict.ALLOW)
     )
     return _decision(reason, facts.policy)
 
@@ -49,7 +49,9 @@ def judge_write(request: WriteFile, settings: Settings, facts: Facts) -> Decisio
         or _protected(request, path, settings, facts)
         or _deletes(request, settings)
         or _git_ignored(path, settings, facts)
-        or Reason("file_write", f"{path} may be {'deleted' if request.delete else 'written'}", Verdict.ALLOW)
+        or Reason(
+            StepCode.FILE_WRITE, f"{path} may be {'deleted' if request.delete else 'written'}", Verdict.ALLOW
+        )
     )
     return _decision(reason, facts.policy)
 
@@ -66,7 +68,7 @@ def _malformed(path: str) -> Reason | None:
     if path and "\0" not in path:
         return None
     what = "contains a NUL character" if path else "is empty"
-    return Reason("malformed_path", f"the path {what}", Verdict.DENY, remedy="send a path")
+    return Reason(StepCode.MALFORMED_PATH, f"the path {what}", Verdict.DENY, remedy="send a path")
 
 
 def _process_own(written: str, facts: Facts) -> Reason | None:
@@ -75,7 +77,7 @@ def _process_own(written: str, facts: Facts) -> Reason | None:
     if not (is_own_process(path) or facts.files.is_process_own(path)):
         return None
     said, remedy = f"{written} leads through a process's own directory in /proc", "name the file itself"
-    return Reason("process_own", said, Verdict.DENY, remedy=remedy)
+    return Reason(StepCode.PROCESS_OWN, said, Verdict.DENY, remedy=remedy)
 
 
 def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -86,7 +88,7 @@ def _hidden(written: str, path: str, settings: Settings, facts: Facts) -> Reason
             found = hider(place, pattern, settings, facts.policy, facts.roots)
             said = f"{place} is hidden by `{found.rule}`"
             return Reason(
-                "hidden", said, Verdict.DENY, rule=found.rule, origin=found.origin, remedy=found.remedy
+                StepCode.HIDDEN, said, Verdict.DENY, rule=found.rule, origin=found.origin, remedy=found.remedy
             )
     return None
 
@@ -97,7 +99,7 @@ def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) 
         if is_hidden_env_file(place, hidden_by(place, facts.policy, facts.roots), facts.policy):
             found = hider(place, place, settings, facts.policy, facts.roots)
             said = f"{place} is hidden: {UNTRACKED}"
-            return Reason("env_file", said, Verdict.ASK, found.rule, found.origin, remedy=found.remedy)
+            return Reason(StepCode.ENV_FILE, said, Verdict.ASK, found.rule, found.origin, remedy=found.remedy)
     return None
 
 
@@ -106,7 +108,7 @@ def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
         return None
     said = f"it reads all of {path}, where `{pattern}` is hidden"
     remedy = "search a directory without it, or by a command inside the fence, which does not see it"
-    return Reason("hidden_below", said, Verdict.ASK, rule=pattern, remedy=remedy)
+    return Reason(StepCode.HIDDEN_BELOW, said, Verdict.ASK, rule=pattern, remedy=remedy)
 
 
 def _never(path: str, facts: Facts) -> Reason | None:
@@ -114,21 +116,21 @@ def _never(path: str, facts: Facts) -> Reason | None:
     if name is None or name.grant is not Grant.NEVER:
         return None
     said = f"{path} is protected: {name.why}"
-    return Reason("protected", said, Verdict.DENY, rule=name.name, remedy="edit it yourself")
+    return Reason(StepCode.PROTECTED, said, Verdict.DENY, rule=name.name, remedy="edit it yourself")
 
 
 def _ruins(request: WriteFile, path: str, facts: Facts) -> Reason | None:
     if not (request.delete and is_ruinous(path, facts)):
         return None
     said = f"it would delete {path}, and everything in it"
-    return Reason("ruinous", said, Verdict.ASK, remedy="name what is to be deleted more closely")
+    return Reason(StepCode.RUINOUS, said, Verdict.ASK, remedy="name what is to be deleted more closely")
 
 
 def _read_only(settings: Settings, facts: Facts) -> Reason | None:
     if facts.policy.type is not PolicyType.WORKSPACE_READONLY:
         return None
     said, key = "the policy is read-only", "sandbox.policy"
-    return by_setting(settings, "read_only", Verdict.DENY, said, key, "read-only")
+    return by_setting(settings, StepCode.READ_ONLY, Verdict.DENY, said, key, "read-only")
 
 
 def _protected(request: WriteFile, path: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -136,18 +138,18 @@ def _protected(request: WriteFile, path: str, settings: Settings, facts: Facts) 
     if reason is None:
         return None
     remedy = f"change `{reason.rule}`" if reason.rule else "let a person edit it"
-    return replace(reason, step="file_protection", remedy=remedy)
+    return replace(reason, step=StepCode.FILE_PROTECTION, remedy=remedy)
 
 
 def _deletes(request: WriteFile, settings: Settings) -> Reason | None:
     if not (request.delete and settings.protect.delete_files):
         return None
     said, key = "it deletes a file", "protect.delete_files"
-    return by_setting(settings, "delete_protection", Verdict.ASK, said, key, True)
+    return by_setting(settings, StepCode.DELETE_PROTECTION, Verdict.ASK, said, key, True)
 
 
 def _git_ignored(path: str, settings: Settings, facts: Facts) -> Reason | None:
     if not (settings.protect.git_ignored and facts.files.is_git_ignored(path)):
         return None
     said, key = f"{path} is ignored by git", "protect.git_ignored"
-    return by_setting(settings, "git_ignored", Verdict.ASK, said, key, True)
+    return by_setting(settings, StepCode.GIT_IGNORED, Verdict.ASK, said, key, True)

@@ -20,7 +20,7 @@ from posixpath import basename, dirname
 
 from msgspec import Struct
 
-from pinfold.model.decision import Reason, Verdict
+from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.policy import TEMPORARY, PolicyType
 from pinfold.model.request import Connect
@@ -224,8 +224,8 @@ def _against_host(record: Record, ground: Ground) -> str:
         return "" if record.said is Said.YES else unreached
     if ground.settings.origin(HOSTS).layer == "managed":
         return "your administrator says which hosts may be reached"
-    if reason.step != "special_address":
-        return "" if reason.step == "network_access" else reason.message
+    if reason.step is not StepCode.SPECIAL_ADDRESS:
+        return "" if reason.step is StepCode.NETWORK_ACCESS else reason.message
     kind = special_kind(canonical(request.host))
     by_hand = f"it is a {kind} address; write it into `{HOSTS}` by hand if you mean it"
     return by_hand if kind in UNPROPOSED_KINDS else ""

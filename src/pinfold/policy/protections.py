@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from posixpath import basename, dirname
 
-from pinfold.model.decision import Reason, Verdict
+from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.names import GIT, NameMatcher, NameRule, folded
 from pinfold.model.repositories import completes, is_git_by_name, is_repository, lacks_only_head
@@ -22,7 +22,6 @@ from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, wri
 from pinfold.policy.protected import BLOCKED, protected_by, why_protected
 from pinfold.policy.rules import is_sink
 
-STEP = "unfenced_files"
 Places = tuple[str, ...] | None
 PROCESSES = "/proc"
 GIT_PROGRAM = "git"
@@ -188,11 +187,18 @@ def _pieces(word: Word) -> Iterator[str]:
 
 def _hidden(path: str, pattern: str, span: Span | None) -> Reason:
     return Reason(
-        STEP, f"{path} is hidden by `{pattern}`", Verdict.ASK, rule=pattern, span=span, remedy=INSIDE
+        StepCode.UNFENCED_FILES,
+        f"{path} is hidden by `{pattern}`",
+        Verdict.ASK,
+        rule=pattern,
+        span=span,
+        remedy=INSIDE,
     )
 
 
 def _ask(message: str, span: Span | None, setting: str = "", settings: Settings | None = None) -> Reason:
     origin = settings.origin(setting) if settings and setting else None
     remedy = f"change `{setting}`, or {INSIDE}" if setting else INSIDE
-    return Reason(STEP, message, Verdict.ASK, rule=setting, origin=origin, span=span, remedy=remedy)
+    return Reason(
+        StepCode.UNFENCED_FILES, message, Verdict.ASK, rule=setting, origin=origin, span=span, remedy=remedy
+    )

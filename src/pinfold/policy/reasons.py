@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from pinfold.model.approval import AutoRunMode
-from pinfold.model.decision import Reason, Verdict
+from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
@@ -17,7 +17,7 @@ ADMINISTRATOR = "ask your administrator"
 
 def by_setting(
     settings: Settings,
-    step: str,
+    step: StepCode,
     verdict: Verdict,
     message: str,
     key: str,
@@ -44,7 +44,7 @@ def too_late(settings: Settings) -> tuple[Reason, ...]:
     given = f"{settings.answer:g}s"
     said = f"judging it took longer than {given}"
     remedy = "split the line, use fewer rules, or raise `limits.answer` in your settings"
-    return (by_setting(settings, "late", Verdict.DENY, said, "limits.answer", given, remedy),)
+    return (by_setting(settings, StepCode.LATE, Verdict.DENY, said, "limits.answer", given, remedy),)
 
 
 def remedy_for(origin: Origin, remedy: str) -> str:
@@ -60,7 +60,7 @@ def _toml(value: object) -> str:
 
 def needs_person(settings: Settings, what: str) -> Reason | None:
     """Whether a person is to see everything: by the administrator's word, or by the user's mode."""
-    said, step = f"a person is to see {what}", "person_wanted"
+    said, step = f"a person is to see {what}", StepCode.PERSON_WANTED
     if settings.admin.disabled:
         return by_setting(settings, step, Verdict.ASK, said, "admin.auto_run", "disabled")
     if settings.mode is AutoRunMode.ASK_EVERY_TIME:
@@ -73,7 +73,7 @@ def because(message: str, rule: Rule) -> str:
     return f"{message}: {rule.reason}" if rule.reason else message
 
 
-def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -> Iterator[Reason]:
+def by_rules(case: Case, step: StepCode, rules: tuple[Rule, ...], verdict: Verdict) -> Iterator[Reason]:
     """Every part that one of these rules surely speaks of, and every place that may start anything."""
     for part in case.script.commands:
         rule = _matching(case, rules, part, Match.YES)
@@ -84,7 +84,7 @@ def by_rules(case: Case, step: str, rules: tuple[Rule, ...], verdict: Verdict) -
     yield from (_by_unknown(step, verdict, unknown, rules[0]) for unknown in told_once(doubts) if rules)
 
 
-def by_doubtful_rules(case: Case, step: str, *lists: tuple[Rule, ...]) -> Iterator[Reason]:
+def by_doubtful_rules(case: Case, step: StepCode, *lists: tuple[Rule, ...]) -> Iterator[Reason]:
     """Parts that a rule speaks of only if a word, or data, that cannot be known has the right value."""
     for part in case.script.commands:
         found = (_matching(case, rules, part, Match.MAYBE) for rules in lists)
@@ -113,7 +113,7 @@ def told_once(unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
             yield unknown
 
 
-def _by_unknown(step: str, verdict: Verdict, unknown: Unknown, rule: Rule) -> Reason:
+def _by_unknown(step: StepCode, verdict: Verdict, unknown: Unknown, rule: Rule) -> Reason:
     said = f"{unknown.why}, so the rule `{rule.text}` may speak of it"
     return _by_rule(step, verdict, said, rule, unknown.span, "write out what is to be run")
 
@@ -126,12 +126,14 @@ def _matching(case: Case, rules: tuple[Rule, ...], part: Command, how: Match) ->
     return None
 
 
-def _by_rule(step: str, verdict: Verdict, message: str, rule: Rule, span: Span | None, remedy: str) -> Reason:
+def _by_rule(
+    step: StepCode, verdict: Verdict, message: str, rule: Rule, span: Span | None, remedy: str
+) -> Reason:
     remedy = remedy_for(rule.origin, remedy)
     return Reason(step, message, verdict, rule=rule.text, origin=rule.origin, span=span, remedy=remedy)
 
 
-def by_hooks(case: Case, step: str, verdict: Verdict) -> Iterator[Reason]:
+def by_hooks(case: Case, step: StepCode, verdict: Verdict) -> Iterator[Reason]:
     """What hooks with this answer say."""
     said = {
         Verdict.DENY: "Command execution was blocked by a hook",
@@ -144,7 +146,7 @@ def by_hooks(case: Case, step: str, verdict: Verdict) -> Iterator[Reason]:
             yield Reason(step, message, verdict, rule=answer.hook, origin=answer.origin, remedy=remedy)
 
 
-def not_covered(case: Case, step: str) -> Iterator[Reason]:
+def not_covered(case: Case, step: StepCode) -> Iterator[Reason]:
     """Everything in the line that no permissive rule covers, and why."""
     for unknown in told_once(case.script.unknowns):
         said = f"{unknown.why}, so no allowlist can cover it"

@@ -6,7 +6,7 @@ says something decides; none of them knows what the others say. How a reason is 
 """
 
 from pinfold.model.approval import AutoRunMode
-from pinfold.model.decision import Reason, Verdict, Widening
+from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.facts import Facts
 from pinfold.model.script import LONGEST_LINE, SOME_NAME, Trait
 from pinfold.model.settings import IfUnavailable
@@ -39,7 +39,9 @@ def nul(case: Case) -> Reasons:
     """No program can be given a NUL character, so a line that has one is meant for somebody's parser."""
     places = {"line": case.request.command, "working directory": case.request.cwd or ""}
     return tuple(
-        Reason("nul", f"the {what} contains a NUL character", Verdict.DENY, remedy="send it without that")
+        Reason(
+            StepCode.NUL, f"the {what} contains a NUL character", Verdict.DENY, remedy="send it without that"
+        )
         for what, text in places.items()
         if "\0" in text
     )
@@ -54,7 +56,10 @@ def late(case: Case) -> Reasons:
 def denied(case: Case) -> Reasons:
     """Deny rules of any layer, and hooks that say no. Every deny is looked for before any ask."""
     rules = case.settings.commands.deny
-    return (*by_rules(case, "denied", rules, Verdict.DENY), *by_hooks(case, "denied", Verdict.DENY))
+    return (
+        *by_rules(case, StepCode.DENIED, rules, Verdict.DENY),
+        *by_hooks(case, StepCode.DENIED, Verdict.DENY),
+    )
 
 
 def no_fence(case: Case) -> Reasons:
@@ -66,7 +71,9 @@ def no_fence(case: Case) -> Reasons:
     said = f"the fence cannot be held here: {case.facts.fence_trouble}"
     remedy = "see `pinfold doctor`, or accept by name in `sandbox.if_unavailable` that there is none"
     return (
-        by_setting(case.settings, "no_fence", verdict, said, "sandbox.if_unavailable", str(accepted), remedy),
+        by_setting(
+            case.settings, StepCode.NO_FENCE, verdict, said, "sandbox.if_unavailable", str(accepted), remedy
+        ),
     )
 
 
@@ -79,14 +86,14 @@ def too_long(case: Case) -> Reasons:
     if length <= LONGEST_LINE:
         return SILENT
     said = f"the line has {length:,} characters; more than {LONGEST_LINE:,} are not judged"
-    return (Reason("too_long", said, Verdict.ASK, remedy="put it into a script file and run that"),)
+    return (Reason(StepCode.TOO_LONG, said, Verdict.ASK, remedy="put it into a script file and run that"),)
 
 
 def ruinous(case: Case) -> Reasons:
     """Deleting `/`, the home, a top-level directory, the workspace or a parent of it."""
     return tuple(
         Reason(
-            "ruinous",
+            StepCode.RUINOUS,
             f"`{word.source}` may delete {_told(target, case.facts)}, or much of what is in it",
             Verdict.ASK,
             span=word.span,
@@ -114,7 +121,7 @@ def bypass(case: Case) -> Reasons:
     said = "the request wants to run without the fence"
     remedy = "run it fenced, and ask for just the path or host it needs"
     key = "sandbox.allow_unsandboxed"
-    return (by_setting(case.settings, "bypass", Verdict.ASK, said, key, True, remedy),)
+    return (by_setting(case.settings, StepCode.BYPASS, Verdict.ASK, said, key, True, remedy),)
 
 
 def widening(case: Case) -> Reasons:
@@ -123,7 +130,7 @@ def widening(case: Case) -> Reasons:
         return SILENT
     return tuple(
         Reason(
-            "widening",
+            StepCode.WIDENING,
             f"the request wants {_wanted(wish)}{_raised(case, wish)}",
             Verdict.ASK,
             remedy="add it to your settings, or answer the question",
@@ -156,7 +163,7 @@ def changes_pinfold(case: Case) -> Reasons:
     """An agent may not change the settings or approvals that hold it."""
     said, remedy = "it would change pinfold's own settings or approvals", "run it yourself"
     return tuple(
-        Reason("changes_pinfold", said, Verdict.ASK, span=part.span, remedy=remedy)
+        Reason(StepCode.CHANGES_PINFOLD, said, Verdict.ASK, span=part.span, remedy=remedy)
         for part in case.script.commands
         if Trait.CHANGES_PINFOLD in part.traits
     )
@@ -169,7 +176,9 @@ def superuser(case: Case) -> Reasons:
         return SILENT
     said = f"everything is to run without a question, and {ROOT_MESSAGE}"
     remedy = "switch the fence on, or run as an ordinary user"
-    return (by_setting(case.settings, "superuser", Verdict.ASK, said, "mode", "run_everything", remedy),)
+    return (
+        by_setting(case.settings, StepCode.SUPERUSER, Verdict.ASK, said, "mode", "run_everything", remedy),
+    )
 
 
 def person_wanted(case: Case) -> Reasons:
@@ -180,7 +189,7 @@ def person_wanted(case: Case) -> Reasons:
 
 def asked_by_hook(case: Case) -> Reasons:
     """A hook wants a person to see it, whether or not we can read the line."""
-    return tuple(by_hooks(case, "asked_by_hook", Verdict.ASK))
+    return tuple(by_hooks(case, StepCode.ASKED_BY_HOOK, Verdict.ASK))
 
 
 # What the rules say.
@@ -190,15 +199,15 @@ def unparsed(case: Case) -> Reasons:
     """What could not be read is held by the fence, or asked about; rules cannot speak of it."""
     if not case.script.problem:
         return SILENT
-    return (_unreadable(case, "unparsed", f"the line could not be parsed: {case.script.problem}"),)
+    return (_unreadable(case, StepCode.UNPARSED, f"the line could not be parsed: {case.script.problem}"),)
 
 
 def ask_rules(case: Case) -> Reasons:
     """Ask rules (a blocklist elsewhere), and rules that may speak of a part."""
     commands = case.settings.commands
     return (
-        *by_rules(case, "ask_rules", commands.ask, Verdict.ASK),
-        *by_doubtful_rules(case, "ask_rules", commands.deny, commands.ask),
+        *by_rules(case, StepCode.ASK_RULES, commands.ask, Verdict.ASK),
+        *by_doubtful_rules(case, StepCode.ASK_RULES, commands.deny, commands.ask),
     )
 
 
@@ -206,10 +215,10 @@ def nothing_to_run(case: Case) -> Reasons:
     """A line without a command is treated like one that could not be parsed."""
     if case.script.commands or case.script.unknowns:
         return SILENT
-    return (_unreadable(case, "nothing_to_run", "the line runs nothing"),)
+    return (_unreadable(case, StepCode.NOTHING_TO_RUN, "the line runs nothing"),)
 
 
-def _unreadable(case: Case, step: str, message: str) -> Reason:
+def _unreadable(case: Case, step: StepCode, message: str) -> Reason:
     rules = case.settings.commands.ask or case.settings.commands.deny
     span, remedy = case.script.problem_span, "write the line in plain bash"
     if rules:
@@ -228,7 +237,9 @@ def run_everything(case: Case) -> Reasons:
     if not _everything_may_run(case):
         return SILENT
     said = "everything runs without a question"
-    return (by_setting(case.settings, "run_everything", Verdict.ALLOW, said, "mode", "run_everything"),)
+    return (
+        by_setting(case.settings, StepCode.RUN_EVERYTHING, Verdict.ALLOW, said, "mode", "run_everything"),
+    )
 
 
 def _everything_may_run(case: Case) -> bool:
@@ -239,7 +250,7 @@ def _everything_may_run(case: Case) -> bool:
 
 def delete_protection(case: Case) -> Reasons:
     """Deleting files asks, where the user wants that, unless an allow rule covers this very command."""
-    key, step = "protect.delete_files", "delete_protection"
+    key, step = "protect.delete_files", StepCode.DELETE_PROTECTION
     if not case.settings.protect.delete_files:
         return SILENT
     known = tuple(
@@ -257,7 +268,7 @@ def elevation(case: Case) -> Reasons:
     effect = fenced if case.is_fenced else "runs with more rights than yours"
     known = tuple(
         Reason(
-            "elevation",
+            StepCode.ELEVATION,
             f"`{part.program}` {effect}",
             Verdict.ASK,
             span=part.span,
@@ -266,10 +277,10 @@ def elevation(case: Case) -> Reasons:
         for part in case.script.commands
         if Trait.ELEVATES in part.traits
     )
-    return known or _unknown_outside(case, "elevation", "it may run with more rights than yours")
+    return known or _unknown_outside(case, StepCode.ELEVATION, "it may run with more rights than yours")
 
 
-def _unknown_outside(case: Case, step: str, message: str) -> Reasons:
+def _unknown_outside(case: Case, step: StepCode, message: str) -> Reasons:
     """Outside of the fence, what may be anything may be this."""
     if case.is_fenced:
         return SILENT
@@ -297,7 +308,7 @@ def empty_allowlist(case: Case) -> Reasons:
     said = "it would run outside of the fence, and your allowlist is empty"
     remedy = "switch the fence on, or add the command to the allowlist"
     key = "commands.allow"
-    return (by_setting(case.settings, "empty_allowlist", Verdict.ASK, said, key, [], remedy),)
+    return (by_setting(case.settings, StepCode.EMPTY_ALLOWLIST, Verdict.ASK, said, key, [], remedy),)
 
 
 def covered(case: Case) -> Reasons:
@@ -309,7 +320,7 @@ def covered(case: Case) -> Reasons:
         return SILENT
     return tuple(
         Reason(
-            "covered",
+            StepCode.COVERED,
             because(f"covered by `{rule.text}`", rule),
             Verdict.ALLOW,
             rule=rule.text,
@@ -318,7 +329,7 @@ def covered(case: Case) -> Reasons:
         )
         for part, rule in covers
         if rule
-    ) or (Reason("covered", "nothing in it needs an approval", Verdict.ALLOW),)
+    ) or (Reason(StepCode.COVERED, "nothing in it needs an approval", Verdict.ALLOW),)
 
 
 def fenced(case: Case) -> Reasons:
@@ -326,12 +337,12 @@ def fenced(case: Case) -> Reasons:
     if not (case.is_fenced and case.runs_freely):
         return SILENT
     said = "it runs inside the fence"
-    return (by_setting(case.settings, "fenced", Verdict.ALLOW, said, "sandbox.auto_allow", True),)
+    return (by_setting(case.settings, StepCode.FENCED, Verdict.ALLOW, said, "sandbox.auto_allow", True),)
 
 
 def otherwise(case: Case) -> Reasons:
     """No rule speaks for it: a person does."""
     said = "fenced commands ask too"
-    return (*not_covered(case, "otherwise"),) or (
-        by_setting(case.settings, "otherwise", Verdict.ASK, said, "sandbox.auto_allow", False),
+    return (*not_covered(case, StepCode.OTHERWISE),) or (
+        by_setting(case.settings, StepCode.OTHERWISE, Verdict.ASK, said, "sandbox.auto_allow", False),
     )

@@ -1,6 +1,6 @@
 """MCP tools and browsers: the same verdicts for what is no command and no file."""
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.request import CallTool, Connect, UseBrowser
 from pinfold.model.settings import Settings
@@ -21,12 +21,14 @@ def _tool(request: CallTool, settings: Settings) -> Reason:
     for index, entry in enumerate(settings.mcp.allow):
         if _names(entry, request):
             said, origin = f"`{called}` is on the list as `{entry}`", settings.origin("mcp.allow", index)
-            return Reason("mcp_allow", said, Verdict.ALLOW, rule=entry, origin=origin)
+            return Reason(StepCode.MCP_ALLOW, said, Verdict.ALLOW, rule=entry, origin=origin)
     key = "protect.mcp_tools"
     if not settings.protect.mcp_tools:
-        return by_setting(settings, "mcp_tools", Verdict.ALLOW, "tools are not protected", key, False)
+        return by_setting(settings, StepCode.MCP_TOOLS, Verdict.ALLOW, "tools are not protected", key, False)
     said = f"`{called}` is not on the list of tools"
-    return by_setting(settings, "mcp_tools", Verdict.ASK, said, key, True, f"add `{called}` to `mcp.allow`")
+    return by_setting(
+        settings, StepCode.MCP_TOOLS, Verdict.ASK, said, key, True, f"add `{called}` to `mcp.allow`"
+    )
 
 
 def _names(entry: str, request: CallTool) -> bool:
@@ -52,7 +54,7 @@ def _switched_off(settings: Settings) -> Reason | None:
     if settings.admin.browser_features:
         return None
     said, remedy = "an administrator has switched browser use off", "ask your administrator"
-    return by_setting(settings, "browser_features", Verdict.DENY, said, "admin.browser", False, remedy)
+    return by_setting(settings, StepCode.BROWSER_FEATURES, Verdict.DENY, said, "admin.browser", False, remedy)
 
 
 def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
@@ -63,7 +65,9 @@ def _address(url: str, settings: Settings, facts: Facts) -> Reason | None:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     except ValueError:
-        return Reason("malformed_url", "the address is no URL", Verdict.DENY, remedy="write it in full")
+        return Reason(
+            StepCode.MALFORMED_URL, "the address is no URL", Verdict.DENY, remedy="write it in full"
+        )
     if not host:
         return None
     reason = judge_connect(Connect(host, port), settings, facts).reasons[0]
@@ -74,4 +78,4 @@ def _browser(what: str, settings: Settings) -> Reason:
     protected = settings.protect.browser
     verdict = Verdict.ASK if protected else Verdict.ALLOW
     said = f"a person is to see `{what}`" if protected else f"`{what}` needs no approval"
-    return by_setting(settings, "browser", verdict, said, "protect.browser", protected)
+    return by_setting(settings, StepCode.BROWSER, verdict, said, "protect.browser", protected)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from pinfold.approval.showing import too_many
-from pinfold.model.decision import Decision, Reason, Verdict, Widening
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.home import expanded, home_of
 from pinfold.model.links import real_path
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
@@ -69,7 +69,9 @@ def ask_for_project(session: "Session", path: str) -> Asked:
         return asked
     if directory(root) != root:
         said = f"`{root}` became another directory while it was asked about"
-        return Asked(_decided(session, Reason("project", said, Verdict.DENY, remedy="ask again")), None)
+        return Asked(
+            _decided(session, Reason(StepCode.PROJECT, said, Verdict.DENY, remedy="ask again")), None
+        )
     session.add_project(root)
     return Asked(asked.decision, asked.settlement, (root,))
 
@@ -101,10 +103,10 @@ def _decided(session: "Session", reason: Reason) -> Decision:
 
 def _judged_project(session: "Session", root: str) -> Decision:
     if is_covered(root, _writable(session)):
-        reason = Reason("project", f"`{root}` is this session's to work in already", Verdict.ALLOW)
+        reason = Reason(StepCode.PROJECT, f"`{root}` is this session's to work in already", Verdict.ALLOW)
     elif inner := [each for each in session.roots if is_covered(each, (root,))]:
         said = f"`{inner[0]}` lies in `{root}`, and could be moved from there"
-        reason = Reason("project", said, Verdict.DENY, remedy="open another session for it")
+        reason = Reason(StepCode.PROJECT, said, Verdict.DENY, remedy="open another session for it")
     else:
         reason = _listed(session, root) or _wanted(root, "work too")
     return _decided(session, reason)
@@ -115,12 +117,12 @@ def _listed(session: "Session", root: str) -> Reason | None:
     listed = [real_path(expanded(entry, home)) for entry in session.settings.projects]
     if not is_covered(root, listed):
         return None
-    return Reason("project", f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
+    return Reason(StepCode.PROJECT, f"your settings list `{root}`", Verdict.ALLOW, rule="projects")
 
 
 def _wanted(root: str, what: str) -> Reason:
     remedy = "add it to `projects` in your settings, or answer the question"
-    return Reason("project", f"the client wants to {what} in `{root}`", Verdict.ASK, remedy=remedy)
+    return Reason(StepCode.PROJECT, f"the client wants to {what} in `{root}`", Verdict.ASK, remedy=remedy)
 
 
 class Wish(Struct, frozen=True):
@@ -139,7 +141,7 @@ def ask_for_permission(session: "Session", params: object) -> Asked:
     wish = convert(params, ready(Wish), from_attributes=True)
     if trouble := too_many(len((*wish.projects, *wish.write, *wish.read, *wish.hosts)) + wish.git_writes):
         return Asked(
-            _decided(session, Reason("widening", trouble, Verdict.DENY, remedy="ask in parts")), None
+            _decided(session, Reason(StepCode.WIDENING, trouble, Verdict.DENY, remedy="ask in parts")), None
         )
     given: list[str] = []
     for project in wish.projects:
@@ -169,9 +171,9 @@ def _asked_beyond(session: "Session", wish: Wish) -> Asked:
     if swappable := [path for path in wanted.additional_readonly_paths if is_covered(path, writable)]:
         said = f"`{swappable[0]}` lies where commands can write, so it could become something else"
         remedy = "take it off the list that hides it, while nothing runs"
-        reason = Reason("widening", said, Verdict.DENY, remedy=remedy)
+        reason = Reason(StepCode.WIDENING, said, Verdict.DENY, remedy=remedy)
     elif not names:
-        reason = Reason("widening", "the policy in force has all of that already", Verdict.ALLOW)
+        reason = Reason(StepCode.WIDENING, "the policy in force has all of that already", Verdict.ALLOW)
     if reason:
         decision = Decision(reason.verdict, (reason,), decision.sandboxed, decision.policy)
     asked = _asked(session, "request_permission", ", ".join(names), decision, "request_permission", wish.why)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import WITHDRAWN
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.env_files import Identity
 from pinfold.model.names import GIT
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Settlement
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pinfold.model.violation import Violation
     from pinfold.session.ledger import Ledger
 
-GIT_STEP = "git_writes"
 UNWRITTEN = "it could not be written down, so it is not done"
 DONE = {
     "open": "write",
@@ -214,14 +213,14 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
     if wanted.modes:
         what += f" ({change_of_mode(*wanted.modes)})"
     if key[0] == "git":
-        setting, step = "filesystem.git_writes", GIT_STEP
+        setting, step = "filesystem.git_writes", StepCode.GIT_WRITES
         said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
     elif wanted.rule:
-        setting, step, remedy = "filesystem.protect", "protected", ""
+        setting, step, remedy = "filesystem.protect", StepCode.PROTECTED, ""
         why = why_protected(wanted.rule, wanted.why, lambda: ground.own)
         said = f"{what}, which is protected: {why}"
     else:
-        setting, step = "filesystem.write", "outside"
+        setting, step = "filesystem.write", StepCode.OUTSIDE
         named = protected_by(path, ("/",), ground.policy.protected)
         said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
         rule = named.name if named else ""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import GLANCE, NOBODY
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import (
     ASKED_ENOUGH,
@@ -36,7 +36,7 @@ from pinfold.session.page import page_at, page_file
 if TYPE_CHECKING:
     from pinfold.approval.desk import Desk
 
-LISTED = ("network_allow", "network_deny")
+LISTED = (StepCode.NETWORK_ALLOW, StepCode.NETWORK_DENY)
 MOST_COMMANDS = 1024
 """Of how many commands it is known how much they asked."""
 

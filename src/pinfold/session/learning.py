@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.approval.chain import Approver, is_there, name_of, withdraw
-from pinfold.model.decision import Verdict
+from pinfold.model.decision import StepCode, Verdict
 from pinfold.model.home import expanded
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.settings import NetworkAccess
@@ -45,7 +45,6 @@ from pinfold.policy.learning import (
 )
 from pinfold.policy.paths import contains, is_covered
 from pinfold.policy.protected import protected_by
-from pinfold.session.elevation import GIT_STEP
 from pinfold.settings.change import add_values, with_values
 from pinfold.settings.files import read_text
 
@@ -156,11 +155,11 @@ def _of_question(
             return Record(
                 question.operation,
                 paths,
-                reason.rule if reason.step == "protected" else "",
+                reason.rule if reason.step is StepCode.PROTECTED else "",
                 named.why if named else reason.message,
                 question.program,
                 said,
-                is_git=reason.step == GIT_STEP,
+                is_git=reason.step is StepCode.GIT_WRITES,
                 directory=question.directory if _is_whole(reply) else "",
             )
     return Record(RUN, question.rules, why=reason.message, said=said)

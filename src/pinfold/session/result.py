@@ -4,7 +4,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from pinfold.model.decision import Decision, Verdict
+from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import SandboxUnavailable, SandboxViolation
 from pinfold.model.permission import Answer, PermissionNeeded, Settlement
 from pinfold.model.violation import Violation, violations_text
@@ -72,7 +72,7 @@ class Result(Struct, frozen=True):
         """This result, if the command was run; else raises what stopped it."""
         if self.ran:
             return self
-        if self.decision.reasons[0].step == "no_fence":
+        if self.decision.reasons[0].step is StepCode.NO_FENCE:
             raise SandboxUnavailable(self.refusal)
         raise SandboxViolation(self.refusal)
 

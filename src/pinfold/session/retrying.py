@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.permission import Answer, PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
@@ -30,7 +30,6 @@ from pinfold.session.parts import Parts
 from pinfold.session.requests import CHANGED, Given
 from pinfold.session.settling import Settlements
 
-STEP = "again"
 MOST = 64
 """Runs that are kept until somebody grants what they needed."""
 
@@ -116,7 +115,7 @@ def told(decision: Decision, violations: Sequence[Violation]) -> Decision:
     more = f" and {len(violations) - 1} more" if len(violations) > 1 else ""
     first = " ".join((violations[0].operation, violations[0].path))
     said = f"it failed: it was refused `{first}`{more}, and would be run again with leave for that"
-    reason = Reason(STEP, said, Verdict.ASK)
+    reason = Reason(StepCode.AGAIN, said, Verdict.ASK)
     return replace(decision, reasons=(reason, *decision.reasons))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pinfold.model.decision import Decision, Verdict
+from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import RunCommand
 from pinfold.session.approvals import choices_of
@@ -117,6 +117,6 @@ class Settlements:
 
 def _capability(decision: Decision) -> Capability:
     steps = {reason.step for reason in decision.reasons}
-    if "bypass" in steps:
+    if StepCode.BYPASS in steps:
         return Capability.BYPASS
     return Capability.WIDEN if decision.widening else Capability.RUN

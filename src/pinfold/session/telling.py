@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from pinfold.approval.keys import KEYS
-from pinfold.model.decision import Reason, Verdict, Widening
+from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import POLICY_WORDS
 from pinfold.model.text import Span
@@ -76,9 +76,7 @@ def _deed(question: PermissionNeeded) -> str:
 
 def _is_git(question: PermissionNeeded) -> bool:
     """Of git it is asked for the whole repository, whichever file comes first."""
-    from pinfold.session.elevation import GIT_STEP
-
-    return any(reason.step == GIT_STEP for reason in question.decision.reasons)
+    return any(reason.step is StepCode.GIT_WRITES for reason in question.decision.reasons)
 
 
 def marks(question: PermissionNeeded) -> list[Span]:

@@ -14,7 +14,7 @@ from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, no_directory
 from pinfold.integrations.hooks.wrapping import PLAN_POLICY, unwrapped, wrapped
 from pinfold.model.deadline import Deadline
-from pinfold.model.decision import Decision, Verdict
+from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.errors import ConfinementError
 from pinfold.model.request import CallTool, Request, RunCommand
 from pinfold.session.judge import Judge, Talk
@@ -101,7 +101,7 @@ def _other(call: Call, request: Request, decision: Decision) -> Outcome:
         case Verdict.ASK:
             return _asked(call, Outcome(Opinion.ASK, told(decision)))
         case Verdict.ALLOW:
-            is_listed = isinstance(request, CallTool) and decision.reasons[0].step == "mcp_allow"
+            is_listed = isinstance(request, CallTool) and decision.reasons[0].step is StepCode.MCP_ALLOW
             is_free = is_listed and call.mode is not Mode.PLAN
             return Outcome(Opinion.ALLOW, told(decision)) if is_free else NOTHING
 

@@ -10,7 +10,7 @@ import os
 
 from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome
 from pinfold.integrations.hooks.wrapping import own_program
-from pinfold.model.decision import Decision
+from pinfold.model.decision import Decision, StepCode
 from pinfold.model.quoting import quoted
 
 LOOKS = (("status",), ("doctor",), ("prompt",), ("exclude", "list"), ("rules", "list"), ("settings", "show"))
@@ -22,7 +22,7 @@ CHANGES: dict[tuple[str, ...], int] = {
 }
 """The words of a change, and how many there are of them with its arguments."""
 
-SEEN = frozenset(["person_wanted", "asked_by_hook", "ask_rules"])
+SEEN = frozenset([StepCode.PERSON_WANTED, StepCode.ASKED_BY_HOOK, StepCode.ASK_RULES])
 """The steps of a decision by which somebody wants to see a line."""
 
 
