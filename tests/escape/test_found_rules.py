@@ -165,6 +165,32 @@ git push|echo 'cmd: git push' > Taskfile.yml; task
 git push|echo 'sh "git push"' > Rakefile; rake
 rm -rf|rm --rec --forc x
 rm --recursive|rm --recurs x
+cargo publish|CARGO_ALIAS_X=publish cargo x
+cargo publish|env CARGO_ALIAS_X='publish -q' cargo x
+cargo publish|export CARGO_ALIAS_X=publish && timeout 5 cargo x
+git push|GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0=push git x
+git push|export GIT_CONFIG_PARAMETERS="'alias.x'='push'"; git x
+npm publish|GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.pager GIT_CONFIG_VALUE_0='npm publish' git log
+npm publish|NPM_CONFIG_SCRIPT_SHELL='npm publish' npm test
+npm publish|CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER='npm publish' cargo run
+npm publish|TAR_OPTIONS='--to-command="npm publish"' tar xf x
+npm install -g|npm_config_global=true npm install x
+mvn deploy|MAVEN_ARGS=deploy mvn test
+mvn deploy|MAVEN_ARGS="$MAVEN_ARGS deploy" mvn test
+rake deploy|RAKEOPT=deploy rake
+ant deploy|ANT_ARGS=deploy ant
+nox -s deploy|NOXSESSION=deploy nox
+go test -exec|GOFLAGS=-exec=x go test ./...
+pip install --target|PIP_TARGET=x pip install y
+terraform destroy|TF_CLI_ARGS_apply=-destroy terraform apply
+terraform apply -auto-approve|TF_CLI_ARGS=-auto-approve terraform apply
+systemctl stop nginx|service nginx stop
+systemctl stop|service nginx stop
+systemctl stop nginx|service nginx.service stop
+systemctl stop nginx|sudo invoke-rc.d nginx stop
+systemctl restart nginx|/etc/init.d/nginx restart
+systemctl restart nginx|bash /etc/init.d/nginx restart
+service nginx stop|systemctl stop nginx
 mytool --force|mytool --forc
 mytool --force|mytool -force
 mytool stop b|mytool stop a b
@@ -193,6 +219,11 @@ git push|cat > package.json <<< '{"scripts":{"x":"git push"}}'; npm run x
 git push|tee Justfile <<< 'x: ; git push'; just x
 git push|echo 'cmd: git push' > Taskfile.yml; task
 git push|echo 'sh "git push"' > Rakefile; rake
+service nginx stop|systemctl stop foo nginx
+cargo publish|cargo xtask
+mvn deploy|MAVEN_ARGS="$X" mvn test
+javac -d|javac @options
+gcc -fplugin|gcc @options
 git push|cp x Makefile; echo 'all: ; git push' > x; make
 """.strip().splitlines()
 
@@ -247,6 +278,18 @@ rm -rf|rm x
 git branch -D|git branch -d x
 sbt publish|sbt compile
 mvn deploy|mvn -q test
+mvn deploy|MAVEN_ARGS=-q mvn test
+mvn deploy|MAVEN_ARGS="$X" ls
+cargo publish|CARGO_ALIAS_X="$Y" cargo test
+cargo publish|cargo nextest run
+pip uninstall|PIP_INDEX_URL="$URL" pip install x
+terraform destroy|TF_CLI_ARGS_apply=-destroy terraform plan
+npm publish|NODE_OPTIONS=--max-old-space-size=4096 npm test
+npm publish|npm_config_loglevel=silent npm test
+systemctl stop nginx|service nginx status
+systemctl stop nginx|service apache stop
+systemctl stop|service --status-all
+make deploy|MAKEFLAGS=-j4 make test
 """.strip().splitlines()
 
 
@@ -387,6 +430,34 @@ gcc|gcc -Wa,-o,../x a.c
 rustc|rustc @x
 rustc|rustc --emit=dep-info=../x a.rs
 go test|go test -mutexprofile=../x
+java|java @options
+javadoc|javadoc @options
+ld|ld @options
+ar t|ar t @options
+objcopy|objcopy @options
+strip|strip @options
+kotlinc|kotlinc @options
+dotnet build|dotnet build @options.rsp
+pytest|pytest @options
+ruff check|ruff check @options
+7z a|7z a x @names
+zip|zip x -@
+cpio|cpio -o
+cmake|cmake --graphviz=../x .
+cmake|cmake --trace-redirect=../x .
+cmake|cmake --help-full ../x
+cmake|cmake --system-information ../x
+ctest|ctest -O ../x
+ctest|ctest --output-junit ../x
+pytest|pytest --debug
+pytest|pytest --debug=../x
+pytest|pytest --html=../x
+docker run|docker run --cidfile ../x y
+docker create|docker create --cidfile=../x y
+docker container run|docker container run --cidfile ../x y
+docker container|docker container export -o ../x y
+docker image|docker image save -o ../x y
+podman run|podman run --cidfile ../x y
 """.strip().splitlines()
 COVERS = r"""
 mypy|mypy --strict a.py
@@ -398,6 +469,14 @@ terraform plan|terraform plan -var-file=x.tfvars
 docker build|docker build -t x .
 eslint|eslint -f json .
 gcc|gcc -Wall -c a.c
+cmake|cmake -B build
+ctest|ctest --output-on-failure
+pytest|pytest -x tests/a.py::test_b
+docker run|docker run --rm x
+java|java -jar x.jar
+ruff check|ruff check --fix src
+service|service nginx status
+service nginx stop|service nginx stop
 ruby|ruby x.rb
 ruby -v|ruby -v
 lua -v|lua -v

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from pinfold.model.script import Command, Redirection, Unknown, Word
+from pinfold.model.script import Assignment, Command, Redirection, Unknown, Word
 from pinfold.model.text import Span
 from pinfold.shell.written import NOTHING, Held, Written, held_by
 
@@ -49,6 +49,8 @@ class LineFacts(Struct, frozen=True):
     """Something gives the shell, or a function, other parameters than it was called with."""
     written: tuple[Written, ...] = ()
     """The files that the line writes, if it runs one of them."""
+    giving: tuple[Assignment, ...] = ()
+    """What the line sets by which programs get words."""
 
     def is_assigned(self, name: str) -> bool:
         known = name in self.assigned or name in self.looped
@@ -121,6 +123,7 @@ class Findings:
         self.written: list[Written] = []
         self.run: list[Word] = []
         """The files that are run."""
+        self.giving: list[Assignment] = []
 
     def pass_on(self, passing: "Passing") -> None:
         places = {word.span for word in passing.places}
@@ -169,6 +172,7 @@ class Findings:
             facts.makes_lists or self.makes_lists,
             facts.sets_parameters or self.sets_parameters,
             self.written_and_run(),
+            tuple(dict.fromkeys((*facts.giving, *self.giving))),
         )
 
     def written_and_run(self) -> tuple[Written, ...]:

@@ -24,6 +24,9 @@ def other_words(rule: Shape, shape_of: ShapeOf) -> tuple[Shape, ...]:
     found = [*ways, *(each for way in ways for each in _by_other_programs(way, program, shape_of))]
     names = program.names if rule.program in program.names else ()
     found += [_named(way, name) for way in found for name in names if way.program == rule.program]
+    if program.runs and program.runs.swapped and len(rule.operands) > 1:
+        name, verb, *rest = rule.operands
+        found.append(shape_of((program.runs.program, verb, name, *rest)))
     found += [replace(_named(rule, name), is_doubtful=True) for name in program.may_be]
     return tuple(each for each in dict.fromkeys(found) if each != rule)
 

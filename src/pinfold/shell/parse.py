@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from pinfold.model.deadline import NEVER, Deadline
 from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
 from pinfold.model.text import Span
+from pinfold.shell.argument_variables import giving, with_given_words
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
 from pinfold.shell.findings import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
@@ -228,11 +229,18 @@ class _Pass:
         if len(command.via) >= MAX_DEPTH and (unwrapped.inner or unwrapped.texts or texts):
             self.findings.unreadable("too many commands inside of each other")
             return
-        self.waiting.extendleft(reversed(unwrapped.inner))
+        self.waiting.extendleft(reversed((*unwrapped.inner, *self.with_variables(unwrapped.command))))
         for found in unwrapped.texts:
             texts.append(Nested(found.text, found.span, found.via, command.directories, command.inputs))
         for nested in texts:
             self.nested(nested)
+
+    def with_variables(self, command: Command) -> tuple[Command, ...]:
+        """What the command is besides, by variables that the line sets."""
+        if command.assignments:
+            self.findings.giving += giving(command.assignments)
+        known = self.facts.giving
+        return tuple(with_given_words(command, known)) if known else ()
 
     def passed_on(self, call: Command) -> Iterator[Command]:
         """What functions start with the words of a call of them, and what those call.

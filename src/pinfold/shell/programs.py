@@ -19,8 +19,8 @@ from pinfold.model.tables import load_as
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
 
-# Names that cannot be file names everywhere, or that carry their version in the middle.
-SPELLED = {"[": "test", ":": "true", ".": "source"}
+# Names that cannot be file names everywhere, or that mean something to programs: ruff obeys any `ruff.toml`.
+SPELLED = {"[": "test", ":": "true", ".": "source", "ruff": "ruff-check"}
 DASHED = frozenset({"git"})
 LOADERS = ("ld-linux", "ld-musl", "ld.so", "ld64.so")
 # Homebrew and MacPorts put a `g` before the names of the GNU programs.
@@ -157,6 +157,8 @@ class Runs(Struct, frozen=True, forbid_unknown_fields=True):
     """Why it is a hazard to give no command."""
     remote: bool = False
     """The command runs on another machine, or in another file tree."""
+    swapped: bool = False
+    """The first two operands follow `program` in the other order: `service x stop` is `systemctl stop x`."""
 
 
 class Program(Struct, frozen=True, forbid_unknown_fields=True):
@@ -198,6 +200,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     runs: Runs | None = None
     passes_on: bool = False
     """The files that it writes hold what it reads: its other files, or else standard input."""
+    argument_files: str = ""
+    """The words, as a regular expression, that stand for the words in a file: `@FILE`."""
     code_file: bool = False
     """It is a file of code, which the program of its language may be given: `python manage.py shell`."""
     hazard: str = ""
@@ -391,12 +395,28 @@ def _program(name: str) -> Program:
     return msgspec.structs.replace(other, **(own | alone))
 
 
+class ArgumentVariable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A variable that gives programs further words."""
+
+    of: str
+    """The programs."""
+    words: str = ""
+    """The words, with `{0}` for its value, and `{1}` and so on for the groups of its name. None: its value is
+    a list of words."""
+    settings: bool = False
+    """Its value is a list of `key=value`, each for `-c`."""
+    subcommand: bool = False
+    """Its name says for which subcommand they are; they stand last."""
+
+
 class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of variables."""
 
     harmless: frozenset[str]
     harmless_prefixes: tuple[str, ...]
     shell_text: frozenset[str]
+    arguments: dict[str, ArgumentVariable]
+    """By a regular expression for the name."""
 
 
 @lru_cache(maxsize=1)
@@ -413,3 +433,8 @@ def harmless_variable(name: str) -> bool:
 def is_shell_text(name: str) -> bool:
     """Whether programs give what a variable of this name holds to a shell."""
     return name in _environment().shell_text
+
+
+def argument_variables() -> dict[str, ArgumentVariable]:
+    """The variables that give programs words, by a regular expression for the name."""
+    return _environment().arguments

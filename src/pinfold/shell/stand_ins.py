@@ -10,6 +10,7 @@ from pinfold.model.script import Word
 from pinfold.shell.options import literal_word
 from pinfold.shell.programs import chart
 
+INIT_SCRIPT = r"/+(?:etc/+)?(?:rc\.d/+)?init\.d/+([^/]+)|/+(?:usr/+local/+)?etc/+rc\.d/+([^/]+)"
 PACKAGE = r"(?s)(?:[\w.+=,-]+:)?(.+?)(?:@.*|\[.*|[=~<>!]=.*)?"
 CODE = r"(?:.*/)?(?:([^/]+)(?:-cli|-[0-9.]+)\.[cm]?js|([^/]+)/__main__\.py)"
 
@@ -34,3 +35,9 @@ def file_as_program(file: Word) -> Word:
     match = re.fullmatch(CODE, file.literal or "")
     name = next(filter(None, match.groups()), "") if match else ""
     return literal_word(name, file.span) if name and chart(name) is not None else file
+
+
+def service_of(program: str) -> str:
+    """The service that a script of the system starts and stops: `/etc/init.d/nginx stop`."""
+    match = re.fullmatch(INIT_SCRIPT, program)
+    return next(filter(None, match.groups()), "") if match else ""

@@ -29,7 +29,7 @@ def told_by(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> Told:
             continue
         if keeps(assigned.name, assigned.value):
             continue
-        text = default(assigned.name, assigned.value) or _as_written(assigned.value)
+        text = default(assigned.name, assigned.value) or as_written(assigned.value)
         if text is not None and assigned.name.startswith(FUNCTION):
             text = f"f {text}"
         if text is not None:
@@ -40,7 +40,7 @@ def told_by(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> Told:
     return Told(tuple(texts), tuple(unknowns))
 
 
-def _as_written(value: Word) -> str | None:
+def as_written(value: Word) -> str | None:
     """The text with the names of variables left in it, where nothing in the line says what they hold.
 
     Accepted: that each of them holds one word, as the path of a key does.

@@ -23,7 +23,7 @@ from pinfold.shell.inputs import given_texts, is_standard_input, is_stream, pipe
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
-from pinfold.shell.stand_ins import file_as_program, module_as_program, package_name
+from pinfold.shell.stand_ins import file_as_program, module_as_program, package_name, service_of
 from pinfold.shell.started import Started
 from pinfold.shell.telling_variables import told_by
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
@@ -97,13 +97,28 @@ def _unwrapped(command: Command, held_by: HeldBy) -> Unwrapped:
         why = f"`{first.source}` is only known to be a program when it runs"
         return Unwrapped(replace(command, program=""), unknowns=(Unknown(why, first.span, True),))
     name = program_name(written)
+    if service := service_of(written):
+        words = (literal_word("service", first.span), literal_word(service, first.span), *command.words[1:])
+        return _by_another_name(Unwrapped(uncharted(command, name)), replace(command, words=words), held_by)
     known = chart(name)
     if known is None:
         return _uncharted(command, name, held_by)
+    command = _with_unseen_arguments(command, known.program.argument_files)
     stages = resolve(known, command.words[1:])
     more = declared(name, command.words[1:], command.assignments)
     unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages, held_by)
     return unwrapping.unwrapped(more)
+
+
+def _with_unseen_arguments(command: Command, files: str) -> Command:
+    """The command where `@FILE` may be any words."""
+    unseen = [word for word in command.words[1:] if files and re.fullmatch(files, word.start)]
+    if not unseen:
+        return command
+    may_be_any = (Computed("the words in a file", quoted=False),)
+    words = tuple(replace(word, parts=may_be_any) if word in unseen else word for word in command.words)
+    hazards = tuple(Hazard("takes its arguments from a file", word.span) for word in unseen)
+    return replace(command, words=words, hazards=command.hazards + hazards)
 
 
 def _uncharted(command: Command, name: str, held_by: HeldBy) -> Unwrapped:
@@ -324,6 +339,9 @@ class _Unwrapping:
         kind = self._kind()
         if kind == "split":
             return
+        if self.runs.swapped and len(self.operands) > 1:
+            name, verb, *rest = self.operands
+            self._stand_for(literal_word(self.runs.program, name.span), (verb, name, *rest))
         skips = kind in ("argv", "shell", "first") or self.runs.stdin == "script"
         words = self.operands[self.runs.skip :] if skips else self.operands
         words = (*(g.value for g in self.given if g.option.program and g.value is not None), *words)
