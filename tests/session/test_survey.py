@@ -1,6 +1,8 @@
 """What a survey of a workspace finds, as it is and after it changed."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -253,8 +255,6 @@ def test_an_unreadable_directory_hides_what_is_in_it(user: str) -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
     globals()[sys.argv[1]]()
 
 
@@ -285,6 +285,45 @@ def test_links_that_lead_nowhere_take_no_time(work: Path) -> None:
     began = time.process_time()
     assert survey(work, policy).hidden == ()
     assert time.process_time() - began < 2
+
+
+RENAMES = """
+import os, sys
+os.chdir(sys.argv[1])
+os.mkdir("a")
+print(flush=True)
+while True:
+    os.rename("a", "b")
+    os.rename("b", "a")
+"""
+
+
+def test_links_are_followed_as_far_while_others_rename(work: Path) -> None:
+    """The kernel counts links twice then, and tells of too many."""
+    policy = _linked(work, links=5, chain=30)
+    deep = "/".join("d" * 20)
+    words = [sys.executable, "-I", "-c", RENAMES, str(work / deep)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as renaming:
+        try:
+            assert renaming.stdout and renaming.stdout.readline()
+            for _ in range(100):
+                found = survey(work, policy)
+                assert below(work, found.hidden) == [f"{deep}/30"]
+                assert len(found.links) == 5 + 30
+        finally:
+            renaming.kill()
+
+
+@pytest.mark.parametrize("chain", [39, 40, 41, 90])
+def test_links_lead_as_far_as_the_kernel_follows_them(work: Path, chain: int) -> None:
+    policy = _linked(work, links=3, chain=chain)
+    is_found = any("/" in name for name in below(work, survey(work, policy).hidden))
+    try:
+        (work / "k0/.env").stat()
+    except OSError:
+        assert not is_found
+    else:
+        assert is_found
 
 
 def test_links_that_lead_far_are_followed_so_many_steps(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,15 +27,15 @@ class Step(NamedTuple):
     """Whether nothing of the path is left after it."""
 
 
-def way_of(path: str) -> Iterator[Step]:
+def way_of(path: str, most_links: int = MOST_LINKS) -> Iterator[Step]:
     """Every place on the way along an absolute path, from the root on; what is not there is no link.
 
-    The last one is where it leads: a link only where there are too many to follow.
+    The last one is where it leads: a link only where there are more than `most_links`.
     """
     left, led = path.split("/")[::-1], "/"
     links = 0
     yield Step(led, False, not any(left))
-    while left and links <= MOST_LINKS:
+    while left and links <= most_links:
         part = left.pop()
         if part in ("", "."):
             continue

@@ -109,7 +109,7 @@ class Surveyor:
         mounts = load_mounts()
         self.stood = self.stood or mounts
         closed = {*hiding.paths, *self._env_files(policy)}
-        known = [path for path in closed if _may_exist(path) and not is_out_of_reach(path)]
+        known = [path for path in closed if _may_exist(path, ways) and not is_out_of_reach(path)]
         # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
         over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
         over += map(ways.of, known)
@@ -174,7 +174,7 @@ class Surveyor:
         own = (*self.roots, self.home)
         for path in {mount.point for mount in {*self.stood}.difference(mounts)}:
             is_seen = is_covered(path, shown) or not is_covered(path, PENS_OWN)
-            if is_seen and not _holds(path, own) and _may_exist(path):
+            if is_seen and not _holds(path, own) and _may_exist(path, Ways()):
                 yield path
 
 
@@ -213,13 +213,13 @@ def _holds(path: str, own: Iterable[str]) -> bool:
     return any(is_covered(each, (path,)) for each in own)
 
 
-def _may_exist(path: str) -> bool:
+def _may_exist(path: str, ways: Ways) -> bool:
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        return error.errno != errno.ELOOP  # nobody comes there
+        return error.errno != errno.ELOOP or bool(ways.of(os.path.dirname(path)).end)
     return True
 
 

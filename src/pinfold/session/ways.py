@@ -3,17 +3,17 @@
 Facts that shape it:
 - A command can make links of a hidden name, each to the first of a chain, and every link of that can have a
   path of many parts: twenty thousand of them take `os.path.realpath` an hour, while each command waits.
-- The kernel follows forty links, and nobody comes further: it tells so at once (ELOOP).
+- The kernel follows forty links (path_resolution(7)), and nobody comes further.
+- The kernel cannot be asked whether it would: while others rename things, it begins anew in the middle of a
+  path, counts the links that it has seen once more (fs/namei.c), and tells of too many (ELOOP) after twenty.
 
 So all ways of a survey together have so many steps, and a workspace that needs more is refused at once.
 """
 
-import errno
-import os
 from typing import NamedTuple
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.links import way_of
+from pinfold.model.links import MOST_LINKS, way_of
 
 MOST_STEPS = 200_000
 """Half a second's. Who has a thousand links in a project needs a tenth of it."""
@@ -36,6 +36,8 @@ class Ways:
     def __init__(self) -> None:
         self.left = MOST_STEPS
         self.known: dict[str, Way] = {}
+        self.endless: set[str] = set()
+        """Links with too many others behind them for anybody to come to their end."""
 
     def of(self, path: str) -> Way:
         """Of an absolute path."""
@@ -45,23 +47,31 @@ class Ways:
         return known
 
     def _walked(self, path: str) -> Way:
-        try:
-            os.stat(path)
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                return Way((), (), "")
         links: list[str] = []
+        last: list[tuple[int, str]] = []
         left: list[str] = []
         at = end = ""
-        for step in way_of(path):
+        # Further than anybody comes, so that most of an endless chain is known by one walk.
+        for step in way_of(path, 2 * MOST_LINKS):
             self.left -= 1
             if self.left < 0:
                 raise ConfinementError(TOO_MANY)
+            if step.place in self.endless:
+                return self._nowhere(last, len(links) + 1 + MOST_LINKS)
             end = "" if step.is_link else step.place
             if step.is_link:
+                if step.is_last:
+                    last.append((len(links), step.place))
                 links.append(step.place)
             else:
                 if len(step.place) < len(at):
                     left.append(at)
                 at = step.place
+        if len(links) > MOST_LINKS:
+            return self._nowhere(last, len(links))
         return Way(tuple(links), tuple(left), end)
+
+    def _nowhere(self, last: list[tuple[int, str]], links: int) -> Way:
+        """`last`: the links that all others behind them belong to, each with how many came before it."""
+        self.endless.update(place for before, place in last if links - before > MOST_LINKS)
+        return Way((), (), "")
