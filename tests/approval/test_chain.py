@@ -7,7 +7,7 @@ import pytest
 
 from pinfold.approval import settle
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
-from pinfold.model.permission import Answer, Capability, PermissionNeeded
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
 from tests.patience import PATIENCE
 
@@ -45,7 +45,7 @@ def test_the_first_who_knows_answers() -> None:
 def test_the_end_of_the_chain_says_no() -> None:
     assert settle(QUESTION, []).answer is Answer.NO
     settled = settle(QUESTION, [says(None)])  # type: ignore[list-item]
-    assert settled.answer is Answer.NO and "nobody" in settled.by
+    assert settled.answer is Answer.NO and settled.outcome is SettlementOutcome.NOBODY
 
 
 def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
@@ -64,7 +64,7 @@ def test_a_question_that_nobody_waits_for_is_withdrawn() -> None:
 
     slow = Slow()
     settled = settle(QUESTION, [slow], is_withdrawn=lambda: True)
-    assert settled.answer is Answer.NO and "nobody waited" in settled.by and slow.gone.is_set()
+    assert settled.outcome is SettlementOutcome.WITHDRAWN and slow.gone.is_set()
 
 
 def test_an_approver_that_fails_to_withdraw_said_no() -> None:
@@ -90,5 +90,5 @@ def test_who_is_late_said_no() -> None:
 
     over = threading.Event()
     settled = settle(QUESTION, [late], patience=0.05)
-    assert settled.answer is Answer.NO and "no answer within" in settled.by
+    assert settled.answer is Answer.NO and settled.outcome is SettlementOutcome.UNANSWERED
     over.set()

@@ -326,7 +326,7 @@ async def a_client_that_cannot_ask_gets_no(era: str) -> None:
     async with client(era, None, 'mode = "ask_every_time"\n') as opened:
         failed, _, data = await use(opened, "execute_command", command="echo hi")
         assert failed and data["answer"]["answer"] == "no", data
-        assert data["answer"]["by"] == "there is nobody to ask"
+        assert data["answer"]["outcome"] == "nobody"
         assert (await use(opened, "no_such_tool"))[0]
 
 

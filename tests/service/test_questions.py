@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from pinfold.approval import settle
-from pinfold.model.permission import Answer
+from pinfold.model.permission import Answer, SettlementOutcome
 from pinfold.service.questions import Questions
 from tests.approval.asking import question
 
@@ -21,6 +21,6 @@ def test_a_client_hears_that_nobody_waits_any_more() -> None:
 
     client = Questions(tell, lambda _: "")
     settled = settle(question(), [client], is_withdrawn=is_asked.is_set)
-    assert settled.answer is Answer.NO and "nobody waited" in settled.by
+    assert settled.answer is Answer.NO and settled.outcome is SettlementOutcome.WITHDRAWN
     assert [event for event, _ in heard] == ["permissionNeeded", "permissionWithdrawn"]
     assert len({params["requestId"] for _, params in heard}) == 1

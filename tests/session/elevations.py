@@ -806,8 +806,8 @@ def a_question_is_withdrawn_with_its_last_caller() -> None:
         run.wait()
         assert person.withdrawn == [f"{OUT}/new"]
         assert person.paths == [f"{OUT}/new"] * 2 and os.path.exists(f"{OUT}/new")
-    answers = [entry.data["by"] for entry in journal() if entry.kind == "elevation"]
-    assert answers == ["nobody waited for the answer any more", "a test"], answers
+    answers = [entry.data["outcome"] for entry in journal() if entry.kind == "elevation"]
+    assert answers == ["withdrawn", "granted"], answers
 
 
 def a_record_is_of_whoever_made_the_call() -> None:

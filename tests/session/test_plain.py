@@ -4,7 +4,7 @@ import pytest
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import FileRefused
-from pinfold.model.permission import Answer, Settlement
+from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.plain import DENIED, SAID_NO, UNASKED, file_refusal_as_plain, refusal_as_plain
 from pinfold.session.result import refusal_of
@@ -14,9 +14,13 @@ from pinfold.session.result import refusal_of
     ("verdict", "settlement", "next_"),
     [
         (Verdict.DENY, None, DENIED),
-        (Verdict.ASK, Settlement(Answer.NO, "terminal said no"), SAID_NO),
-        (Verdict.ASK, Settlement(Answer.NO, "there is nobody to ask"), UNASKED),
-        (Verdict.ASK, Settlement(Answer.NO, "web gave no answer within 60 seconds"), UNASKED),
+        (Verdict.ASK, Settlement(Answer.NO, "terminal said no", SettlementOutcome.SAID_NO), SAID_NO),
+        (Verdict.ASK, Settlement(Answer.NO, "there is nobody to ask", SettlementOutcome.NOBODY), UNASKED),
+        (
+            Verdict.ASK,
+            Settlement(Answer.NO, "web gave no answer within 60 seconds", SettlementOutcome.UNANSWERED),
+            UNASKED,
+        ),
     ],
 )
 def test_a_refusal_says_what_to_do_next(verdict: Verdict, settlement: Settlement | None, next_: str) -> None:

@@ -3,12 +3,15 @@
 import pytest
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
-from pinfold.model.permission import Answer, Settlement
+from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
 from pinfold.session.requests import CHANGED
 from pinfold.session.settling import settled
 
-YES, NO = Settlement(Answer.ONCE, "a test"), Settlement(Answer.NO, "a test said no")
+YES, NO = (
+    Settlement(Answer.ONCE, "a test", SettlementOutcome.GRANTED),
+    Settlement(Answer.NO, "a test said no", SettlementOutcome.SAID_NO),
+)
 HOME = Widening("additional_readwrite_paths", "/home")
 
 

@@ -15,14 +15,22 @@ from time import monotonic
 from typing import Protocol
 
 from pinfold.approval.showing import showable, unshowable
-from pinfold.model.permission import LONGEST_QUESTION, SAID_NO, Answer, PermissionNeeded, Reply, Settlement
+from pinfold.model.permission import (
+    LONGEST_QUESTION,
+    Answer,
+    AskedAt,
+    PermissionNeeded,
+    Reply,
+    Settlement,
+    SettlementOutcome,
+)
 
 PATIENCE = LONGEST_QUESTION + 10
 """Seconds that anybody is waited for."""
 GLANCE = 0.2
 """Seconds between looks at whether anybody still waits."""
-NOBODY = Settlement(Answer.NO, "there is nobody to ask")
-WITHDRAWN = Settlement(Answer.NO, "nobody waited for the answer any more")
+NOBODY = Settlement(Answer.NO, "there is nobody to ask", SettlementOutcome.NOBODY)
+WITHDRAWN = Settlement(Answer.NO, "nobody waited for the answer any more", SettlementOutcome.WITHDRAWN)
 
 
 class Approver(Protocol):
@@ -52,7 +60,7 @@ def settle(
 ) -> Settlement:
     """The first answer of the chain. A question that no face can show whole is denied unasked."""
     if trouble := unshowable(question):
-        return Settlement(Answer.NO, trouble)
+        return Settlement(Answer.NO, trouble, SettlementOutcome.UNSHOWABLE)
     question = showable(question)
     for approver in approvers:
         settlement = _ask(approver, question, patience, is_withdrawn)
@@ -64,8 +72,11 @@ def settle(
 def _ask(
     approver: Approver, question: PermissionNeeded, patience: float, is_withdrawn: Callable[[], bool]
 ) -> Settlement | None:
-    name = name_of(approver)
+    name, asked_at = name_of(approver), getattr(approver, "asked_at", AskedAt.ELSEWHERE)
     said: list[object] = []
+
+    def refused(outcome: SettlementOutcome, how: str) -> Settlement:
+        return Settlement(Answer.NO, f"{name} {how}", outcome, asked_at)
 
     def ask() -> None:
         try:
@@ -82,20 +93,22 @@ def _ask(
             withdraw(approver, question)
             return WITHDRAWN
     if not said:
-        return Settlement(Answer.NO, f"{name} gave no answer within {patience:g} seconds")
+        return refused(SettlementOutcome.UNANSWERED, f"gave no answer within {patience:g} seconds")
     answer = said[0]
     if answer is None:
         return None
     if isinstance(answer, BaseException):
-        return Settlement(Answer.NO, f"{name} failed: {type(answer).__name__}: {answer}")
+        return refused(SettlementOutcome.INVALID, f"failed: {type(answer).__name__}: {answer}")
     reply = answer if isinstance(answer, Reply) else Reply(answer)  # type: ignore[arg-type]
     if type(reply.answer) is str and reply.answer in tuple(Answer):
         reply = Reply(Answer(reply.answer), reply.reach, reply.rules, reply.why)
     offered = isinstance(reply.answer, Answer) and reply.answer in question.choices
     if not offered or reply.reach not in question.reaches:
-        return Settlement(Answer.NO, f"{name} answered what was not offered: {answer!r}")
-    said_by = f"{name} {reply.why or SAID_NO}" if reply.answer is Answer.NO else name
-    return Settlement(reply.answer, said_by, reply.reach, reply.rules)
+        return refused(SettlementOutcome.INVALID, f"answered what was not offered: {answer!r}")
+    if reply.answer is Answer.NO:
+        outcome = SettlementOutcome.UNANSWERED if reply.why else SettlementOutcome.SAID_NO
+        return refused(outcome, reply.why or "said no")
+    return Settlement(reply.answer, name, SettlementOutcome.GRANTED, asked_at, reply.reach, reply.rules)
 
 
 def withdraw(approver: Approver, question: PermissionNeeded) -> None:

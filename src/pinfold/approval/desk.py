@@ -23,7 +23,14 @@ from pinfold.approval.store import Store
 from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.digest import digest
 from pinfold.model.errors import PinfoldError
-from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Settlement
+from pinfold.model.permission import (
+    LASTING,
+    Answer,
+    Capability,
+    PermissionNeeded,
+    Settlement,
+    SettlementOutcome,
+)
 from pinfold.model.policy import SandboxPolicy
 
 MOST_FINAL = 10_000
@@ -139,7 +146,7 @@ class Desk:
             put = replace(told, ends_session=True) if self._one_command else told
             settled = settle(put, self.approvers, is_withdrawn=is_withdrawn)
             settlement = self._held(question, settled)
-            if settled is not WITHDRAWN:
+            if settled.outcome is not SettlementOutcome.WITHDRAWN:
                 with self._lock:
                     self._remember(question, subject, settlement)
             return settlement
@@ -180,7 +187,10 @@ class Desk:
                 and each.is_alive(now)
                 and each.answers(question.session, subject)
             ):
-                return Settlement(each.answer, f"{each.by}, earlier", each.reach, remembered=each.id)
+                granted = SettlementOutcome.GRANTED
+                return Settlement(
+                    each.answer, f"{each.by}, earlier", granted, reach=each.reach, remembered=each.id
+                )
         return None
 
     def _held(self, question: PermissionNeeded, settlement: Settlement) -> Settlement:

@@ -25,7 +25,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
-from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
+from pinfold.model.permission import LASTING, Answer, AskedAt, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.visible import visible
 
 TTY = "/dev/tty"
@@ -68,6 +68,7 @@ class TerminalApprover:
     """May be used from any thread; one question stands at a time."""
 
     name = "the person at the terminal"
+    asked_at = AskedAt.TERMINAL
 
     def __init__(self, sheet: Sheet, seconds: float = SECONDS) -> None:
         self._sheet = sheet

@@ -21,6 +21,7 @@ from pinfold.cli.ending import hear_endings, note_interrupt
 from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
+from pinfold.model.permission import AskedAt
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import READ, Violation
 from pinfold.model.visible import visible
@@ -227,7 +228,7 @@ def as_program(
 def _tell_refusal(command: RunCommand, execution: Execution) -> None:
     settlement = execution.settlement
     # Whoever was asked at the terminal has just read why.
-    if not (settlement and settlement.by.startswith(TerminalApprover.name)):
+    if not (settlement and settlement.asked_at is AskedAt.TERMINAL):
         from pinfold.cli.draw import is_coloured
         from pinfold.cli.explain import told
 

@@ -138,9 +138,38 @@ MOST_OPEN = 8
 MOST_ASKED = 64
 """Things that one command may have asked about, of a kind: writes, hosts."""
 ASKED_ENOUGH = f"it has asked for {MOST_ASKED} other things already"
-"""How `Settlement.by` says that nobody was asked beyond those."""
-SAID_NO = "said no"
-"""How `Settlement.by` ends where somebody was asked and refused."""
+
+
+class SettlementOutcome(StrEnum):
+    """How a question came to its answer."""
+
+    GRANTED = "granted"
+    """An approver said yes, now or earlier."""
+    SAID_NO = "said_no"
+    """An approver was asked and refused."""
+    UNANSWERED = "unanswered"
+    """An approver was asked and gave no answer: it was late, or interrupted."""
+    INVALID = "invalid"
+    """An approver failed, or answered what was not offered."""
+    NOBODY = "nobody"
+    """No approver could answer."""
+    UNSHOWABLE = "unshowable"
+    """No approver can show the question whole."""
+    WITHDRAWN = "withdrawn"
+    """Nothing waited for the answer any more."""
+    ASKED_ENOUGH = "asked_enough"
+    """The command has asked about `MOST_ASKED` things already."""
+    CHANGED = "changed"
+    """The settings changed while it was asked."""
+
+
+class AskedAt(StrEnum):
+    """Where a question was put."""
+
+    NOWHERE = ""
+    TERMINAL = "terminal"
+    ELSEWHERE = "elsewhere"
+    """A page, an agent's dialog, a client, a function of the program that holds the session."""
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True):
@@ -148,7 +177,9 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
 
     answer: Answer
     by: str
-    """Who answered, or why nobody did."""
+    """Who answered, or why nobody did, for people to read."""
+    outcome: SettlementOutcome
+    asked_at: AskedAt = AskedAt.NOWHERE
     reach: Reach = Reach.COMMAND
     rules: tuple[str, ...] = ()
     remembered: str = ""
@@ -157,4 +188,4 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
     @property
     def is_refusal(self) -> bool:
         """Whether somebody said no, and not merely nobody yes."""
-        return self.answer is Answer.NO and self.by.endswith(SAID_NO)
+        return self.outcome is SettlementOutcome.SAID_NO

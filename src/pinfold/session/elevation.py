@@ -8,11 +8,18 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pinfold.approval.chain import WITHDRAWN
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.env_files import Identity
 from pinfold.model.names import GIT
-from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Settlement
+from pinfold.model.permission import (
+    LASTING,
+    Answer,
+    Capability,
+    PermissionNeeded,
+    Reach,
+    Settlement,
+    SettlementOutcome,
+)
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.violation import READ
 from pinfold.policy.elevation import (
@@ -136,7 +143,7 @@ class Elevations:
             with self._lock:
                 standing = self._grants if self._granted_on == stands_on else Grants()
                 self._grants, self._granted_on = granted(standing, key, ground, scope), stands_on
-        if settlement == WITHDRAWN:
+        if settlement.outcome is SettlementOutcome.WITHDRAWN:
             return None
         if allowed:
             return Ruling(True, ends_with_run=settlement.answer not in LASTING)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pinfold.approval.chain import GLANCE, NOBODY
+from pinfold.approval.chain import GLANCE
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import (
@@ -24,6 +24,7 @@ from pinfold.model.permission import (
     Capability,
     PermissionNeeded,
     Settlement,
+    SettlementOutcome,
 )
 from pinfold.model.policy import SandboxPolicy
 from pinfold.network.ruling import Ruling
@@ -109,10 +110,10 @@ class Hosts:
             if decision.verdict is not Verdict.ASK:
                 return _ruling(decision)
             if not self._may_ask(command):
-                settlement = Settlement(Answer.NO, ASKED_ENOUGH)
+                settlement = Settlement(Answer.NO, ASKED_ENOUGH, SettlementOutcome.ASKED_ENOUGH)
             else:
                 settlement = self._desk().ask(self._question(host, port, tag, decision), withdrawn.is_set)
-                if settlement == NOBODY:
+                if settlement.outcome is SettlementOutcome.NOBODY:
                     with self._lock:
                         command.asked -= 1
         return _answered(host, port, decision, ruling, settlement)
@@ -185,7 +186,7 @@ def _said(reason: Reason, answer: str = "") -> str:
 def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:
     if settlement.answer is Answer.NO:
         said = _said(decision.reasons[0], settlement.by)
-        answered = "" if settlement == NOBODY else settlement.by
+        answered = "" if settlement.outcome is SettlementOutcome.NOBODY else settlement.by
         return ruling._replace(verdict=Verdict.DENY, message=said, answered=answered)
     said = f"{host}:{port} was let through by {settlement.by}"
     return ruling._replace(verdict=Verdict.ALLOW, message=said)

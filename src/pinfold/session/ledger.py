@@ -82,6 +82,7 @@ class Ledger:
         if settlement:
             data["answer"] = settlement.answer
             data["by"] = settlement.by
+            data["outcome"] = settlement.outcome
         if decision.widening:
             data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
         row = self.journal.append(self.session, "run" if allowed else "refused", data)
@@ -114,6 +115,7 @@ class Ledger:
         if settlement:
             data["answer"] = settlement.answer
             data["by"] = settlement.by
+            data["outcome"] = settlement.outcome
         return self.journal.append(self.session, "file" if allowed else "refused", data)
 
     def after(self, entry: int, end: End) -> bool:
@@ -169,6 +171,7 @@ class Ledger:
             "paths": paths,
             "answer": settlement.answer,
             "by": settlement.by,
+            "outcome": settlement.outcome,
             "times": times,
         }
         return self._try("elevation", told, entry or None)

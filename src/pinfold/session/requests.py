@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.links import PATH_MAX, real_path
-from pinfold.model.permission import Answer, Settlement
+from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import LONGEST_LINE
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver
 
 CO_COROUTINE = 0x80
-CHANGED = Settlement(Answer.NO, "the settings changed while it was asked; ask again")
+CHANGED = Settlement(
+    Answer.NO, "the settings changed while it was asked; ask again", SettlementOutcome.CHANGED
+)
 
 
 class Given(Struct, frozen=True):

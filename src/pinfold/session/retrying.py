@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.errors import PolicyError
-from pinfold.model.permission import Answer, PermissionNeeded, Settlement
+from pinfold.model.permission import Answer, PermissionNeeded, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import Violation
@@ -87,7 +87,9 @@ class Retries:
             raise PolicyError("there is nothing to run again", help="run the command itself")
         command, left, given = found
         said = answer if answer in left.choices else Answer.NO
-        return self._again(command, left, Settlement(said, "who opened the session"), given)
+        is_no = said is Answer.NO
+        outcome = SettlementOutcome.UNANSWERED if is_no else SettlementOutcome.GRANTED
+        return self._again(command, left, Settlement(said, "who opened the session", outcome), given)
 
     def _again(
         self, command: RunCommand, question: PermissionNeeded, settlement: Settlement, given: Given
