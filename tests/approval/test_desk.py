@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pinfold.approval.chain import WITHDRAWN
 from pinfold.approval.desk import Desk
 from pinfold.approval.store import Store
-from pinfold.model.decision import Reason, StepCode, Verdict, Widening
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from tests.approval.asking import DECISION, Footing, Person, question
@@ -145,6 +145,10 @@ def test_a_session_that_is_resumed_has_its_answers_again(tmp_path: Path) -> None
     assert desk.ask(question(session="one")).answer is Answer.NO and person.asked
 
 
+def because(reason: Reason) -> Decision:
+    return replace(DECISION, reasons=(reason,))
+
+
 OTHER = [
     {"command": "touch y"},
     {"cwd": "/other"},
@@ -157,7 +161,9 @@ OTHER = [
     {"decision": replace(DECISION, sandboxed=False)},
     {"decision": replace(DECISION, widening=(Widening("additional_readwrite_paths", "/x"),))},
     {"decision": replace(DECISION, policy=SandboxPolicy(type=PolicyType.WORKSPACE_READONLY))},
-    {"decision": replace(DECISION, reasons=(Reason(StepCode.OTHERWISE, "another", Verdict.ASK),))},
+    {"decision": because(Reason(StepCode.ASK_RULES, "why", Verdict.ASK))},
+    {"decision": because(Reason(StepCode.OTHERWISE, "why", Verdict.ASK, rule="touch"))},
+    {"decision": because(Reason(StepCode.OTHERWISE, "why", Verdict.ASK, arguments=("/w/bin/touch",)))},
 ]
 
 
@@ -167,6 +173,14 @@ def test_whatever_differs_is_asked_about(other: dict[str, Any]) -> None:
     desk.ask(question())
     desk.ask(question(**other))
     assert len(person.asked) == 2
+
+
+def test_other_words_for_the_same_are_not_asked_about() -> None:
+    desk, person = desk_with(Answer.ALWAYS)
+    desk.ask(question())
+    reworded = Reason(StepCode.OTHERWISE, "another wording", Verdict.ASK, remedy="another remedy")
+    desk.ask(question(decision=because(reworded)))
+    assert len(person.asked) == 1
 
 
 def test_other_settings_are_another_footing_and_the_old_ones_the_same(tmp_path: Path) -> None:

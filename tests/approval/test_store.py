@@ -32,7 +32,15 @@ def test_it_is_for_its_user_alone(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"[]", b'{"version": 2, "answers": []}', b'{"version": 1, "answers": [{"id": 1}]}', b"\xff"],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"version": 3, "answers": []}',
+        b'{"version": 1, "answers": 1}',
+        b'{"version": 1, "answers": [{"id": 1}]}',
+        b"\xff",
+    ],
 )
 def test_a_damaged_file_is_told_and_nobody_is_remembered(path: Path, text: bytes) -> None:
     remember(path)

@@ -23,8 +23,8 @@ class Subject(Struct, frozen=True):
     program: str
     sandboxed: bool
     widening: tuple[tuple[str, str], ...]
-    reasons: tuple[tuple[str, str, str], ...]
-    """Step, rule and message of each: what the person was told."""
+    reasons: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """Step, rule and arguments of each. How it was put into words is no part of it."""
     policy: str
     """The effective policy's fingerprint: a call may have asked for a narrower one."""
     fingerprint: str
@@ -50,7 +50,7 @@ def subject_of(
         question.program,
         decision.sandboxed,
         tuple((wish.field, wish.value) for wish in decision.widening),
-        tuple((reason.step, reason.rule, reason.message) for reason in decision.reasons),
+        tuple((reason.step.value, reason.rule, reason.arguments) for reason in decision.reasons),
         policy,
         fingerprint,
         roots,

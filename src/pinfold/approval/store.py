@@ -18,10 +18,15 @@ from pinfold.approval.memory import Remembered
 from pinfold.model.structs import ready
 
 LARGEST = 10_000_000
+VERSION = 2
 MOST = 1000
 """Of more than this many answers the oldest are forgotten."""
 MEND = "`pinfold approvals revoke --all` begins anew"
 Answers = tuple[Remembered, ...]
+
+
+class _Version(Struct, frozen=True):
+    version: int
 
 
 class _File(Struct, frozen=True):
@@ -88,7 +93,7 @@ class Store:
             os.close(descriptor)
 
     def _write(self, answers: Answers) -> None:
-        data = msgspec.json.encode(_File(1, answers))
+        data = msgspec.json.encode(_File(VERSION, answers))
         part = f"{self.path}.{os.getpid()}.part"
         with suppress(FileNotFoundError):
             os.unlink(part)  # of one that was killed, and had our number
@@ -128,10 +133,14 @@ class Store:
 
 
 def _decoded(data: bytes) -> Answers:
-    file = msgspec.json.decode(data, type=ready(_File))
-    if file.version != 1:
-        raise ValueError(f"of version {file.version}, not 1")
-    return file.answers
+    version = msgspec.json.decode(data, type=ready(_Version)).version
+    if version == 1:
+        from pinfold.approval.version_1 import upgraded
+
+        return msgspec.convert(upgraded(data), ready(_File)).answers
+    if version != VERSION:
+        raise ValueError(f"of version {version}, not {VERSION}")
+    return msgspec.json.decode(data, type=ready(_File)).answers
 
 
 def _mark(path: str) -> tuple[int, ...] | None:

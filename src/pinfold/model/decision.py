@@ -97,6 +97,9 @@ class Reason(Struct, frozen=True):
     """The part of the line this is about; None is the whole of it."""
     remedy: str = ""
     """What would change the answer."""
+    arguments: tuple[str, ...] = ()
+    """What was found besides the rule, such as the path that a link leads to. `step`, `rule` and these tell
+    reasons apart; the message never does."""
 
 
 class Widening(Struct, frozen=True):

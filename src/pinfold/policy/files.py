@@ -99,7 +99,15 @@ def _hidden_env_file(written: str, path: str, settings: Settings, facts: Facts) 
         if is_hidden_env_file(place, hidden_by(place, facts.policy, facts.roots), facts.policy):
             found = hider(place, place, settings, facts.policy, facts.roots)
             said = f"{place} is hidden: {UNTRACKED}"
-            return Reason(StepCode.ENV_FILE, said, Verdict.ASK, found.rule, found.origin, remedy=found.remedy)
+            return Reason(
+                StepCode.ENV_FILE,
+                said,
+                Verdict.ASK,
+                found.rule,
+                found.origin,
+                remedy=found.remedy,
+                arguments=(place,),
+            )
     return None
 
 
@@ -108,7 +116,7 @@ def _hides_below(request: ReadFile, path: str, facts: Facts) -> Reason | None:
         return None
     said = f"it reads all of {path}, where `{pattern}` is hidden"
     remedy = "search a directory without it, or by a command inside the fence, which does not see it"
-    return Reason(StepCode.HIDDEN_BELOW, said, Verdict.ASK, rule=pattern, remedy=remedy)
+    return Reason(StepCode.HIDDEN_BELOW, said, Verdict.ASK, rule=pattern, remedy=remedy, arguments=(path,))
 
 
 def _never(path: str, facts: Facts) -> Reason | None:
@@ -152,4 +160,6 @@ def _git_ignored(path: str, settings: Settings, facts: Facts) -> Reason | None:
     if not (settings.protect.git_ignored and facts.files.is_git_ignored(path)):
         return None
     said, key = f"{path} is ignored by git", "protect.git_ignored"
-    return by_setting(settings, StepCode.GIT_IGNORED, Verdict.ASK, said, key, True)
+    return replace(
+        by_setting(settings, StepCode.GIT_IGNORED, Verdict.ASK, said, key, True), arguments=(path,)
+    )

@@ -64,15 +64,17 @@ def write_objection(
     if pattern := hidden_by(path, facts.policy, facts.roots):
         return _hidden(path, pattern, span)
     if name := protected_by(path, writable_roots(facts), facts.policy.protected, is_file=is_file):
-        return _ask(f"{path} is protected: {why_protected(name.name, name.why, facts.own)}", span)
+        return _ask(f"{path} is protected: {why_protected(name.name, name.why, facts.own)}", span, path)
     if said := _repository_objection(path, facts) or _git_objection(path, facts):
-        return _ask(said, span)
+        return _ask(said, span, path)
     if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):
-        return _ask(f"{path} lies in {git}, and {BLOCKED}", span, "filesystem.git_writes", settings)
+        return _ask(f"{path} lies in {git}, and {BLOCKED}", span, path, "filesystem.git_writes", settings)
     if settings.protect.outside_workspace and not in_workspace(path, facts):
-        return _ask(f"{path} lies outside of the workspace", span, "protect.outside_workspace", settings)
+        return _ask(
+            f"{path} lies outside of the workspace", span, path, "protect.outside_workspace", settings
+        )
     if settings.protect.dotfiles and is_dotfile(path, facts):
-        return _ask(f"{path} is a dotfile", span, "protect.dotfiles", settings)
+        return _ask(f"{path} is a dotfile", span, path, "protect.dotfiles", settings)
     return None
 
 
@@ -134,9 +136,11 @@ def _reads(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]
             if pattern := hidden_by(path, facts.policy, facts.roots):
                 yield _hidden(path, pattern, word.span)
             elif part.reads_below and contains(path, PROCESSES):
-                yield _ask(f"it reads all of {path}, where {PROCESSES} has what processes keep", word.span)
+                yield _ask(
+                    f"it reads all of {path}, where {PROCESSES} has what processes keep", word.span, path
+                )
             elif part.reads_below and (pattern := hides_something_below(path, facts)):
-                yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span)
+                yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span, path)
 
 
 def hides_something_below(path: str, facts: Facts) -> str | None:
@@ -170,7 +174,7 @@ def _mentions(part: Command, directories: Places, facts: Facts) -> Iterator[Reas
             for base in directories:
                 path = facts.files.real(piece if piece.startswith("/") else f"{base}/{piece}")
                 if pattern := hidden_by(path, facts.policy, facts.roots):
-                    yield _ask(f"it names {path}, which is hidden by `{pattern}`", word.span)
+                    yield _ask(f"it names {path}, which is hidden by `{pattern}`", word.span, path)
                     return
 
 
@@ -193,12 +197,20 @@ def _hidden(path: str, pattern: str, span: Span | None) -> Reason:
         rule=pattern,
         span=span,
         remedy=INSIDE,
+        arguments=(path,),
     )
 
 
-def _ask(message: str, span: Span | None, setting: str = "", settings: Settings | None = None) -> Reason:
-    origin = settings.origin(setting) if settings and setting else None
-    remedy = f"change `{setting}`, or {INSIDE}" if setting else INSIDE
+def _ask(
+    message: str, span: Span | None, path: str = "", setting: str = "", settings: Settings | None = None
+) -> Reason:
     return Reason(
-        StepCode.UNFENCED_FILES, message, Verdict.ASK, rule=setting, origin=origin, span=span, remedy=remedy
+        StepCode.UNFENCED_FILES,
+        message,
+        Verdict.ASK,
+        rule=setting,
+        origin=settings.origin(setting) if settings and setting else None,
+        span=span,
+        remedy=f"change `{setting}`, or {INSIDE}" if setting else INSIDE,
+        arguments=(path,) if path else (),
     )

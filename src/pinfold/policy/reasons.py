@@ -143,7 +143,15 @@ def by_hooks(case: Case, step: StepCode, verdict: Verdict) -> Iterator[Reason]:
         if answer.verdict is verdict:
             message = f"{said[verdict]}: `{answer.hook}`" + (f": {answer.message}" if answer.message else "")
             remedy = remedy_for(answer.origin, "change that hook, or take it from `hooks.before_command`")
-            yield Reason(step, message, verdict, rule=answer.hook, origin=answer.origin, remedy=remedy)
+            yield Reason(
+                step,
+                message,
+                verdict,
+                rule=answer.hook,
+                origin=answer.origin,
+                remedy=remedy,
+                arguments=(answer.message,) if answer.message else (),
+            )
 
 
 def not_covered(case: Case, step: StepCode) -> Iterator[Reason]:
@@ -156,10 +164,11 @@ def not_covered(case: Case, step: StepCode) -> Iterator[Reason]:
             if found := case.shadow(part):
                 said = f"PATH finds `{part.text.split()[0]}` at {found}, which commands can write"
                 remedy = "give the whole path of the one that you mean, or answer the question"
-                yield Reason(step, said, Verdict.ASK, span=part.span, remedy=remedy)
+                yield Reason(step, said, Verdict.ASK, span=part.span, remedy=remedy, arguments=(found,))
                 continue
-            message, span, remedy = _lacks(part, case.git_helpers(part), case.is_fenced)
-            yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy)
+            helpers = case.git_helpers(part)[:1]
+            message, span, remedy = _lacks(part, helpers, case.is_fenced)
+            yield Reason(step, message, Verdict.ASK, span=span, remedy=remedy, arguments=helpers)
 
 
 def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, Span, str]:

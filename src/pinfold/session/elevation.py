@@ -5,7 +5,8 @@ INVARIANT: whatever goes wrong is a no.
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from stat import S_IMODE
 from typing import TYPE_CHECKING
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
@@ -237,5 +238,16 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
             said += f"; with {repository} in `{setting}`, all that git writes there is one question"
             remedy = f"add {repository} to `{setting}`"
     origin = settings.origin(setting)
-    reason = Reason(step, said, Verdict.ASK, rule=rule, origin=origin, remedy=remedy_for(origin, remedy))
+    found = () if is_tree or key[0] == "git" else (*wanted.paths[1:], *_how(wanted))
+    remedy = remedy_for(origin, remedy)
+    reason = Reason(step, said, Verdict.ASK, rule=rule, origin=origin, remedy=remedy, arguments=found)
     return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)
+
+
+def _how(wanted: Wanted) -> Iterator[str]:
+    """What a yes depends on besides the paths: where a link leads, which mode becomes which."""
+    if wanted.text:
+        yield wanted.text
+    if wanted.modes:
+        before, after = wanted.modes
+        yield from (f"{S_IMODE(before):03o}", f"{after:03o}")
