@@ -983,6 +983,19 @@ def what_others_close_and_open_in_a_root_is_hidden_then() -> None:
         stays_hidden(session, line)
 
 
+def no_key_changes_the_names_that_a_directory_shows() -> None:
+    """Without its key (fscrypt) nothing in it has a protected name, so it could be renamed to `.git`."""
+    program = (
+        "import errno, fcntl, os\nhere = os.open('.', os.O_RDONLY)\n"
+        "for request in (0x800C6613, 0xC0506617, 0xC0406618, 0xC0406619):\n"
+        "    try:\n        fcntl.ioctl(here, request, bytearray(80), True)\n"
+        "    except OSError as error:\n        assert error.errno == errno.EPERM, error\n"
+    )
+    with opened(GIT) as session:
+        result = session.run(python(program))
+        assert result.exit_code == 0, result
+
+
 def nothing_that_runs_as_its_owner_is_left() -> None:
     program = (
         "import os\nopen('a', 'w').close()\n"

@@ -73,6 +73,21 @@ LABELS = """
         request = socket.inet_pton(socket.AF_INET6, "::1") + struct.pack("=IBBHHHI", 0, 0, 1, 1, 60, 60, 0)
         kept[-1].setsockopt(41, 32, request)
 """
+QUEUES = """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(100):
+        libc.mq_open(b"/%d" % number, os.O_CREAT | os.O_RDWR, 0o600, None)
+"""
+HUGE = """
+import ctypes, errno, mmap
+MAP_NORESERVE, MAP_HUGETLB, MFD_HUGETLB, SHM_HUGETLB = 0x4000, 0x40000, 4, 0o4000
+libc = ctypes.CDLL(None, use_errno=True)
+try: mmap.mmap(-1, 2 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB)
+except OSError as error: assert error.errno == errno.ENOMEM, error
+else: assert False, "huge pages"
+assert libc.memfd_create(b"", MFD_HUGETLB) < 0 and ctypes.get_errno() == errno.ENOMEM
+assert libc.shmget(0, 2 << 20, 0o1600 | SHM_HUGETLB) < 0
+"""
 SHM_LOCK = 11
 
 
@@ -155,6 +170,23 @@ def requests_of_the_machine_are_left_to_others() -> None:
         got = libc.syscall(ctypes.c_long(io_setup), 64, ctypes.byref(context))
         assert got == 0, os.strerror(ctypes.get_errno())
         libc.syscall(ctypes.c_long(io_destroy), context)
+
+
+def message_queues_of_the_user_are_left_to_others() -> None:
+    """A queue of ten messages counts with the user, in whichever namespace it is."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with taking(QUEUES):
+        queue = libc.mq_open(b"/pinfold-test-%d" % os.getpid(), os.O_CREAT | os.O_RDWR, 0o600, None)
+        assert queue >= 0, os.strerror(ctypes.get_errno())
+        libc.mq_unlink(b"/pinfold-test-%d" % os.getpid())
+        os.close(queue)
+
+
+def huge_pages_of_the_machine_are_left_to_others() -> None:
+    """Here without reserving any, so that the answer is the same where the machine has none."""
+    with opened() as session:
+        result = session.run(["/usr/bin/python3", "-I", "-c", HUGE])
+        assert result.exit_code == 0, result
 
 
 def nothing_here_waits_by_what_a_command_can_take() -> None:

@@ -70,6 +70,19 @@ ALWAYS = [
     ("ioctl", (0, 0x541C), "EPERM"),
     ("ioctl", (0, 0x5000940E), "EPERM"),  # BTRFS_IOC_SUBVOL_CREATE
     ("ioctl", (0, 0x50009418), "EPERM"),
+    ("ioctl", (0, 0x40186F04), "EPERM"),  # OCFS2_IOC_REFLINK
+    *[("ioctl", (0, wanted), "EPERM") for wanted in (0x800C6613, 0xC0506617, 0xC0406618, 0xC0406619)],
+    ("ioctl", (0, HIGH | 0xC0506617), "EPERM"),  # FS_IOC_ADD_ENCRYPTION_KEY
+    ("ioctl", (0, 0x80086601), "allow"),  # FS_IOC_GETFLAGS
+    # what the machine and the user have for all programs
+    ("mq_open", (), "ENOSYS"),
+    ("mmap", (0, 0, 0, 0x22), "allow"),
+    ("mmap", (0, 0, 0, 0x40022), "ENOMEM"),
+    ("mmap", (0, 0, 0, HIGH | 0x54040022), "ENOMEM"),
+    ("memfd_create", (0, 3), "allow"),
+    ("memfd_create", (0, 5), "ENOMEM"),
+    ("shmget", (0, 0, 0o1600), "allow"),
+    ("shmget", (0, 0, 0o5600), "ENOMEM"),
     # sockets
     ("socket", (2, 1, 0), "allow"),
     ("socket", (2, 0x80002, 17), "allow"),

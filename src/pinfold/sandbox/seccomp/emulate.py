@@ -14,6 +14,7 @@ from pinfold.sandbox.seccomp.bpf import AND, AT_LEAST, EQUAL, JUMP, LOAD, RETURN
 _ACTION_FULL = 0xFFFF0000
 _ERRORS = {
     1: "EPERM",
+    12: "ENOMEM",
     22: "EINVAL",
     38: "ENOSYS",
     92: "ENOPROTOOPT",

@@ -21,7 +21,7 @@ from pinfold.kernel.seccomp import RET_ALLOW, RET_USER_NOTIF
 from pinfold.sandbox.seccomp.bpf import ALL_BITS, Condition, Instruction, Rule, compile_rules, errno
 
 # The kernel's values, as they are on both architectures, whatever machine compiles this.
-EPERM, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT = 1, 22, 38, 92, 93
+EPERM, ENOMEM, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT = 1, 12, 22, 38, 92, 93
 ESOCKTNOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 94, 95, 97
 O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE_ALONE = 0o1, 0o2, 0o100, 0o1000, 0o20000000
 O_PATH = 0o10000000
@@ -90,8 +90,13 @@ MOUNTING = (
 IO_URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 
 # The machine has 65,536 requests (fs.aio-max-nr) for all users, and one command could reserve every one.
-# Databases that want some do without where a kernel has none.
-MACHINE_WIDE = ("io_setup",)
+# Databases that want some do without where a kernel has none. The messages that POSIX queues may hold
+# (RLIMIT_MSGQUEUE) are counted for the user in all namespaces, until the queue's namespace ends; and Landlock
+# lets nobody in a pen open a queue.
+MACHINE_WIDE = ("io_setup", "mq_open")
+# An administrator reserves huge pages for one program (vm.nr_hugepages), and any other can take them all.
+# MAP_HUGETLB, MFD_HUGETLB and SHM_HUGETLB, each with the argument that has it: as where none is free.
+HUGE_PAGES = (("mmap", 3, 0x40000), ("memfd_create", 1, 0x4), ("shmget", 2, 0o4000))
 
 # Programs in the kernel, and its counters; a fault handler in user space holds the kernel still mid-copy.
 KERNEL_PROGRAMS = ("bpf", "perf_event_open", "userfaultfd")
@@ -128,11 +133,23 @@ SUBVOLUME_IOCTLS = (
     0x4020BC10,
     0x4020BC11,
 )
+# Another file system's call that makes a name: OCFS2_IOC_REFLINK.
+NAMING_IOCTLS = (0x40186F04,)
+# fscrypt: FS_IOC_SET_ENCRYPTION_POLICY, _ADD_ENCRYPTION_KEY, _REMOVE_ENCRYPTION_KEY and its _ALL_USERS.
+# Without its key a directory shows other names, so the warden would see nothing protected in it. And a command
+# could lock the user's own directories.
+ENCRYPTION_IOCTLS = (0x800C6613, 0xC0506617, 0xC0406618, 0xC0406619)
 
 # Bridges and VLANs, by old calls: whoever makes one loads its driver, and is asked for powers only then.
 # SIOCGIFBR, SIOCSIFBR, SIOCBRADDBR, SIOCBRDELBR, SIOCGIFVLAN, SIOCSIFVLAN.
 DRIVER_IOCTLS = (0x8940, 0x8941, 0x89A0, 0x89A1, 0x8982, 0x8983)
-CLOSED_IOCTLS = (*TERMINAL_IOCTLS, *SUBVOLUME_IOCTLS, *DRIVER_IOCTLS)
+CLOSED_IOCTLS = (
+    *TERMINAL_IOCTLS,
+    *SUBVOLUME_IOCTLS,
+    *NAMING_IOCTLS,
+    *ENCRYPTION_IOCTLS,
+    *DRIVER_IOCTLS,
+)
 
 # A lease (F_SETLEASE, F_SETDELEG) on any file of the user's that can be read makes whoever else opens it wait
 # for 45 seconds, on the machine too; who does not wait hears EAGAIN. As of a file system without leases.
@@ -228,6 +245,8 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     for missing in (IO_URING, MACHINE_WIDE, KEYRINGS, OBSOLETE):
         yield Rule(missing, errno(ENOSYS))
     yield Rule(("ioctl",), errno(EPERM), (_is(1, *CLOSED_IOCTLS),))
+    for call, flags, huge in HUGE_PAGES:
+        yield Rule((call,), errno(ENOMEM), (_has_some(flags, huge),))
     yield Rule(("fcntl",), errno(EINVAL), (_is(1, *LEASES),))
     yield Rule(("personality",), errno(EPERM), (_is_not(0, *PERSONALITIES),))
     for call, mode in MODE_OF:
