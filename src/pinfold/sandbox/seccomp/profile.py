@@ -136,8 +136,8 @@ SUBVOLUME_IOCTLS = (
 # Another file system's call that makes a name: OCFS2_IOC_REFLINK.
 NAMING_IOCTLS = (0x40186F04,)
 # fscrypt: FS_IOC_SET_ENCRYPTION_POLICY, _ADD_ENCRYPTION_KEY, _REMOVE_ENCRYPTION_KEY and its _ALL_USERS.
-# Without its key a directory shows other names, so the warden would see nothing protected in it. And a command
-# could lock the user's own directories.
+# Without its key a directory shows other names, so the warden would miss the protected ones in it. And a
+# command could lock the user's own directories.
 ENCRYPTION_IOCTLS = (0x800C6613, 0xC0506617, 0xC0406618, 0xC0406619)
 
 # Bridges and VLANs, by old calls: whoever makes one loads its driver, and is asked for powers only then.
