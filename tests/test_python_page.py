@@ -97,8 +97,8 @@ def test_the_page_shows_signatures_as_the_source_has_them(name: str) -> None:
     assert stub.name == name
     assert {ast.unparse(base) for base in stub.bases} <= {kind.__name__ for kind in CLASSES[name].__mro__}
     for member, declaration in declared(stub.body):
-        assert member in real, f"{name}.{member} is not there"
-        assert declaration == (real[member] or declaration), f"{name}.{member}"
+        assert member in real, f"docs/python.md shows {name}.{member}, which is not there"
+        assert declaration == (real[member] or declaration), f"docs/python.md, {name}.{member}"
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -106,8 +106,10 @@ def test_the_page_shows_all_of_values_and_errors(name: str) -> None:
     """Sessions, executions and clients have attributes for Pinfold's own packages as well."""
     kind = CLASSES[name]
     if issubclass(kind, msgspec.Struct | enum.Enum | Exception):
-        real = {member for member in members(kind) if not member.startswith("__")}
-        assert {member for member, _ in declared(class_in(stub_text(name)).body)} == real
+        shown = dict(declared(class_in(stub_text(name)).body))
+        real = members(kind).items()
+        missing = [f"{each}: {how}" for each, how in real if each not in shown and not each.startswith("__")]
+        assert not missing, f"docs/python.md lacks these below ### `{name}`: {missing}"
 
 
 @pytest.mark.parametrize("name", CLASSES)
