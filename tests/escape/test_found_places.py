@@ -140,3 +140,79 @@ def test_a_command_starts_where_it_was_judged(
     with Session([str(home / "way")], settings=settings) as session:
         result = session.run("cd .. && pwd")
     assert result.stdout.strip() == str(home / "deep"), result
+
+
+WITHOUT_VARIABLES = """
+env -u HOME sh -c 'cat "$HOME@/.ssh/id_rsa"'
+env --unset=HOME bash -c 'cat $HOME@/.ssh/id_rsa'
+env -i sh -c 'cat "$HOME@/.ssh/id_rsa"'
+env - bash -c 'cat "$HOME@/.ssh/id_rsa"'
+env --ignore-environment sh -c 'cat "$HOME@/.ssh/id_rsa"'
+exec -c sh -c 'cat "$HOME@/.ssh/id_rsa"'
+nice env -u HOME sh -c 'cat "$HOME@/.ssh/id_rsa"'
+env -i bash -c 'fd x'
+env -u PATH bash -c 'fd x'
+exec -c bash -c 'fd x'
+bash -O cdable_vars -c 'cd HOME; cat .ssh/id_rsa'
+bash -O lastpipe -c 'echo | cd ..; cat .ssh/id_rsa'
+bash +O sourcepath -c 'ls'
+bash -o keyword -c 'cat HOME=/'
+bash -o history -o histexpand -c 'cat x'
+"""
+WITH_THEM = """
+env -u LANG cat file
+env LANG=C sh -c 'cat file'
+bash -euo pipefail -c 'cat file'
+bash -O extglob -c 'cat file'
+"""
+
+
+@pytest.mark.parametrize("line", WITHOUT_VARIABLES.strip().splitlines())
+def test_what_takes_away_a_variable_or_sets_an_option_is_known(line: str, home: Path) -> None:
+    """By the shipped list of safe commands alone: the shell inside reads its text otherwise."""
+    assert verdict(home, line.replace("@", str(home)), UNSANDBOXED) is Verdict.ASK
+
+
+@pytest.mark.parametrize("line", WITH_THEM.strip().splitlines())
+def test_other_variables_and_options_are_not_asked_about(line: str, home: Path) -> None:
+    assert verdict(home, line, UNSANDBOXED) is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "start", ["env -u HOME", "env -i", "env -", "env HOME=", "HOME=", "setpriv --reset-env"]
+)
+def test_the_workspace_is_not_lost_where_the_home_is_taken_away(start: str, home: Path) -> None:
+    line = f"""{start} sh -c 'rm -rf "$HOME{home}/project"'"""
+    assert verdict(home, line, {}) is Verdict.ASK
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_what_a_shell_obeys_by_itself_does_not_reach_it(
+    sandboxed: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`CDPATH` of the user's own shell leads `cd x` elsewhere than it was judged."""
+    settings = {**UNSANDBOXED, "sandbox": {"enabled": sandboxed}}
+    (home / "project/.ssh").mkdir()
+    monkeypatch.setenv("CDPATH", str(home))
+    with Session([home / "project"], settings=settings) as session:
+        result = session.run("cd .ssh && pwd")
+    assert result.stdout == f"{home}/project/.ssh\n"
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_no_project_takes_away_the_home_that_lines_are_judged_by(sandboxed: bool, home: Path) -> None:
+    settings = {**UNSANDBOXED, "sandbox": {"enabled": sandboxed}}
+    (home / "project/.pinfold").mkdir()
+    (home / "project/.pinfold/settings.toml").write_text('[environment]\ndrop = ["HOME", "PATH"]\n')
+    with Session([home / "project"], settings=settings) as session:
+        result = session.run('echo "$HOME"; echo "$PATH"')
+    found, path = result.stdout.splitlines()
+    assert found == str(home) and "." not in path.split(":")
+
+
+def test_without_a_path_nothing_is_looked_for_in_the_working_directory(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PATH")
+    with Session([home / "project"], settings=UNSANDBOXED) as session:
+        assert "." not in session.run('echo "$PATH"').stdout.strip().split(":")

@@ -39,7 +39,7 @@ def words(text: str) -> tuple[Word, ...]:
         # posix: options end at the first operand
         ("timeout", "-s KILL 5 rm -rf x", "-s", "5 rm -rf x"),
         ("env", "-u A B=1 rm -rf", "-u", "B=1 rm -rf"),
-        ("env", "- rm", "-", "rm"),
+        ("env", "- rm", "-i", "rm"),
         # options after the host
         ("ssh", "host -p 22 rm -rf x", "-p", "host rm -rf x"),
         # single dash

@@ -44,8 +44,9 @@ def undone(line: str) -> Unwrapped:
     [
         # transparent
         ("env A=1 touch x", "touch x", True),
-        ("env -i touch x", "touch x", True),
-        ("env -u A -C d touch x", "touch x", True),
+        ("env -i touch x", "touch x", False),
+        ("env -u LANG -C d touch x", "touch x", True),
+        ("env -u A touch x", "touch x", False),
         ("nice touch x", "touch x", True),
         ("nice -n 5 touch x", "touch x", True),
         ("nice -5 touch x", "touch x", True),

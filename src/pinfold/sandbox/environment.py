@@ -43,6 +43,10 @@ AGENTS = (
     "listen_*", "notify_socket", "journal_stream", "invocation_id", "ipc_*", "pinfold_*", "tmpdir",
     "temp", "tmp",
 )  # fmt: skip
+READ_BY_SHELLS = frozenset(("CDPATH", "GLOBIGNORE", "BASHOPTS", "SHELLOPTS"))
+"""By these a shell reads a line otherwise than it was judged: with `CDPATH`, `cd x` leads elsewhere."""
+USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Without a `PATH` bash looks in the working directory, too."""
 NOT_SECRET = ("tokenizers_parallelism", "git_author_*", "git_committer_*", "git_terminal_prompt")
 _URL = f"{GATE}:{PROXY_PORT}"
 _PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY"), f"http://{_URL}") | {
@@ -100,7 +104,7 @@ def scrub(
             for name, value in environment.items()
             if value.removeprefix("unix://") in sockets and not _matches(name, rules.drop)
         }
-    kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+    kept["PATH"] = kept.get("PATH") or USUAL_PATH
     if temporary:
         kept["TMPDIR"] = temporary
         # The home is read-only, and these would complain of it each time.
@@ -159,7 +163,7 @@ def names_secret(name: str) -> bool:
 
 
 def is_kept(name: str, rules: EnvironmentRules) -> bool:
-    if _matches(name, rules.drop) or not name or "=" in name:
+    if _matches(name, rules.drop) or not name or "=" in name or name in READ_BY_SHELLS:
         return False
     return _matches(name, rules.keep) or _matches(name, NOT_SECRET) or not _matches(name, TAKEN)
 

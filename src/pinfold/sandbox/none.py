@@ -21,6 +21,7 @@ from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Elevation, Found, Outside, Request, Result, Running, Survey, arguments_of
 from pinfold.sandbox.drain import Drain
 from pinfold.sandbox.enforcement import NOTHING
+from pinfold.sandbox.environment import READ_BY_SHELLS, USUAL_PATH
 from pinfold.sandbox.pump import Pump
 from pinfold.sandbox.pumped import PumpedCommand, set_size
 from pinfold.sandbox.unstarted import Unstarted
@@ -151,11 +152,10 @@ def _last_steps(request: Request) -> Callable[[], None] | None:
     return take
 
 
-def _environment(request: Request) -> dict[str, str] | None:
-    if request.environment is None and not request.variables:
-        return None
+def _environment(request: Request) -> dict[str, str]:
     given = os.environ if request.environment is None else request.environment
-    return {**given, **request.variables}
+    kept = {name: value for name, value in given.items() if name not in READ_BY_SHELLS}
+    return {**kept, "PATH": kept.get("PATH") or USUAL_PATH, **request.variables}
 
 
 class UnfencedSession:

@@ -74,7 +74,7 @@ class Judge:
         self.roots, self.home = roots, self.law.home
         self.cwd = cwd
         self.talk = talk
-        self._path = environ.get("PATH", os.defpath)
+        self._path = environ.get("PATH") or os.defpath
         self.fence_trouble = fence_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
         self._parser: shell.Parser | None = None

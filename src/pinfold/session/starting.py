@@ -1,5 +1,6 @@
 """The last stage of a request: written down, counted, and then under way if it may be."""
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
+from pinfold.model.links import real_path
 from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
@@ -76,8 +78,7 @@ class Starting:
             policy=self._of_the_pen(self._parts.widened(policy)),
             cwd=cwd,
             environment=given.environment,
-            # A shell believes the `PWD` that it is given, and `cd ..` leads up from there, links included.
-            variables={**self._judge().law.last_settings.environment_set, "PWD": cwd},
+            variables=self._variables(command, given, cwd),
             stdin=given.stdin,
             timeout=policy.limits.timeout,
             output=policy.limits.output,
@@ -118,6 +119,22 @@ class Starting:
             running.cancel()  # nobody will have it
             raise
         return execution
+
+    def _variables(self, command: RunCommand, given: Given, cwd: str) -> dict[str, str]:
+        """What commands are given whatever their environment is: the line was judged with it.
+
+        A shell believes the `PWD` that it is given, and `cd ..` leads up from there, links included. Without
+        a `HOME`, `$HOME/x` would be `/x`.
+        """
+        home = self._judge().home
+        written = (os.environ if given.environment is None else given.environment).get("HOME", "")
+        is_its_own = any(name == "HOME" for name, _ in command.variables)
+        is_known = is_its_own or (written != "" and real_path(written) == home)
+        return {
+            "HOME": written if is_known else home,
+            **self._judge().law.last_settings.environment_set,
+            "PWD": cwd,
+        }
 
     def _approved(self, decision: Decision) -> SandboxPolicy:
         if not decision.widening:

@@ -11,12 +11,19 @@ from pinfold.shell.directories import MOVERS, without_prefix
 from pinfold.shell.findings import Findings, Nested
 from pinfold.shell.name_builtins import TAKES_NAMES
 from pinfold.shell.text_builtins import RUNS_TEXT
-from pinfold.shell.variables import EVALUATED, RUN_LATER
+from pinfold.shell.variables import EVALUATED, RUN_LATER, keeps
+
+FILLED_IN = frozenset(("HOME", "CDPATH"))
+"""Variables by which paths are read, as long as nothing in the line changes them."""
 
 
 def examine(command: Command, findings: Findings) -> list[Nested]:
     """The shell texts in a command; adds to `findings` what else it does to the shell."""
     for assignment in command.assignments:
+        if assignment.name in FILLED_IN and not (
+            assignment.value and keeps(assignment.name, assignment.value)
+        ):
+            findings.assigned.add(assignment.name)  # by `env`, too, which may take it away
         if assignment.name in RUN_LATER:
             findings.unknown(f"the shell may run what `{assignment.name}` holds", assignment.span, runs=True)
         if assignment.name in EVALUATED:

@@ -200,7 +200,8 @@ class _Sorter:
         elif not start.startswith("-") or (word.literal == "-" and "-" not in spellings):
             self.operands.append(word)
         elif word.literal == "-":
-            self._give(("-",), UNLISTED, word)
+            name, option = spellings["-"]
+            self._give((name,), option, word)
         elif start.startswith("--"):
             self._long(word)
         elif self.chart.style == "single":

@@ -98,7 +98,9 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     anywhere: bool = False
     """What it runs starts in a directory that is not known."""
     variable: bool = False
-    """Its value names a variable that the program sets."""
+    """Its value names a variable that the program sets, or takes away."""
+    empties: bool = False
+    """What it runs has none of the variables that it had."""
     alias: str = ""
     """Its value may define a subcommand: what stands before the name."""
     settings: str = ""

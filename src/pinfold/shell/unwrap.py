@@ -9,6 +9,7 @@ No program is known by name here; `data/` says how each one starts others.
 """
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pinfold.shell.code import Code
 
 NOTHING = Runs()
+ASSUMED = ("HOME", "PATH")
+"""Variables that every program is taken to have."""
 MAX_COPIES = 8
 """Of so many files at most a file is taken for a copy."""
 
@@ -166,6 +169,8 @@ class _Unwrapping:
         self.operands = stages[-1].arguments.operands
         last = stages[-1].arguments.given
         self.unlisted = [given for given in last if not given.listed and given.value is None]
+        self.changed = tuple(each for given in self.given for each in _changed_by(given))
+        """Variables that its options set, or take away."""
         self.hazards: list[Hazard] = []
 
     def unwrapped(self, declared: tuple[Assignment, ...]) -> Unwrapped:
@@ -179,8 +184,7 @@ class _Unwrapping:
             self._option(given)
             if given.option.module and given.value is not None:
                 self._stand_for(module_as_program(given.value), self.operands)
-            if given.option.variable and given.value is not None:
-                self.hazards += assignment_hazards((_assignment(given.value),))
+        self.hazards += assignment_hazards(self.changed)
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
         if any(given.option.goes_on and _is_code(given.option.goes_on, given.value) for given in self.given):
@@ -374,7 +378,7 @@ class _Unwrapping:
             case "argv":
                 words = (*(literal_word(n, words[0].span) for n in self.runs.program.split()), *words)
                 words = filled(words, self.runs, self.given, self.found.command.words[0].span)
-                self.found.start(words, assignments)
+                self.found.start(words, self.changed + assignments)
             case "shell":
                 text = with_inputs(words, self.runs, self.given) if self.runs.extra else words
                 self.found.start_text(text, words[0].span)
@@ -459,5 +463,8 @@ def _is_code(pattern: str, value: Word | None) -> bool:
     return text is None or re.fullmatch(pattern, text) is not None
 
 
-def _assignment(name: Word) -> Assignment:
-    return Assignment(name.literal or "", name.span, exported=True)
+def _changed_by(given: Given) -> Iterator[Assignment]:
+    if given.option.variable and given.value is not None:
+        yield Assignment(given.value.literal or "", given.word.span, exported=True)
+    if given.option.empties:
+        yield from (Assignment(name, given.word.span, exported=True) for name in ASSUMED)
