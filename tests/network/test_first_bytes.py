@@ -41,6 +41,12 @@ SPOKEN = [
     (b"get x foo/1.0\rHost: b\r\r", HTTP),
     (b"junk\rget / HTTP/1.0\r\r", HTTP),
     (b"G\rET / HT\rTP/1\r.\r1\r\nHost: b\r\n\r\n", HTTP),
+    (b"get / HTTP/1.0\0x\r\nHost: b\r\n\r\n", HTTP),
+    (b"get x Http/1.1 \0", HTTP),
+    (b"get / x\r\nHost: b\r\n\r\n", HTTP),
+    (b"pOsT\t/\tHTTP/x\r\n", HTTP),
+    (b"head http://a.example/ x\r\n", HTTP),
+    (b"get /" + b"a" * 2000 + b" x\r\n", HTTP),
     # what only a lenient server takes for TLS
     (b"\x15\3\1\0\2\1\x5a" + real_hello("a.example"), TLS),
     (b"\x14\3\3\0\1\1" + real_hello("a.example"), TLS),
@@ -72,6 +78,8 @@ SPOKEN = [
     (b"login\rname\r\n", OTHER),
     (b"PROXY of a text\r\n", OTHER),
     (b"USER anonymous\r\n", OTHER),
+    (b"get /key\r\n", OTHER),  # memcached's
+    (b"set /key 0 60 5\r\n", OTHER),
     (b"GET hosts\nColumns: name\n", OTHER),
     (b"CONNECT {}\r\n", OTHER),
     (b"SSH-2.0-x y/1.0\r\n", OTHER),
@@ -120,6 +128,27 @@ def test_a_request_for_tls_is_not_held_and_all_begins_anew(request_: bytes, plac
 @pytest.mark.parametrize("behind", [b"\x16", b"GET / HTTP/1.1\r\n", b"\0", FOR_TLS])
 def test_who_asks_for_tls_and_does_not_wait_is_not_heard(behind: bytes) -> None:
     assert FirstBytes().feed(FOR_TLS + behind) is Protocol.TLS
+
+
+@pytest.mark.parametrize(
+    ("data", "is_whole"),
+    [
+        (b"GET http://b.example/ HTTP/1.1", True),
+        (b"get x HTTP/1.0", True),
+        (b"GET /", True),
+        (b"\1get / HTTP/1.0", True),
+        (b"GET http:/", False),
+        (b"get / HTTP/", True),
+        (b"get / ", False),
+        (b"EHLO a.example", False),
+        (b"\x16", False),
+        (b"", False),
+    ],
+)
+def test_what_may_count_as_a_request_though_its_line_has_no_end(data: bytes, is_whole: bool) -> None:
+    first = FirstBytes()
+    assert first.feed(data) is None
+    assert first.as_it_is is (HTTP if is_whole else None)
 
 
 @given(st.lists(st.binary(max_size=100), max_size=10))

@@ -265,6 +265,11 @@ FIRST_WORDS = [
     (b"GET / HTTP/1." + b"0" * 80 + b"1\r\nHost: evil.test\r\n\r\n", False),
     (b"GET /\xa0HTTP/1.1\r\nHost: evil.test\r\n\r\n", False),
     (b"GET http://evil.test/\r\n\r\n", False),
+    (b"get / HTTP/1.0\0x\r\nHost: evil.test\r\n\r\n", False),
+    (b"get / x\r\nHost: evil.test\r\n\r\n", False),
+    (b"GET http://evil.test/ HTTP/1.1", False),  # the end of the connection ends its line
+    (b"get http://evil.test/ HTTP/1.0", False),
+    (b"GET /\1http://evil.test", False),
     (b"\x15\3\1\0\2\1\x5a" + real_hello("evil.test"), False),
     (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", False),
     (b"SSH-2.0-OpenSSH_9.2\r\n", True),
@@ -914,5 +919,32 @@ def test_a_carried_connection_goes_to_the_name_its_address_stands_for() -> None:
             assert (record.face, record.host, record.tag) == ("carried", "a.test", "tag")
             unknown = await world.gate.open("198.19.0.1", port, "")
             assert unknown.refusal is not None
+
+    run(test())
+
+
+@pytest.mark.parametrize("request_", [b"\0x", b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"])
+def test_who_is_gone_leaves_no_connection_to_a_server_that_keeps_it(request_: bytes) -> None:
+    """A command that ended would have it for an hour, and the next ones none."""
+    over = asyncio.Event()
+
+    async def keep(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await over.wait()
+
+    async def test() -> None:
+        world = World("a.test", LOOPBACK, names=NAMES, limits=Limits(gone=0.5))
+        async with server(keep) as port, world.running():
+            request = request_.replace(b"a.test", b"a.test:%d" % port)
+            there, gone = await world.connect(), await world.connect()
+            for client in (there, gone):
+                await client.tunnel("a.test", port)
+                await client.say(request)
+                client.writer.write_eof()
+            sock = gone.writer.get_extra_info("socket")
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)  # the kernel forgets it soon
+            gone.close()
+            await world.recorded()
+            assert len(world.records) == 1 and not there.reader.at_eof()
+            over.set()
 
     run(test())

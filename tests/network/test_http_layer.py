@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.network.http_heads import LONGEST_HEAD
+from pinfold.network.http_heads import LONGEST_HEAD, MOST_HEADERS
 from pinfold.network.http_layer import Close, Command, HttpLayer, Open, Switched, ToClient, ToServer
 from pinfold.network.http_targets import Target, Via, refusal_page
 from pinfold.network.refusal import Why
@@ -123,6 +123,8 @@ REFUSED = [
     b"\x16\3\1\0\1\1\n",
     b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nX: " + b"a" * LONGEST_HEAD + b"\r\n\r\n",
     b"a" * (LONGEST_HEAD + 1),
+    # what takes the gate long to read
+    b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n" + b"a:b\r\n" * MOST_HEADERS + b"\r\n",
 ]  # fmt: skip
 
 

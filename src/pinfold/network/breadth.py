@@ -59,15 +59,15 @@ class Breadth:
             row = file.execute("select room, at from stores where rule = ?", (rule,)).fetchone()
             room, at = row or (float(self._at_once), now)
             room = min(float(self._at_once), room + max(0.0, now - at) / self._each)
-            has_room = bool(room >= 1)
-            file.execute("replace into stores values (?, ?, ?)", (rule, room - has_room, now))
-            if has_room:
-                file.execute("insert into names values (?, ?)", (rule, name))
-                file.execute(
-                    "delete from names where rule = ?1 and rowid <= (select max(rowid) from names) - ?2",
-                    (rule, MOST_SEEN),
-                )
-            return has_room
+            if room < 1:
+                return False  # nothing is written: the disk would be waited for, by all connections
+            file.execute("replace into stores values (?, ?, ?)", (rule, room - 1, now))
+            file.execute("insert into names values (?, ?)", (rule, name))
+            file.execute(
+                "delete from names where rule = ?1 and rowid <= (select max(rowid) from names) - ?2",
+                (rule, MOST_SEEN),
+            )
+            return True
 
     def _opened(self) -> "sqlite3.Connection":
         import sqlite3

@@ -11,7 +11,9 @@ Facts:
   empty lines before it, some take small letters, a bare LF, spaces at the end, any byte but NUL in its path,
   any number of zeros in its version (nginx), what Python calls white space between its words. Node takes
   `RTSP/1.0` and `ICE/1.0` for HTTP, Apache any word (`HttpProtocolOptions Unsafe`).
-- A bare CR ends a line for some servers (mini_httpd, thttpd); busybox leaves every CR out.
+- A bare CR ends a line for some servers (mini_httpd, thttpd), and so does NUL; both of these take the usual
+  methods in small letters, and any third word for a version. busybox leaves every CR out. Python's
+  `http.server` takes what comes before the end of the connection for a line.
 - HTTP/0.9 is a line without a version. Its path names no host, but nginx takes one from a whole target
   (`GET http://host/`), with any scheme; Node reads headers behind it, whatever its method.
 - HTTP/2 without TLS begins with the line `PRI * HTTP/2.0`; its host is compressed, so it cannot be compared.
@@ -21,10 +23,10 @@ Facts:
 - A balancer may say to its server whose a connection is (the PROXY protocol), before TLS or HTTP: by a line,
   `PROXY TCP4 ...` or `PROXY UNKNOWN` and whatever else, or by empty lines, NUL, CR LF, `QUIT` and numbers.
 
-What this means for us: text is held until its first line is known, but only for a moment. What is let through
-before the line is over is still watched, and the connection ended before the line is whole if it turns out to
-be HTTP: half of a request line is no request. Behind a request for TLS everything begins anew; who does not
-wait for the answer to it is no such client, and counts as TLS without a hello.
+What this means for us: text is held until its first line is known, but only for a moment. Then it counts as
+what it would be if nothing followed (`as_it_is`). What passes before the line is over is still watched, and
+the connection ended as soon as a server could take what came for a request. Behind a request for TLS all begins
+anew; who does not wait for the answer to it is no such client, and counts as TLS without a hello.
 """
 
 import re
@@ -41,11 +43,16 @@ _DIGITS = re.compile(rb"[0-9]+")
 # Of a line with one space for blanks, and one zero for digits: its end ...
 _HTTP_END = re.compile(rb" HTTP/0[0.]* ?$", re.IGNORECASE)
 _VERSION_END = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?$", re.IGNORECASE)
-_HTTP_CR = re.compile(rb" HTTP/0[0.]* ?\r", re.IGNORECASE)
-_VERSION_CR = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?\r", re.IGNORECASE)
+_HTTP_CR = re.compile(rb" HTTP/0[0.]* ?[\r\0]", re.IGNORECASE)
+_VERSION_CR = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?[\r\0]", re.IGNORECASE)
 # ... and its beginning: two words before that; a method, and a path or a whole target.
 _TWO_WORDS = re.compile(rb"[^ ]+ [^ ]+ [^ ]")
-_METHOD_AND_TARGET = re.compile(rb"[A-Z][A-Z_-]* (/|\* ?$|[^ ]*://)|(?i:GET) [^ ]*://")
+_METHODS = rb"(?i:GET|HEAD|POST|PUT|DELETE|OPTIONS|TRACE|PATCH|CONNECT)"
+_METHOD_AND_TARGET = re.compile(
+    rb"[A-Z][A-Z_-]* (/|\* ?$|[^ ]*://)|" + _METHODS + rb" ([^ ]*://|/[^ ]* [^ ])"
+)
+_LONG_TARGET = re.compile(_METHODS + rb" /[^ ]*$")
+"""Of the beginning of a line that is longer: there may be a third word."""
 _PROXY_LINES = (b"PROXY TC", b"PROXY UN")
 _PROXY_BLOCK = b"\0\r\nQUIT\n"
 """Behind empty lines, which are passed over."""
@@ -91,6 +98,13 @@ class FirstBytes:
         """What came may become one of those, and no TLS."""
         return bool(self._unread) and self._unread[:1] == b"\0"
 
+    @property
+    def as_it_is(self) -> Protocol | None:
+        """What a server may take for whole, if no more comes than came by now."""
+        if self.protocol is None and self._is_line and (self._line.is_http or self._without_cr.is_http):
+            return Protocol.HTTP
+        return self.protocol
+
     def feed(self, data: bytes) -> Protocol | None:
         """None as long as it is not known."""
         if self.protocol is None:
@@ -127,7 +141,8 @@ class FirstBytes:
         self._without_cr.take(line.replace(b"\r", b""))
         last = _DIGITS.sub(b"0", _BLANKS_WITHIN.sub(b" ", self._last + line))
         self._last = last[-_LONGEST_END:]
-        is_http = b"\r" in last and self._line.is_http_before_cr(last)
+        is_ended = b"\r" in last or b"\0" in last
+        is_http = is_ended and self._line.is_http_before_cr(last)
         if not newline and not is_http:
             return None
         if self._line.start.startswith(_PROXY_LINES):
@@ -149,14 +164,19 @@ class _FirstLine:
 
     @property
     def is_http(self) -> bool:
-        """Of a line that is whole."""
+        """Whether it is, where it ends here."""
         has_version = _VERSION_END.search(self._end) and _TWO_WORDS.match(self.start)
-        return bool(_HTTP_END.search(self._end) or has_version or _METHOD_AND_TARGET.match(self.start))
+        return bool(_HTTP_END.search(self._end) or has_version or self._has_method_and_target)
 
     def is_http_before_cr(self, last: bytes) -> bool:
-        """Whether it is, where a CR ends it. `last` has the CRs that came last."""
+        """Whether it is, where a CR or NUL ends it. `last` has those that came last."""
         has_version = _VERSION_CR.search(last) and _TWO_WORDS.match(self.start)
-        return bool(_HTTP_CR.search(last) or has_version or _METHOD_AND_TARGET.match(self.start))
+        return bool(_HTTP_CR.search(last) or has_version or self._has_method_and_target)
+
+    @property
+    def _has_method_and_target(self) -> bool:
+        is_long = len(self.start) == _LONGEST_START
+        return bool(_METHOD_AND_TARGET.match(self.start) or (is_long and _LONG_TARGET.match(self.start)))
 
 
 def _plain(line: bytes) -> bytes:

@@ -6,11 +6,15 @@ from contextlib import suppress
 
 from pinfold.network.http_layer import Close, Command, HttpLayer, Switched, ToClient, ToServer
 from pinfold.network.limits import Limits
+from pinfold.network.readable import wait_left
 from pinfold.network.refusal import Refusal
 from pinfold.network.relay import Pump, run
 from pinfold.network.way import Way
 
-_PIECE = 65536
+_PIECE, _SMALL = 65536, 2048
+_FEW, _SPARSE = 16, 64
+"""Commands for one piece, or one for so many bytes, that take no time. Where each chunk of a body is a byte,
+all other connections would wait for a piece of the usual size."""
 
 
 class Exchange:
@@ -26,7 +30,9 @@ class Exchange:
     async def run(self, commands: Sequence[Command], limits: Limits) -> None:
         """`commands` are those that the layer gave already."""
         await self._obey(commands)
-        tasks = {asyncio.create_task(part) for part in (self._from_client(), self._from_server())}
+        # While an answer is waited for, nothing is read of the client that would tell of its end.
+        parts = self._from_client(), self._from_server(), wait_left(self._client, limits.gone)
+        tasks = {asyncio.create_task(part) for part in parts}
         done: set[asyncio.Task[None]] = set()
         before = -1
         try:
@@ -46,24 +52,30 @@ class Exchange:
         up.start()
         down.start()
         try:
-            self._way.ended = await run([up, down], limits.idle)
+            self._way.ended = await run([up, down], limits)
         finally:
             self._way.sent += up.moved
             self._way.received += down.moved
 
     async def _from_client(self) -> None:
+        size = _PIECE
         while not self._is_over:
             await self._wanted.wait()
             self._wanted.clear()
-            data = await self._loop.sock_recv(self._client, _PIECE)
-            await self._obey(self._layer.from_client(data))
+            data = await self._loop.sock_recv(self._client, size)
+            commands = self._layer.from_client(data)
+            size = _next_size(data, commands)
+            await self._obey(commands)
             if not data and not self._is_over:  # it may still read
                 await asyncio.Event().wait()
 
     async def _from_server(self) -> None:
+        size = _PIECE
         while not self._is_over and not self._is_switched:
-            data = await self._loop.sock_recv(self._server, _PIECE)
-            await self._obey(self._layer.from_server(data))
+            data = await self._loop.sock_recv(self._server, size)
+            commands = self._layer.from_server(data)
+            size = _next_size(data, commands)
+            await self._obey(commands)
             self._is_over = self._is_over or not data
 
     async def _obey(self, commands: Sequence[Command]) -> None:
@@ -85,3 +97,8 @@ class Exchange:
         # After a switch both directions are the pumps': a read that is called off could lose bytes.
         if self._layer.wants_client and not self._is_switched:
             self._wanted.set()
+
+
+def _next_size(data: bytes, commands: Sequence[Command]) -> int:
+    """How much to read at once after this."""
+    return _SMALL if len(commands) > max(_FEW, len(data) // _SPARSE) else _PIECE

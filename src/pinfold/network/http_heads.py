@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LONGEST_HEAD = 65536
 """Node and Apache have 8 kB for a line, IIS 16 kB for all; cookies of some services need more."""
+MOST_HEADERS = 512
+"""Apache takes 100, Node 2,000. To read as many as fit would keep all other connections waiting."""
 CLOSE, UPGRADE = (b"Connection", b"close"), (b"Connection", b"Upgrade")
 PLAINLY = (b"Accept-Encoding", b"identity")
 _END = b"\r\n\r\n"
@@ -57,6 +59,10 @@ class HeadReader:
         self._judged = 0
         self._is_request = False
 
+    @property
+    def is_begun(self) -> bool:
+        return bool(self._data)
+
     def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
         """The whole head and what follows it, and the next one may come; None as long as there is none."""
         self._data += data
@@ -70,6 +76,8 @@ class HeadReader:
             raise Malformed(f"the head of the request is longer than {LONGEST_HEAD} bytes")
         if end < 0:
             return None
+        if self._data.count(b"\n", 0, until) > MOST_HEADERS:
+            raise Malformed(f"the head of the request has more than {MOST_HEADERS} lines")
         if _SPLIT.search(self._data, 0, until):
             raise Malformed("a header of the request has a character that ends a line for some servers")
         head, rest = bytes(self._data[:until]), bytes(self._data[until:])

@@ -131,6 +131,8 @@ class HttpLayer:
             return
         found = self._head.feed(data)
         if found is None:
+            if not data and self._head.is_begun:
+                raise Malformed("the request ends within its head")
             if not data:
                 self._close()
             return

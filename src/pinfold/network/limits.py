@@ -23,6 +23,8 @@ class Limits(NamedTuple):
     """Seconds that an opened way waits for the program's side of it."""
     idle: float = 3600.0
     """Seconds without a byte in either direction."""
+    gone: float = 15.0
+    """Seconds between two looks at whether a side that has ended is there still."""
     pause: float = 0.3
     """Seconds that the start of a line of text waits for its end."""
 

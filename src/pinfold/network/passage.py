@@ -32,7 +32,7 @@ class Passage:
         self._first, self._has_passed = FirstBytes(), False
         self._up, self._down = Pump(way.client, way.server), Pump(way.server, way.client)
         self._up.inspect = self._inspect
-        self._passing = Passing((self._up, self._down), limits.idle, self._end)
+        self._passing = Passing((self._up, self._down), limits, self._end)
 
     def start(self, first: bytes) -> None:
         """`first` is what the client sent already."""
@@ -65,6 +65,8 @@ class Passage:
         if protocol is Protocol.OTHER:
             self._up.inspect = None
             return True
+        if protocol is None and not self._first.is_doubtful:
+            protocol = self._first.as_it_is
         if protocol is None and not self._first.is_doubtful:
             self._has_passed = not self._first.is_waiting
             return True

@@ -52,7 +52,7 @@ async def lead_in(way: Way, port: int, reach: Reach, limits: Limits) -> None:
     down, up = Pump(way.server, way.client), Pump(way.client, way.server)
     down.start()
     up.start()
-    way.ended = await run([up, down], limits.idle)
+    way.ended = await run([up, down], limits)
     way.sent, way.received = up.moved, down.moved
 
 

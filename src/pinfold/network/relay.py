@@ -13,6 +13,9 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from pinfold.network.limits import Limits
+from pinfold.network.readable import begin_to_ask, is_gone
+
 FAST, LOOKED_AT, SLOW = 1 << 17, 1 << 16, 1 << 14
 MOST_KEPT = 64 << 20
 _BUFFER = bytearray(FAST)
@@ -112,6 +115,14 @@ class Pump:
                 sock.shutdown(socket.SHUT_RDWR)
         self._finish(False)
 
+    def ask_source(self, each: float) -> None:
+        """Preconditions: it has ended."""
+        begin_to_ask(self._source, each)
+
+    @property
+    def is_source_gone(self) -> bool:
+        return is_gone(self._source)
+
     def _finish(self, is_whole: bool) -> None:
         if self.is_whole is not None:
             return
@@ -126,13 +137,16 @@ class Pump:
 
 
 class Passing:
-    """Both directions, until both ended, one broke off, or nothing moved for a while: a word in that case."""
+    """Both directions, until both ended, one broke off, the side that ended is gone, or nothing moved for a
+    while: a word in that case."""
 
-    def __init__(self, pumps: Sequence[Pump], idle: float, ended: Callable[[str], None]) -> None:
+    def __init__(self, pumps: Sequence[Pump], limits: Limits, ended: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pumps, self._idle, self._ended = pumps, idle, ended
+        self._pumps, self._idle, self._gone, self._ended = pumps, limits.idle, limits.gone, ended
         self._before, self._is_over = self._moved, False
-        self._timer = self._loop.call_later(idle, self._look_for_motion)
+        self._timer = self._loop.call_later(self._idle, self._look_for_motion)
+        self._silent: Pump | None = None
+        """Whose source has ended, while the other direction goes on."""
         for pump in pumps:
             pump.ended = self._look
         self._look()
@@ -158,6 +172,19 @@ class Passing:
         ends = [pump.is_whole for pump in self._pumps]
         if not self._is_over and (False in ends or None not in ends):
             self._end("")
+        elif not self._is_over and self._silent is None and True in ends:
+            self._silent = self._pumps[ends.index(True)]
+            self._silent.ask_source(self._gone)
+            self._look_for_source()
+
+    def _look_for_source(self) -> None:
+        """Whoever has ended may be gone, and the other side never say a word that would tell it."""
+        if self._is_over or self._silent is None:
+            return
+        if self._silent.is_source_gone:
+            self._end("")
+        else:
+            self._loop.call_later(self._gone, self._look_for_source)
 
     def _look_for_motion(self) -> None:
         if self._before == self._moved:
@@ -171,10 +198,10 @@ class Passing:
         self._ended(word)
 
 
-async def run(pumps: Sequence[Pump], idle: float) -> str:
+async def run(pumps: Sequence[Pump], limits: Limits) -> str:
     """The same, to be waited for."""
     over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    passing = Passing(pumps, idle, over.set_result)
+    passing = Passing(pumps, limits, over.set_result)
     try:
         return await over
     finally:

@@ -142,17 +142,17 @@ class SecondHello:
 
     def feed(self, data: bytes) -> ClientHello | None:
         """The hello that these bytes make whole; `Malformed` if it is broken."""
-        data, self._unread = self._unread + data, b""
+        rest, self._unread = memoryview(self._unread + data), b""  # cutting it copies nothing
         hello = self._whole()
-        while data and hello is None and not self.is_over:
+        while rest and hello is None and not self.is_over:
             if self._left:
-                piece, data = data[: self._left], data[self._left :]
+                piece, rest = rest[: self._left], rest[self._left :]
                 self._left -= len(piece)
                 self._message += piece if self._kind == HANDSHAKE else b""
                 hello = self._whole()
             else:
                 missing = 5 - len(self._head)
-                self._head, data = self._head + data[:missing], data[missing:]
+                self._head, rest = self._head + bytes(rest[:missing]), rest[missing:]
                 self._begin_record()
         return hello
 

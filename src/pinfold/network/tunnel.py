@@ -64,7 +64,7 @@ async def pass_bytes(way: Way, first: bytes, limits: Limits, down: Pump | None =
         if way.refusal is None:
             await _let_through(way, held, limits, up)
             up.start()
-            way.ended = await run([up, down], limits.idle)
+            way.ended = await run([up, down], limits)
     except OSError:
         way.ended = "it broke off"
     finally:
@@ -87,10 +87,13 @@ async def _inspect(
 ) -> tuple[Protocol | None, bytes]:
     """Reads until it is known what the client speaks; what of it is still held."""
     first, held, has_passed = FirstBytes(), b"", False
+    has_paused = False
     while True:
         protocol = first.feed(data)
         held += data
         way.has_asked_for_tls = way.has_asked_for_tls or first.has_asked_for_tls
+        if has_paused or has_passed or not first.is_doubtful:
+            protocol = first.as_it_is
         if protocol is Protocol.TLS and has_passed:
             way.refuse(in_pieces(way))
         elif protocol is Protocol.TLS:
@@ -104,18 +107,17 @@ async def _inspect(
             way.refuse(_no(f"HTTP/2 without TLS to {way.host} cannot be checked; use TLS or HTTP/1.1"))
         if protocol is not None:
             return protocol, held
-        if held and not first.is_doubtful:
-            held, has_passed = await _let_through(way, held, limits, up), not first.is_waiting
+        if held and (has_paused or not first.is_doubtful):
+            held, has_passed = await _let_through(way, held, limits, up), has_paused or not first.is_waiting
         piece = await _next_piece(way.client, limits.pause if held else limits.idle, down)
-        if piece is None and held:
-            held, has_passed, data = await _let_through(way, held, limits, up), True, b""
-        elif piece is None:
+        data, has_paused = piece or b"", piece is None
+        if has_paused and not held:
             way.ended = f"nothing came for {limits.idle:g} seconds"
             return None, b""
-        elif not piece:
+        if piece == b"":
+            if first.as_it_is is Protocol.HTTP:
+                way.refuse(_no(f"a request to {way.host} ends within its first line"))
             return None, held
-        else:
-            data = piece
 
 
 async def _let_through(way: Way, held: bytes, limits: Limits, up: Pump) -> bytes:
