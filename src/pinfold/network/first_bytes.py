@@ -25,8 +25,8 @@ Facts:
 
 What this means for us: text is held until its first line is known, but only for a moment. Then it counts as
 what it would be if nothing followed (`as_it_is`). What passes before the line is over is still watched, and
-the connection ended as soon as a server could take what came for a request. Behind a request for TLS all begins
-anew; who does not wait for the answer to it is no such client, and counts as TLS without a hello.
+the connection ended as soon as a server could take what came for a request. Behind a request for TLS all
+begins anew; who does not wait for the answer to it is no such client, and counts as TLS without a hello.
 """
 
 import re
