@@ -14,8 +14,9 @@ import pytest
 
 from pinfold.model.carrying import DROP, GATE, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.model.decision import Verdict
+from pinfold.model.share import share
 from pinfold.network.limits import EACH, SPARE
-from pinfold.network.line import MOST_ASKING, MOST_BY_ONE, TOO_MANY, Line
+from pinfold.network.line import MOST_ASKING, TOO_MANY, Line
 from pinfold.network.messages import RESOLVER
 from pinfold.network.ruling import Outcome, Ruling
 from tests.network.test_dns import EXAMPLE, query
@@ -389,17 +390,18 @@ def test_many_hosts_at_once_make_few_threads() -> None:
     def decide(host: str, _: int | None, __: str) -> Ruling:
         return Ruling(Verdict.ASK, "nobody has said anything about it")
 
-    wanted = MOST_BY_ONE + 300
+    most = share(MOST_ASKING, 0)
+    wanted = most + 300
     with session(decide, ask) as world:
         for number in range(wanted):
             world.say(Wish(OPEN, number, 1, 443, f"h{number}.test"))
-        refused = [parse_answer(world.warden.recv(LONGEST)) for _ in range(wanted - MOST_BY_ONE)]
+        refused = [parse_answer(world.warden.recv(LONGEST)) for _ in range(wanted - most)]
         assert {each.message for each in refused} == {TOO_MANY}
         world.say(Wish(OPEN, wanted, 2, 443, "other.test"))
-        wait_until(lambda: len(threads) == MOST_BY_ONE + 1)
+        wait_until(lambda: len(threads) == most + 1)
         assert len(threads) <= MOST_ASKING
         answer.set()
-        rest = [parse_answer(world.warden.recv(LONGEST)) for _ in range(MOST_BY_ONE + 1)]
+        rest = [parse_answer(world.warden.recv(LONGEST)) for _ in range(most + 1)]
         assert TOO_MANY not in {each.message for each in rest}
         assert {each.number for each in (*refused, *rest)} == set(range(wanted + 1))
 
@@ -407,7 +409,7 @@ def test_many_hosts_at_once_make_few_threads() -> None:
 def test_connections_leave_a_gate_descriptors() -> None:
     """Who comes when all are taken is told so, and those that stand go on."""
     with echo() as port, session(descriptors=SPARE + 20 * EACH) as world, ExitStack() as clients:
-        there = [clients.enter_context(world.tunnel("localhost", port, 1 + n % 2)) for n in range(20)]
+        there = [clients.enter_context(world.tunnel("localhost", port, 1 + n)) for n in range(20)]
         for client in there:
             assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
         late = clients.enter_context(world.connect())
@@ -436,11 +438,26 @@ def test_one_command_leaves_others_connections() -> None:
         assert answer.errno == ECONNREFUSED and "its share" in answer.message
         other = clients.enter_context(world.tunnel("localhost", port, 2))
         assert other.recv(4096).startswith(b"HTTP/1.1 200 ")
-        there[0].close()
+        for client in there[:2]:  # of what the other command leaves it has three quarters
+            client.close()
 
         def is_let_in() -> bool:
-            return (
-                clients.enter_context(world.tunnel("localhost", port)).recv(4096).startswith(b"HTTP/1.1 200 ")
-            )
+            try:
+                client = clients.enter_context(world.tunnel("localhost", port))
+                return client.recv(4096).startswith(b"HTTP/1.1 200 ")
+            except (BrokenPipeError, ConnectionResetError):  # turned away before it spoke
+                return False
 
         wait_until(is_let_in)
+
+
+def test_no_two_commands_have_all_connections() -> None:
+    """Each has three quarters of what the others leave."""
+    with echo() as port, session(descriptors=SPARE + 20 * EACH) as world, ExitStack() as clients:
+        for tag, most in ((1, 15), (2, 3), (3, 1)):
+            there = [clients.enter_context(world.tunnel("localhost", port, tag)) for _ in range(most)]
+            assert all(client.recv(4096).startswith(b"HTTP/1.1 200 ") for client in there)
+            late = clients.enter_context(world.connect(tag))
+            assert b"its share of the session's" in late.recv(4096)
+        other = clients.enter_context(world.tunnel("localhost", port, 4))
+        assert other.recv(4096).startswith(b"HTTP/1.1 200 ")

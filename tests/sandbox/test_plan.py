@@ -88,8 +88,8 @@ def test_plans_are_as_they_were(name: str) -> None:
 def test_a_granted_agent_is_known_by_what_the_environment_says() -> None:
     policy, where = CASES["workspace"]
     granted = replace(where, sockets=(file("/run/a.sock"), file("/run/b.sock")))
-    for agent, found in (("/run/b.sock", ("/run/b.sock",)), ("/run/c.sock", ()), ("", ())):
-        last = plan_pen(policy, replace(granted, agent=agent)).operations[-1]
+    for agents, found in ((("/run/b.sock",), ("/run/b.sock",)), (("/run/c.sock",), ()), ((), ())):
+        last = plan_pen(policy, replace(granted, agents=agents)).operations[-1]
         assert isinstance(last, Seccomp) and last.agents == found, last
 
 

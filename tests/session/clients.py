@@ -154,6 +154,26 @@ def an_agent_by_another_name_only_lists_and_signs(_: Machine) -> None:
         )
 
 
+def a_second_agent_only_lists_and_signs(_: Machine) -> None:
+    """One that no name and no variable tells of."""
+    add = program("ssh-add")
+    mine = HERE / "second"
+    subprocess.run([program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(mine)], check=True)
+    with agent() as path, tempfile.TemporaryDirectory(dir="/tmp") as plain:
+        os.environ["SSH_AUTH_SOCK"] = path
+        other = f"{plain}/socket"
+        second = subprocess.Popen([program("ssh-agent"), "-D", "-a", other], stdout=subprocess.DEVNULL)
+        while not os.path.exists(other):
+            assert second.poll() is None
+        subprocess.run([add, "-q", str(mine)], check=True, env={**os.environ, "SSH_AUTH_SOCK": other})
+        with pinfold.Session([os.getcwd()], settings={"network": {"unix_sockets": [other]}}) as session:
+            result = session.run(f"export SSH_AUTH_SOCK={other}; {add} -l && {add} -D")
+        second.terminate()
+        second.wait()
+    assert result.exit_code != 0 and "ED25519" in result.stdout, result
+    assert "ssh-agent remove all keys" in [each.operation for each in result.violations], result.violations
+
+
 def sockets_by_path(_: Machine) -> None:
     """Streams that are granted; others are refused and told; datagrams even where they are granted."""
     code = """

@@ -786,6 +786,31 @@ def many_that_wait_leave_descriptors_to_others(_: Machine) -> None:
         person.go.set()
 
 
+def one_command_leaves_others_connects_that_wait(_: Machine) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    code = """
+        import errno, os, socket, sys, time
+        host, kept = socket.gethostbyname("a.test"), []
+        for _ in range(int(sys.argv[2])):
+            sock = socket.socket()
+            sock.setblocking(False)
+            said = errno.errorcode[sock.connect_ex((host, int(sys.argv[1])))]
+            kept.append(sock)
+        print(said)
+        open(f"full-{sys.argv[2]}", "x").close()
+        while not os.path.exists("go"): time.sleep(0.02)
+    """
+    person = Waits(pinfold.Answer.NO)
+    with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:
+        greedy = session.start(python(code, port, 400))
+        wait_until(lambda: os.path.exists("full-400"))
+        other = session.start(python(code, port, 1))
+        wait_until(lambda: os.path.exists("full-1"))
+        Path("go").touch()
+        assert (greedy.wait().stdout, other.wait().stdout) == ("EAGAIN\n", "EINPROGRESS\n")
+        person.go.set()
+
+
 def a_command_that_waits_can_be_ended(_: Machine) -> None:
     person = Waits(pinfold.Answer.ONCE)
     with banner() as port, opened("ask", ("127.0.0.0/8",), approvers=[person]) as session:

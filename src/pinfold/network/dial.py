@@ -18,7 +18,7 @@ from pinfold.model.hosts import canonical, is_address, special_kind
 from pinfold.network.breadth import Breadth
 from pinfold.network.http_targets import Via
 from pinfold.network.limits import Limits
-from pinfold.network.lookup import LookUp
+from pinfold.network.lookup import LookUp, LookUps
 from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
 from pinfold.network.refusal import Refusal, Why
 from pinfold.network.ruling import Decide, Ruling
@@ -54,7 +54,7 @@ class Dialer:
         upstream: Upstream | None = None,
         breadth: Breadth | None = None,
     ) -> None:
-        self._decide, self._look_up, self._is_own = decide, look_up, is_own
+        self._decide, self._look_ups, self._is_own = decide, LookUps(look_up), is_own
         self._limits, self._upstream = limits, upstream
         self._breadth = breadth or Breadth()
         self._near: set[str] = set()
@@ -74,8 +74,8 @@ class Dialer:
         if upstream := self._leading_to(host, port):
             if upstream.trouble:
                 return Refusal(Why.UNREACHABLE, upstream.trouble)
-            return await self._dial_upstream(upstream, host, port, is_plain)
-        addresses = await self._addresses(host)
+            return await self._dial_upstream(upstream, host, port, tag, is_plain=is_plain)
+        addresses = await self._addresses(host, tag)
         if isinstance(addresses, Refusal):
             return addresses
         fine = await self.judge(host, addresses, port, ruling, tag)
@@ -112,12 +112,12 @@ class Dialer:
             sock.close()
         return None
 
-    async def _addresses(self, host: str) -> Sequence[str] | Refusal:
+    async def _addresses(self, host: str, tag: str) -> Sequence[str] | Refusal:
         if is_address(host):
             return (host,)
         try:
             async with asyncio.timeout(self._limits.lookup):
-                found = await self._look_up(host)
+                found = await self._look_ups.find(host, tag)
         except (OSError, UnicodeError) as error:
             if isinstance(error, TimeoutError):
                 return Refusal(Why.LATE, f"the name {host} was not found in time")
@@ -180,14 +180,14 @@ class Dialer:
         return dialled
 
     async def _dial_upstream(
-        self, upstream: Upstream, host: str, port: int, is_plain: bool
+        self, upstream: Upstream, host: str, port: int, tag: str, *, is_plain: bool
     ) -> Dialled | Refusal:
         """The proxy looks the name up, so what it leads to cannot be judged here."""
         address = f"via {upstream.host}:{upstream.port}"
         try:
             async with asyncio.timeout(self._limits.dial):
                 known = is_address(upstream.host)
-                addresses = (upstream.host,) if known else await self._look_up(upstream.host)
+                addresses = (upstream.host,) if known else await self._look_ups.find(upstream.host, tag)
                 if not is_plain and not (port == HTTP and self._has_refused_tunnel):
                     try:
                         return await self._tunnel(upstream, addresses, host, port)

@@ -16,6 +16,7 @@ from functools import partial
 
 from pinfold.kernel.netlink import is_own_address
 from pinfold.model.carrying import GATE, PROXY_PORT
+from pinfold.model.share import share
 from pinfold.network.breadth import Breadth
 from pinfold.network.buffers import LOOK, Buffers, end_heaviest
 from pinfold.network.dial import Dialer
@@ -242,10 +243,11 @@ class Gate:
         there = len(self._silent) + len(self._busy) + len(self._passing) + self._held
         if there >= limits.connections:
             said = f"the session has {limits.connections} connections already"
-        elif tag and len(self._of_one.get(tag, ())) >= limits.of_one:
-            said = f"the command has {limits.of_one} connections already, its share of the session's"
         else:
-            return None
+            own = len(self._of_one.get(tag, ())) if tag else 0
+            if not own or own < share(limits.connections, there - own):
+                return None
+            said = f"the command has {own} connections already, its share of the session's"
         return Refusal(Why.BUSY, f"{said}; close some of them first")
 
     def _count(self, way: Way) -> None:

@@ -28,11 +28,6 @@ class Limits(NamedTuple):
     pause: float = 0.3
     """Seconds that the start of a line of text waits for its end."""
 
-    @property
-    def of_one(self) -> int:
-        """Connections that one command may have: others always have some."""
-        return max(1, self.connections * 3 // 4)
-
     def within(self, descriptors: int) -> "Limits":
         """With no more connections than a process may have descriptors for: beyond that all would fail."""
         return self._replace(connections=min(self.connections, max(FEWEST, (descriptors - SPARE) // EACH)))

@@ -16,6 +16,7 @@ from itertools import count
 from typing import NamedTuple
 
 from pinfold.model.decision import Verdict
+from pinfold.model.share import has_room
 from pinfold.network import messages
 from pinfold.network.limits import Limits
 from pinfold.network.messages import Message
@@ -26,8 +27,8 @@ LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
 
 TOO_MANY = "too many questions are waiting already; answer them, or add the host to `network.allow`"
-MOST_ASKING, MOST_BY_ONE, MOST_REACHING = 256, 128, 64
-"""Threads that wait: for answers, of them for one command's, and for ports inside."""
+MOST_ASKING, MOST_REACHING = 256, 64
+"""Threads that wait: for answers, and for ports inside."""
 CATCHING_UP, STEP = 0.5, 0.001
 """Seconds that a gate is listened to at most, and between two looks."""
 
@@ -155,7 +156,7 @@ class Line:
     def _begin_to_ask(self, number: int, asked: Message) -> None:
         """In a thread, or not at all: a program that wants many hosts at once has no more of them."""
         waiting = [each.tag for each in list(self._asking.values())]
-        is_full = len(waiting) >= MOST_ASKING or waiting.count(asked["tag"]) >= MOST_BY_ONE
+        is_full = not has_room(waiting, asked["tag"], MOST_ASKING)
         question = _Asked(asked["tag"], threading.Event())
         self._asking[number] = question
         if is_full or not _has_begun("ask", self._put, number, asked, question.withdrawn):

@@ -138,7 +138,7 @@ class Seccomp(Operation, frozen=True):
     asks: bool = False
     """Whether a person can be asked for what it denies, while the call waits."""
     agents: tuple[str, ...] = ()
-    """Those of these sockets that the user's environment says an ssh agent has."""
+    """Those of these sockets that are an ssh agent's, by the user's environment or by who serves them."""
 
 
 def as_data(operation: Operation) -> tuple[object, ...]:

@@ -71,8 +71,8 @@ class Places(Struct, frozen=True):
     readable: tuple[Place, ...] = ()
     sockets: tuple[Place, ...] = ()
     """Sockets of the machine that the policy grants."""
-    agent: str = ""
-    """Where the user's ssh agent listens."""
+    agents: tuple[str, ...] = ()
+    """Where ssh agents listen, by what the user's environment and running programs say."""
     protected: tuple[Place, ...] = ()
     hidden: tuple[Place, ...] = ()
     placed: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def plan_pen(
             DropPowers(),
             Landlock(_rules(places, tmp, writable)),
             *((NoteReads(),) if notes_reads else ()),
-            Seccomp(PAIRS, True, sockets, asks, tuple(path for path in sockets if path == places.agent)),
+            Seccomp(PAIRS, True, sockets, asks, tuple(path for path in sockets if path in places.agents)),
         ),
         temporary=TEMPORARY[0] if tmp and TEMPORARY[0] in places.machine else None,
     )

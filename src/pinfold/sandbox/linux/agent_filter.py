@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pinfold.kernel.sockets import connect, is_stream
+from pinfold.model.share import has_room
 from pinfold.sandbox.linux.addresses import unix_address
 from pinfold.sandbox.linux.agent_messages import FAILURE, PASSED, AgentMessageError, Message, Messages
 
@@ -39,11 +40,12 @@ class AgentFilter:
         """`room` is a directory that no command can reach; `descriptors`, our own /proc/self/fd."""
         self.room, self.descriptors = room, descriptors
         self.lock = allocate_lock()
-        self.count = 0
+        self.holders: list[int] = []
+        """The command that each connection is of."""
         self.listener: socket.socket | None = None
         self.name = b""
 
-    def lead(self, caller: int, inode: int, refused: Refused) -> int | None:
+    def lead(self, caller: int, tag: int, inode: int, refused: Refused) -> int | None:
         """Connects the caller's socket to the agent at an inode, by way of us: an errno; None if it is no
         stream, which no agent has.
 
@@ -58,28 +60,28 @@ class AgentFilter:
             server.close()
             return error
         try:
-            return self._join(caller, server, refused)
+            return self._join(caller, tag, server, refused)
         except OSError as failed:
             server.close()
             return failed.errno or errno.ECONNREFUSED
 
-    def _join(self, caller: int, server: socket.socket, refused: Refused) -> int:
+    def _join(self, caller: int, tag: int, server: socket.socket, refused: Refused) -> int:
         with self.lock:
-            if self.count >= MOST:
+            if not has_room(self.holders, tag, MOST):
                 raise BlockingIOError(errno.EAGAIN, "too many connections to agents")
-            self.count += 1
+            self.holders.append(tag)
         try:
             client = self._meet(caller)
         except OSError:
-            self._leave()
+            self._leave(tag)
             raise
         server.setblocking(True)
         client.setblocking(True)
         try:
-            start_new_thread(self._serve, (client, server, refused))
+            start_new_thread(self._serve, (client, tag, server, refused))
         except RuntimeError:  # the user's processes are all used up
             client.close()
-            self._leave()
+            self._leave(tag)
             raise BlockingIOError(errno.EAGAIN, "no thread") from None
         return 0
 
@@ -101,17 +103,17 @@ class AgentFilter:
             self.listener = None
             raise
 
-    def _leave(self) -> None:
+    def _leave(self, tag: int) -> None:
         with self.lock:
-            self.count -= 1
+            self.holders.remove(tag)
 
-    def _serve(self, client: socket.socket, server: socket.socket, refused: Refused) -> None:
+    def _serve(self, client: socket.socket, tag: int, server: socket.socket, refused: Refused) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM, signal.SIGUSR1))
         try:
             with client, server, suppress(OSError, AgentMessageError):
                 _pass_requests(client, server, refused)
         finally:
-            self._leave()
+            self._leave(tag)
 
 
 def _pass_requests(client: socket.socket, server: socket.socket, refused: Refused) -> None:

@@ -51,6 +51,7 @@ from pinfold.kernel import capabilities
 from pinfold.kernel.alarm import Alarm
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.model.names import NameRule
+from pinfold.model.share import has_room, share
 from pinfold.sandbox.linux import moment
 from pinfold.sandbox.linux.addresses import Peer
 from pinfold.sandbox.linux.caller import Caller
@@ -178,7 +179,7 @@ class Carrying:
         """Asks the gate from here, if the thread need not do anything before the answer: waking it takes
         longer than that. INVARIANT: we do not wait here, and a caller is known to the thread before its
         question is to the gate."""
-        if not self.is_watching or self.is_gone or len(self.waiting) >= self.most:
+        if not self.is_watching or self.is_gone or not self._has_room_for(carried):
             return False
         number = next(self.numbers)
         self.waiting[number] = carried
@@ -189,6 +190,15 @@ class Carrying:
         if not self.is_watching:  # it went to sleep meanwhile, and may not have seen this one
             os.eventfd_write(self.bell, 1)
         return True
+
+    def _count(self) -> int:
+        return len(self.waiting) + len(self.late)
+
+    def _has_room_for(self, carried: Carried) -> bool:
+        if self._count() < share(self.most, 0):  # nobody has more than the share of one
+            return True
+        holders = (each.tag for each in (*list(self.waiting.values()), *list(self.late)))
+        return has_room(holders, carried.tag, self.most)
 
     def _has_led_to_proxy(self, carried: Carried) -> bool:
         """The same for a caller of the proxy's, whom the gate need not be asked about."""
@@ -242,8 +252,8 @@ class Carrying:
     def _begin(self, carried: Carried) -> None:
         if self.is_gone:
             return self._refuse(carried, errno.ECONNREFUSED, GONE)
-        if len(self.waiting) + len(self.late) >= self.most:
-            return self._refuse(carried, errno.EAGAIN, f"{self.most} connections wait already")
+        if not self._has_room_for(carried):
+            return self._refuse(carried, errno.EAGAIN, f"{self._count()} connections wait already")
         if carried.to_proxy:
             return self._meet(carried, partial(self._lead_to_proxy, carried))
         number = next(self.numbers)

@@ -15,6 +15,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Found, Outside, Survey
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Enforcement, Layer
+from pinfold.sandbox.linux.agent_servers import agents_among
 from pinfold.sandbox.linux.held import Held, hold
 from pinfold.sandbox.linux.places import look, open_own
 from pinfold.sandbox.operations import as_data
@@ -60,7 +61,8 @@ def draft(
     found = survey(policy) if survey else Found()
     hidden = (*found.hidden, *found.closed)
     places = look(policy, roots, found.protected, hidden, found.writable, found.placed, found.links)
-    places = replace(places, agent=real_path(found.agent) if found.agent else "")
+    named = (real_path(found.agent),) if found.agent else ()
+    places = replace(places, agents=(*named, *agents_among(place.path for place in places.sockets)))
     if machine.superuser:
         places = open_own(places, found.home)
     # Before the pen is built: what is replaced while that lasts is found different by the next command.

@@ -145,7 +145,7 @@ class Sockets:
             return close(held)
         caller.turns.rest()  # it may take a thread
         look = partial(self._look, caller, peer.port) if peer and is_loopback(peer.host) else None
-        answer = self.waiting.connect(caller.id, held, address, target, look)
+        answer = self.waiting.connect(caller.id, caller.tag, held, address, target, look)
         return None if answer is None else caller.refuse(answer)
 
     def _leads_to_agent(self, caller: Caller, held: tuple[int, ...]) -> bool:
@@ -159,7 +159,7 @@ class Sockets:
                 tag, f"{AGENT} {deed}", path, NameRule("", ONLY_SIGNS, grantable=False), program, pid
             )
 
-        error = self.agents.lead(socket, inode, refused) if caller.is_waiting() else errno.ESRCH
+        error = self.agents.lead(socket, tag, inode, refused) if caller.is_waiting() else errno.ESRCH
         if error is None:
             return False
         close(held)

@@ -20,6 +20,7 @@ from time import sleep
 
 from pinfold.kernel.namespaces import CLONE_FS, unshare
 from pinfold.kernel.sockets import connect
+from pinfold.model.share import has_room
 from pinfold.sandbox.linux import moment
 
 LOOK = 0.05
@@ -43,6 +44,8 @@ class Waiting:
         self.threads: dict[int, int] = {}
         """The calls that are waited for, by id: the thread of each."""
         self.targets: list[Hashable] = []
+        self.holders: list[int] = []
+        """The command of each call that waits, by its tag, which `connect` is given a way to find out."""
         self.watching = False
         moment.prepare()
         stack_size(STACK)
@@ -50,6 +53,7 @@ class Waiting:
     def connect(
         self,
         id_: int,
+        tag: Callable[[], int],
         descriptors: tuple[int, ...],
         address: bytes,
         target: Hashable,
@@ -68,14 +72,16 @@ class Waiting:
                     look(descriptors[0], error)
                 close(descriptors)
                 return error
-        return self._hand_over(id_, descriptors, address, target)
+        return self._hand_over(id_, tag(), descriptors, address, target)
 
     def _hand_over(
-        self, id_: int, descriptors: tuple[int, ...], address: bytes, target: Hashable
+        self, id_: int, tag: int, descriptors: tuple[int, ...], address: bytes, target: Hashable
     ) -> int | None:
         with self.lock:
-            if len(self.targets) < MOST and self._start(self._wait, id_, descriptors, address, target):
+            fits = has_room(self.holders, tag, MOST)
+            if fits and self._start(self._wait, id_, tag, descriptors, address, target):
                 self.targets.append(target)
+                self.holders.append(tag)
                 self.watching = self.watching or self._start(self._watch)
                 return None
         close(descriptors)
@@ -89,7 +95,9 @@ class Waiting:
             return False
         return True
 
-    def _wait(self, id_: int, descriptors: tuple[int, ...], address: bytes, target: Hashable) -> None:
+    def _wait(
+        self, id_: int, tag: int, descriptors: tuple[int, ...], address: bytes, target: Hashable
+    ) -> None:
         with self.lock:
             self.threads[id_] = get_ident()
         error = errno.EINTR
@@ -103,6 +111,7 @@ class Waiting:
             with self.lock:
                 del self.threads[id_]
                 self.targets.remove(target)
+                self.holders.remove(tag)
             close(descriptors)
             self.answer(id_, error)
 
