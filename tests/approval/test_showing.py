@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from pinfold.cli.asking import Asking
 from pinfold.integrations.acp import _asked
 from pinfold.integrations.hooks.call import Call, Opinion
 from pinfold.integrations.hooks.judging import judge
+from pinfold.integrations.markdown import verbatim_line
 from pinfold.integrations.mcp.forms import form_of
 from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
@@ -67,6 +68,7 @@ def faces(asked: PermissionNeeded) -> dict[str, str]:
         "ACP": acp["toolCall"]["title"] + acp["toolCall"]["rawInput"]["command"],
         "ACP's text": acp["toolCall"]["content"][0]["content"]["text"],
         "MCP, drawn": drawn(form_of(asked).message),
+        "ACP's title, drawn": drawn(acp["toolCall"]["title"]) + acp["toolCall"]["rawInput"]["command"],
         "ACP's text, drawn": drawn(acp["toolCall"]["content"][0]["content"]["text"]),
     }
 
@@ -80,9 +82,21 @@ def test_no_editor_draws_wishes_away(path: str) -> None:
         [Widening(FIELDS[0], each) for each in (path, "/opt/hidden", "/c-->")], command="cat <a >b"
     )
     told = faces(asked)
-    for face in ("MCP, drawn", "ACP's text, drawn"):
+    for face in ("MCP, drawn", "ACP's title, drawn", "ACP's text, drawn"):
         for each in (path, "/opt/hidden", "/c-->", "cat <a >b"):
             assert bare(each) in bare(told[face]), (face, told[face])
+
+
+@given(st.text(st.sampled_from("`` ~#*_<>!-[]()&;:\\/a1. |"), min_size=1))
+@example("a`")
+@example(" ")
+@example("```sh")
+@example("<!--")
+@example("[touch x](http://a.test)")
+def test_a_line_is_drawn_as_it_is(text: str) -> None:
+    page = MarkdownIt("commonmark").render(verbatim_line(text))
+    assert page.startswith("<p><code>") and page.endswith("</code></p>\n"), page
+    assert unescape(page[len("<p><code>") : -len("</code></p>\n")]) == text
 
 
 def drawn(markdown: str) -> str:

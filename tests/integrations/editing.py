@@ -213,7 +213,7 @@ def a_question_goes_to_the_editors_person() -> None:
         error = desk.ask("terminal/create", command="touch made")["error"]
         assert error["data"]["kind"] == "refused" and not os.path.exists("made")
     question = desk.to_editor[-1]["params"]
-    assert (question["sessionId"], question["toolCall"]["title"]) == ("s", "touch made")
+    assert (question["sessionId"], question["toolCall"]["title"]) == ("s", "`touch made`")
     assert {option["kind"] for option in question["options"]} >= {"allow_once", "reject_once"}
     desk.answer = "once"
     assert desk.run("touch made")[1]["exitCode"] == 0 and os.path.exists("made")

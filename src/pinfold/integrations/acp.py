@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver
-from pinfold.integrations.markdown import verbatim
+from pinfold.integrations.markdown import verbatim, verbatim_line
 from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
@@ -329,7 +329,7 @@ def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, A
         lines.append(f"{OPTIONS[offer.answer][0]}: {effect if offer.answer is Answer.RULE else offer.effect}")
     call = {
         "toolCallId": f"{OURS}{question.request_id}",
-        "title": _title(question),
+        "title": verbatim_line(_title(question)),
         "kind": "execute",
         "status": "pending",
         "rawInput": {"command": command, "cwd": visible(question.cwd)},

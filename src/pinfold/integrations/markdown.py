@@ -1,17 +1,28 @@
-"""Text for programs that may draw it as Markdown (ACP's content, messages of MCP's forms).
+"""Text for programs that may draw it as Markdown (ACP's titles and content, messages of MCP's forms).
 
-Fact (CommonMark 4.5, 6.6): comments, tags, links and marks of emphasis hide text; in a fenced block every
-character is seen, until a line of as many backticks as began it.
+Facts (CommonMark 4.5, 6.1, 6.6):
+- Comments, tags, links and marks of emphasis hide text.
+- In a fenced block every character is seen, until a line of as many backticks as began it.
+- In a code span every character is seen, until as many backticks. It takes one blank off both its ends, unless
+  it is all blanks. A line is no fence where backticks follow those that it begins with.
 """
 
 import re
 from collections.abc import Iterable
 
-_TICKS = re.compile(r"`{3,}")
+_FENCES = re.compile(r"`{3,}")
+_TICKS = re.compile(r"`+")
 
 
 def verbatim(lines: Iterable[str]) -> str:
     """Lines that are drawn as they are, whatever is in them."""
     text = "\n".join(lines)
-    fence = "`" * max((3, *(len(run) + 1 for run in _TICKS.findall(text))))
+    fence = "`" * max((3, *(len(run) + 1 for run in _FENCES.findall(text))))
     return f"{fence}\n{text}\n{fence}"
+
+
+def verbatim_line(text: str) -> str:
+    """A text of one line that is drawn as it is, whatever is in it."""
+    ticks = "`" * max((1, *(len(run) + 1 for run in _TICKS.findall(text))))
+    blank = " " if text.strip() and {text[0], text[-1]} & {"`", " "} else ""
+    return f"{ticks}{blank}{text}{blank}{ticks}"
