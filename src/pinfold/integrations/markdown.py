@@ -3,7 +3,7 @@
 Facts (CommonMark 4.5, 6.1, 6.6):
 - Comments, tags, links and marks of emphasis hide text.
 - In a fenced block every character is seen, until a line of as many backticks as began it.
-- In a code span every character is seen, until as many backticks. It takes one blank off both its ends, unless
+- In a code span every character is seen, until as many backticks. It takes one blank off both ends, unless
   it is all blanks. A line is no fence where backticks follow those that it begins with.
 """
 
