@@ -216,3 +216,67 @@ def test_without_a_path_nothing_is_looked_for_in_the_working_directory(
     monkeypatch.delenv("PATH")
     with Session([home / "project"], settings=UNSANDBOXED) as session:
         assert "." not in session.run('echo "$PATH"').stdout.strip().split(":")
+
+
+FOLLOWING = """
+grep -R . .
+grep -R . d
+grep --dereference-recursive . .
+rg -L . .
+rg --follow .
+diff -r d other
+find . -name file -exec grep -R . . \\;
+cp -rL d x
+cp --archive --dereference d x
+tar -chf x.tar d
+tar --dereference -cf x.tar d
+rsync -aL d x
+rsync -rk d/ x
+"""
+
+
+@pytest.mark.parametrize("line", FOLLOWING.strip().splitlines())
+@pytest.mark.parametrize("lead", ["../../.ssh", "../.."])
+def test_links_below_are_judged_where_programs_follow_them(line: str, lead: str, home: Path) -> None:
+    """The link may have come with the repository; of a link's directory the links count, too."""
+    (home / "project/d/e/up").unlink()
+    assert verdict(home, line, UNSANDBOXED) is Verdict.ALLOW
+    (home / "project/a/s").symlink_to(lead)
+    (home / "project/d/l").symlink_to("../a")
+    assert verdict(home, line, UNSANDBOXED) is Verdict.ASK
+    assert verdict(home, "grep -r . .", UNSANDBOXED) is Verdict.ALLOW
+
+
+WORKSPACE_BY_OTHER_WORDS = """
+x=@; rm -rf $x
+x=@; rm -rf "${x}"
+x="@/"; rm -rf "$x"
+x=$(pwd); rm -rf $x
+x=$PWD; rm -rf "$x"
+rm -rf $(pwd)
+rm -rf "$(pwd)"
+rm -rf "$(git rev-parse --show-toplevel)"
+rm -rf @[]
+rm -rf ../p[r]oject
+rm -rf ../p*
+rm -rf ../pr?ject
+"""
+NOT_THE_WORKSPACE = """
+x=@/build; rm -rf $x
+x=$(pwd)/build; rm -rf "$x"
+cd @ && x=$(mktemp -d) && rm -rf "$x"
+cd a && rm -rf $(pwd)
+rm -rf a/b*
+"""
+
+
+@pytest.mark.parametrize("line", WORKSPACE_BY_OTHER_WORDS.strip().splitlines())
+def test_the_workspace_is_not_lost_by_a_pattern_or_a_variable(line: str, home: Path) -> None:
+    project = f"{home}/project"
+    line = line.replace("@[]", f"{project[:-1]}[t]").replace("@", project)
+    assert verdict(home, line, {}) is Verdict.ASK
+
+
+@pytest.mark.parametrize("line", NOT_THE_WORKSPACE.strip().splitlines())
+def test_what_lies_in_the_workspace_may_go(line: str, home: Path) -> None:
+    assert verdict(home, line.replace("@", f"{home}/project"), {}) is Verdict.ALLOW

@@ -37,6 +37,9 @@ class Paper:
     def is_process_own(self, path: str) -> bool:
         return False
 
+    def links_below(self, directory: str) -> tuple[str, ...] | None:
+        return tuple(self.links.values())
+
     def is_directory(self, path: str) -> bool:
         return path in self.directories
 

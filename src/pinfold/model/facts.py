@@ -25,6 +25,9 @@ class Files(Protocol):
         """Whether the way there leads by a link through a process's directory in /proc (`/dev/fd`): what that
         means depends on who looks, or on what it does meanwhile."""
 
+    def links_below(self, directory: str) -> tuple[str, ...] | None:
+        """Where the links in a directory, and in those below, lead; None if there is too much to look at."""
+
     def is_directory(self, path: str) -> bool: ...
 
     def is_there(self, path: str) -> bool:

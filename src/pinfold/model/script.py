@@ -272,6 +272,8 @@ class Command(Struct, frozen=True):
     """Operands and option values known to be read."""
     reads_below: bool = False
     """Directories among `reads` are read with all that is in them."""
+    follows_links: bool = False
+    """So is what links in them lead to."""
     writes: tuple[Word, ...] = ()
     deletes: tuple[Word, ...] = ()
     hazards: tuple[Hazard, ...] = ()

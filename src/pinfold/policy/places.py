@@ -13,6 +13,8 @@ from pinfold.policy.paths import contains, normalised
 
 BARE = r"(?<![\w.$~/])(?:/|~|\$HOME|\$\{HOME[^}]*\})(?=$|[\s;&|)'\"`}])"
 """The root or the home as a word of its own, wherever in a line."""
+HERE = r"\$\(pwd\)|`pwd`|\$\{?PWD\}?|\$\(git rev-parse --show-toplevel\)"
+"""The working directory, or the top of its repository."""
 OWN_PROCESS = ("self", "thread-self")
 MOST_ENDS = 16
 """Directories that a way may lead to, by each reading of the links on it."""
@@ -167,6 +169,12 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
             # Values are not followed; a line that names the root or the home beside such a word may mean it.
             yield word, "/" if named[0] == "/" else facts.home
             continue
+        if _is_wholly_unknown(word) and (place := _workspace_named_by(word, directories, facts)):
+            yield word, place
+            continue
+        if word.has_glob and (place := next(_ruinous_matches(word, directories, facts), "")):
+            yield word, place
+            continue
         for target in (_emptied_target(word, base, facts) for base in directories):
             if target and (is_ruinous(target, facts) or is_unsettled(target, facts)):
                 yield word, target
@@ -175,6 +183,30 @@ def ruinous_targets(command: Command, facts: Facts) -> Iterator[tuple[Word, str]
 
 def _is_wholly_unknown(word: Word) -> bool:
     return all(isinstance(part, Computed | Variable) for part in word.parts)
+
+
+def _workspace_named_by(word: Word, directories: tuple[str, ...], facts: Facts) -> str:
+    """The workspace, where `$(pwd)` is it, or a variable: `x=$PWD; rm -r $x`."""
+    end = r"/*[\"']?(?=$|[\s;&|)])"
+    if re.fullmatch(rf"[\"']?(?:{HERE}){end}", word.source):
+        return next((place for place in directories if is_ruinous(place, facts)), "")
+    names = "|".join(re.findall(r"\$\{?(\w+)", word.source))
+    places = "|".join((HERE, *map(re.escape, facts.roots)))
+    given = names and re.search(rf"(?<!\w)(?:{names})=[\"']?({places}){end}", facts.script.text)
+    if not given:
+        return ""
+    place = given[1] if given[1].startswith("/") else facts.cwd
+    return place if is_ruinous(place, facts) else ""
+
+
+def _ruinous_matches(word: Word, directories: tuple[str, ...], facts: Facts) -> Iterator[str]:
+    """What a pattern matches on the way to the home or the workspace: `/home/[u]`."""
+    for base in directories:
+        pattern = word.pattern(variables(base, facts)) or ""
+        above = facts.files.real(join(base, re.split(r"[^/]*[*?\[(]", pattern, maxsplit=1)[0]))
+        if any(above != place and contains(above, place) for place in (facts.home, *facts.roots)):
+            found = facts.files.expand(join(base, pattern)) or ()
+            yield from (place for place in found if is_ruinous(place, facts))
 
 
 def _emptied_target(word: Word, base: str, facts: Facts) -> str:

@@ -141,6 +141,22 @@ def _reads(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]
                 )
             elif part.reads_below and (pattern := hides_something_below(path, facts)):
                 yield _ask(f"it reads all of {path}, where `{pattern}` is hidden", word.span, path)
+            elif part.reads_below and part.follows_links and (said := _hidden_behind_links(path, facts)):
+                yield _ask(said, word.span, path)
+
+
+def _hidden_behind_links(path: str, facts: Facts) -> str | None:
+    """What a program reads that follows all links in a directory, if somebody should see that."""
+    if not facts.files.is_directory(path):
+        return None
+    ends = facts.files.links_below(path)
+    if ends is None:
+        return f"it follows all links in {path}, which are too many to look at"
+    for end in ends:
+        pattern = hidden_by(end, facts.policy, facts.roots) or hides_something_below(end, facts)
+        if pattern or contains(end, PROCESSES) or contains(PROCESSES, end):
+            return f"it follows a link in {path} to {end}, where `{pattern or PROCESSES}` is out of sight"
+    return None
 
 
 def hides_something_below(path: str, facts: Facts) -> str | None:

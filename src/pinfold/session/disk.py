@@ -10,6 +10,8 @@ from pinfold.model.links import real_path, way_of
 from pinfold.settings.files import read_text
 
 MOST_MATCHES = 1_000
+MOST_DIRECTORIES = 20_000
+"""That are looked through for links, of those that they lead to as well."""
 MOST_PARTS = 128
 """Of a pattern: each of them is looked for from the first one on."""
 
@@ -61,6 +63,21 @@ class Disk:
         self.was_searched = True
         return any(is_own_process(step.place) for step in way_of(path))
 
+    def links_below(self, directory: str) -> tuple[str, ...] | None:
+        self.was_searched = True
+        waiting, seen, found = [directory], {directory}, dict[str, None]()
+        for place in waiting:  # which grows meanwhile
+            if len(waiting) > MOST_DIRECTORIES:
+                return None
+            below, links = _directories_and_links(place)
+            ends = [*map(self.real, links)]
+            found.update(dict.fromkeys(ends))
+            # What lies in a directory of theirs is looked at as well: links may lead on from there.
+            further = [each for each in (*below, *filter(os.path.isdir, ends)) if each not in seen]
+            seen.update(further)
+            waiting += dict.fromkeys(further)
+        return tuple(found)
+
     def is_directory(self, path: str) -> bool:
         self.was_searched = True
         return os.path.isdir(path)
@@ -93,6 +110,16 @@ class Disk:
 
         self.was_searched = True
         return git_helpers(directory)
+
+
+def _directories_and_links(directory: str) -> tuple[list[str], list[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            inside = [*entries]
+    except OSError:
+        return [], []
+    below = [entry.path for entry in inside if entry.is_dir(follow_symlinks=False)]
+    return below, [entry.path for entry in inside if entry.is_symlink()]
 
 
 def _between(top: str, bottom: str) -> Iterator[str]:

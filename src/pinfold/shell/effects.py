@@ -111,15 +111,17 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
     """The command with everything that its charts say of it."""
     found = _Found()
     flags: dict[str, None] = {}
-    below = False
+    below = follows = False
     makes: list[str] = []
     for stage in stages:
         below = below or stage.chart.program.below
+        follows = follows or stage.chart.program.follows
         _own_hazard(found, stage, command)
         for given in stage.arguments.given:
             if given.name not in stage.chart.program.ignored:
                 flags.update(dict.fromkeys(given.names))
             below = below or _goes_below(given)
+            follows = follows or given.option.follows
             makes.append(given.option.makes)
             _option(found, given, stage.chart)
             if given.option.only_alone and stage.arguments.operands:
@@ -138,6 +140,7 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
         operands=names + last.arguments.operands,
         reads=command.reads + tuple(found.reads),
         reads_below=command.reads_below or below,
+        follows_links=command.follows_links or follows,
         writes=command.writes + tuple(found.writes),
         deletes=command.deletes + tuple(found.deletes),
         hazards=_unique((*command.hazards, *assignment_hazards(command.assignments), *found.hazards)),

@@ -67,6 +67,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """What it makes of the operands: words of `ROLES`."""
     below: bool = False
     """Directories are read with all that is in them."""
+    follows: bool = False
+    """Of what is in them, links are followed, wherever they lead."""
     takes: Literal["", "first", "last"] = ""
     """It says itself what otherwise the first or the last operand says."""
     runs: Literal["", "shell", "argv", "rest", "first", "split", "stdin", "foreign", "alike", "none"] = ""
@@ -199,6 +201,7 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     """A word, or text on standard input, in which this is found holds code: anything may be run by it."""
     operands: Operands = Operands()
     below: bool = False
+    follows: bool = False
     runs: Runs | None = None
     passes_on: bool = False
     """The files that it writes hold what it reads: its other files, or else standard input."""

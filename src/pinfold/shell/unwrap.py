@@ -239,6 +239,7 @@ class _Unwrapping:
             _also(command, meant),
             reads=command.reads + meant.reads,
             reads_below=command.reads_below or meant.reads_below,
+            follows_links=command.follows_links or meant.follows_links,
             writes=command.writes + meant.writes,
             deletes=command.deletes + meant.deletes,
             hazards=command.hazards + meant.hazards,
