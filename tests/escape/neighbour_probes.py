@@ -88,6 +88,12 @@ else: assert False, "huge pages"
 assert libc.memfd_create(b"", MFD_HUGETLB) < 0 and ctypes.get_errno() == errno.ENOMEM
 assert libc.shmget(0, 2 << 20, 0o1600 | SHM_HUGETLB) < 0
 """
+SECRET = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+MEMFD_SECRET = 447
+assert libc.syscall(MEMFD_SECRET, 0) < 0 and ctypes.get_errno() == errno.ENOSYS, "secret memory"
+"""
 SHM_LOCK = 11
 
 
@@ -186,6 +192,13 @@ def huge_pages_of_the_machine_are_left_to_others() -> None:
     """Here without reserving any, so that the answer is the same where the machine has none."""
     with opened() as session:
         result = session.run(["/usr/bin/python3", "-I", "-c", HUGE])
+        assert result.exit_code == 0, result
+
+
+def memory_that_no_process_has_is_not_taken() -> None:
+    """What memfd_secret gives stays when it is unmapped, counts for nobody and cannot be swapped out."""
+    with opened() as session:
+        result = session.run(["/usr/bin/python3", "-I", "-c", SECRET])
         assert result.exit_code == 0, result
 
 

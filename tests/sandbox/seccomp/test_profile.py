@@ -76,6 +76,7 @@ ALWAYS = [
     ("ioctl", (0, 0x80086601), "allow"),  # FS_IOC_GETFLAGS
     # what the machine and the user have for all programs
     ("mq_open", (), "ENOSYS"),
+    ("memfd_secret", (), "ENOSYS"),
     ("mmap", (0, 0, 0, 0x22), "allow"),
     ("mmap", (0, 0, 0, 0x40022), "ENOMEM"),
     ("mmap", (0, 0, 0, HIGH | 0x54040022), "ENOMEM"),

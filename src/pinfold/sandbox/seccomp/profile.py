@@ -94,6 +94,9 @@ IO_URING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 # (RLIMIT_MSGQUEUE) are counted for the user in all namespaces, until the queue's namespace ends; and Landlock
 # lets nobody in a pen open a queue.
 MACHINE_WIDE = ("io_setup", "mq_open")
+# Memory that is no process's once it is unmapped, and cannot be swapped out: a kernel that is short of memory
+# ends other programs for it. Most kernels before Linux 6.5 lack the call.
+SECRET_MEMORY = ("memfd_secret",)
 # An administrator reserves huge pages for one program (vm.nr_hugepages), and any other can take them all.
 # MAP_HUGETLB, MFD_HUGETLB and SHM_HUGETLB, each with the argument that has it: as where none is free.
 HUGE_PAGES = (("mmap", 3, 0x40000), ("memfd_create", 1, 0x4), ("shmget", 2, 0o4000))
@@ -242,7 +245,7 @@ def rules(warden: Warden, unix: UnixSockets, reads: Reads = Reads.UNSEEN) -> Ite
     yield Rule(HIDES_CLONE_FLAGS, errno(ENOSYS))
     for closed in (NAMESPACE_CALLS, MOUNTING, KERNEL_PROGRAMS, BY_HANDLE, MACHINE):
         yield Rule(closed, errno(EPERM))
-    for missing in (IO_URING, MACHINE_WIDE, KEYRINGS, OBSOLETE):
+    for missing in (IO_URING, MACHINE_WIDE, SECRET_MEMORY, KEYRINGS, OBSOLETE):
         yield Rule(missing, errno(ENOSYS))
     yield Rule(("ioctl",), errno(EPERM), (_is(1, *CLOSED_IOCTLS),))
     for call, flags, huge in HUGE_PAGES:
