@@ -187,6 +187,17 @@ def test_choices_of_the_command_line(person: Person) -> None:
     assert person.run("-c", "cat secret").stdout == b"x"
 
 
+def test_globs_that_open_nothing_are_named(person: Person) -> None:
+    """On one line, whoever wrote them: in settings or on the command line."""
+    more = person.where / "home/more"
+    done = person.run("--write", f"{more}/x_*", "--", "true")
+    assert done.returncode == 0 and done.stderr.count(b"\n") == 1, done
+    said = f"`{more}/x_*` in `filesystem.write` opens nothing: nothing there matches it"
+    assert said in done.stderr.decode()
+    (more / "x_1").mkdir(parents=True)
+    assert person.run("--write", f"{more}/x_*", "--", "true").stderr == b""
+
+
 def test_json_tells_everything(person: Person) -> None:
     told = json.loads(person.run("--json", "-c", "echo out; exit 4").stdout)
     assert (told["exitCode"], told["stdout"], told["decision"]) == (4, "out\n", "allow")

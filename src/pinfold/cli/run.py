@@ -29,6 +29,7 @@ from pinfold.policy.paths import is_covered
 from pinfold.policy.protected import INSTALLED
 from pinfold.session import Session
 from pinfold.session.execution import Execution
+from pinfold.session.granted_globs import has_glob, look
 from pinfold.session.page import page_file
 from pinfold.settings.policy import expand
 
@@ -91,6 +92,7 @@ def run(args: Namespace) -> int:
             _tell_wide_project(session)
             _tell_own_place(session)
             _tell_missing(session, args.write or ())
+            _tell_idle_globs(session)
             code, violations = as_program(session, command, person)
             if violations:
                 _tell_violations(violations if code else _without_histories(violations))
@@ -150,8 +152,14 @@ def _tell_missing(session: Session, paths: Sequence[str]) -> None:
     """What is not there cannot be opened, and the command would only hear that it is read-only there."""
     for path in paths:
         place = expand(path, session.roots[0], home_of(os.environ))
-        if not os.path.lexists(place) and not is_covered(place, session.roots):
+        if not has_glob(path) and not os.path.lexists(place) and not is_covered(place, session.roots):
             tell(f"--write opens nothing: {visible(place)} is not there; make it first")
+
+
+def _tell_idle_globs(session: Session) -> None:
+    found = look(session.settings, session.roots, home_of(os.environ))
+    if found and found.notices:
+        tell(visible("; ".join(found.notices)))
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
