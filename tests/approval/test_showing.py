@@ -212,3 +212,13 @@ def test_a_hook_tells_each_file_that_its_yes_lets_through(tmp_path: Path) -> Non
     assert outcome.opinion is Opinion.DENY and "ask in parts" in outcome.message
     outcome = judge(call(RunCommand("echo " + "x" * 3 * LONGEST_COMMAND), cwd=tmp_path), environ)
     assert outcome.opinion is Opinion.DENY and "script file" in outcome.message
+
+
+def test_what_a_yes_grants_is_on_the_screen_before_it_can_be_granted() -> None:
+    """Of what a command wanted, it chose the paths: long ones would push the first off the screen."""
+    wishes = [Widening(FIELDS[0], f"/w{number}/{'d' * 240}/{'e' * 240}") for number in range(MOST_WANTED)]
+    sheet, asked = Asking(), wanting(wishes, command="make")
+    assert sheet.is_cut(asked, 80, 24)
+    assert "press `e`" in "".join(sheet.question(asked, 80, 24))
+    assert all(f"/w{number}/" in "".join(sheet.explanation(asked, 80)) for number in range(MOST_WANTED))
+    assert not sheet.is_cut(wanting(wishes[:1], command="make"), 80, 33)

@@ -2,13 +2,13 @@
 
 import io
 import signal
-from _thread import allocate_lock
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import pinfold
+from pinfold.approval.turn import Turn
 from pinfold.cli import patience
 from pinfold.model.decision import Verdict
 
@@ -35,7 +35,7 @@ def ring() -> None:
 
 def test_it_is_told_what_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", screen := Screen())
-    with patience.patience(("/usr",), allocate_lock()):
+    with patience.patience(("/usr",), Turn()):
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
         ring()
     assert screen.getvalue().startswith("pinfold: looking through /usr for")
@@ -51,7 +51,7 @@ def test_it_is_told_which_hook_is_waited_for(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(patience, "SECONDS", 0.2)
     hooks = {"before_command": [str(slow)], "timeout": "1s"}
     session = pinfold.Session([str(tmp_path)], settings={"hooks": hooks})
-    with session, patience.patience(("/usr",), allocate_lock()):
+    with session, patience.patience(("/usr",), Turn()):
         assert session.check("true").verdict is Verdict.DENY
         ring()
     waited, looked = screen.getvalue().splitlines()
@@ -61,7 +61,7 @@ def test_it_is_told_which_hook_is_waited_for(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_a_question_is_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", screen := Screen())
-    turn = allocate_lock()
+    turn = Turn()
     with turn, patience.patience(("/usr",), turn):
         ring()
     assert not screen.getvalue()
@@ -69,5 +69,5 @@ def test_a_question_is_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_programs_are_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    with patience.patience(("/usr",), allocate_lock()):
+    with patience.patience(("/usr",), Turn()):
         assert signal.getitimer(signal.ITIMER_REAL)[0] == 0

@@ -25,6 +25,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
+from pinfold.approval.turn import Turn
 from pinfold.model.permission import LASTING, Answer, AskedAt, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.visible import visible
 
@@ -34,10 +35,19 @@ QUIET = 0.25
 """Seconds without a key before a key may be an answer."""
 LONGEST_QUIET = 2.0
 PROMPTS = {Capability.CONNECT: "let it connect?", Capability.WRITE: "let it?", Capability.READ: "let it?"}
-# Ends whatever sequence was begun; plain text, the usual character set, the whole screen scrolls, a cursor;
-# and text in the order in which it is written (ECMA-48, BDSM), where a terminal would turn Hebrew around.
-SET_RIGHT = "\x18\x1b\\\x1b[0m\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[?25h\x1b[8l"
+# Ends whatever sequence was begun, printing, and what holds drawing back; UTF-8, without which bytes of our
+# characters would be controls (0x9b); plain text, the usual characters, the whole screen scrolls, a cursor;
+# text in the order in which it is written (ECMA-48, BDSM), where a terminal would turn Hebrew around; and
+# the colours of the terminal's own settings (the last is the Linux console's), or nobody might see any of
+# it.
+SET_RIGHT = (
+    "\x18\x1b\\\x1b[4i\x1b[?2026l\x1b%G\x1b[0m\x1b(B\x0f\x1b7\x1b[?69l\x1b[r\x1b8\x1b[?25h\x1b[8l"
+    "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]R\x1b\\"
+)
+LEAVE_WINDOW = "\x1b[?1047l"
+"""Where no command is there any more, which may have left a screen of its own: nothing scrolls back there."""
 AS_USUAL = "\x1b[8h"
+MORE, BELOW = "more: press any key", 2
 _INPUT, _OUTPUT, _LOCAL, _CHARACTERS = 0, 1, 3, 6
 """Where tcgetattr has these modes."""
 
@@ -50,7 +60,7 @@ class Sheet(Protocol):
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]: ...
 
     def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
-        """Whether the question leaves out something that a yes covers, until the person presses `e`."""
+        """Whether something that a yes covers is left out, or is not on the screen, until they press `e`."""
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]: ...
 
@@ -74,7 +84,7 @@ class TerminalApprover:
         self._sheet = sheet
         self.seconds = seconds
         """How long a question stands."""
-        self.turn = allocate_lock()
+        self.turn = Turn()
         """Held while a question is on the terminal; who else draws there or reads its keys takes it too."""
         self.interrupt: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
         """What Ctrl-C does besides saying no."""
@@ -136,17 +146,27 @@ class TerminalApprover:
         except OSError:
             return None
         try:
-            with self.turn:
-                with self._keys_alone(terminal):
-                    talk = _Talk(terminal, self._sheet, question, seconds)
-                    reply = talk.reply(lambda: self._is_closed or question.request_id in self._withdrawn)
-                if reply is None and not self._is_closed:
-                    # Only now: who sees that it has gone may type for the command again.
-                    is_late = question.request_id not in self._withdrawn
-                    _write(terminal, "\r\n" if is_late else "it is not wanted any more\r\n")
-                return self._late() if reply is None else reply
+            return self._ask_at(terminal, question, time.monotonic() + seconds)
         finally:
             os.close(terminal)
+
+    def _ask_at(self, terminal: int, question: PermissionNeeded, deadline: float) -> Reply:
+        def is_gone() -> bool:
+            return self._is_closed or question.request_id in self._withdrawn
+
+        if not self.turn.take(lambda: is_gone() or time.monotonic() > deadline):
+            return self._late()
+        try:
+            with self._keys_alone(terminal):
+                left = max(1.0, deadline - time.monotonic())
+                reply = _Talk(terminal, self._sheet, question, left).reply(is_gone)
+            if reply is None and not self._is_closed:
+                # Only now: who sees that it has gone may type for the command again.
+                is_late = question.request_id not in self._withdrawn
+                _write(terminal, "\r\n" if is_late else "it is not wanted any more\r\n")
+            return self._late() if reply is None else reply
+        finally:
+            self.turn.give_up()
 
     @contextmanager
     def _keys_alone(self, terminal: int) -> Iterator[None]:
@@ -200,7 +220,8 @@ class _Talk:
         columns, rows = self._size()
         if self._sheet.is_cut(self._question, columns, rows):
             self._question = replace(self._question, choices=(Answer.NO,))  # until all of it was shown
-        start = "\n" if self._is_dumb else SET_RIGHT + "\r\n"
+        is_alone = self._question.capability not in PROMPTS
+        start = "\n" if self._is_dumb else SET_RIGHT + (LEAVE_WINDOW if is_alone else "") + "\r\n"
         text = start + _text(self._sheet.question(self._question, columns, rows))
         # To draw and to be quiet take a while, in which the terminal may have been given back: what is
         # written then stands in another's lines, or in steps where those are raw.
@@ -218,9 +239,11 @@ class _Talk:
             if key in REFUSALS:
                 return self._said(Answer.NO)
             if key == EXPLAIN:
-                self._question = self._whole
-                self._write("\n" + _text(["", *self._sheet.explanation(self._question, self._size()[0]), ""]))
-                drawn = self._draw_choices()
+                lines = ["", *self._sheet.explanation(self._whole, self._size()[0]), ""]
+                self._write("\n")
+                if self._has_shown(lines, in_parts=self._question is not self._whole):
+                    self._question = self._whole
+                    drawn = self._draw_choices()
             elif key == WIDER and self._question.can_widen:
                 self._reach = self._question.next_reach(self._reach)
                 drawn = self._draw_choices(over=drawn)
@@ -231,6 +254,30 @@ class _Talk:
             elif key in self._keys:
                 return self._said(self._keys[key])
         return None
+
+    def _has_shown(self, lines: list[str], *, in_parts: bool) -> bool:
+        """Whether all of it was; what does not fit is shown in parts, since not every screen scrolls back."""
+        step = max(1, self._size()[1] - BELOW) if in_parts else len(lines)
+        for start in range(0, len(lines), step):
+            if start and not self._goes_on():
+                return False
+            self._write(_text(lines[start : start + step]))
+        return True
+
+    def _goes_on(self) -> bool:
+        """Waits for any key; False if time is up before."""
+        self._write(MORE)
+        while not self._is_over():
+            piece = self._read(0.25)
+            if piece == b"":
+                return False
+            if piece and any(interrupt.encode() in piece for interrupt in INTERRUPTS):
+                self._write("^C\n")
+                raise _Interrupted
+            if piece:
+                self._write("\n" if self._is_dumb else "\r\x1b[K")
+                return True
+        return False
 
     @property
     def _keys(self) -> dict[str, Answer]:

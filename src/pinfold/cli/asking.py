@@ -24,6 +24,7 @@ AROUND = 2
 """Those before the question and behind the choices."""
 LONGEST_FACT = 240
 """Characters of one that are shown before somebody wants to see all of it."""
+UNSEEN = "  not all of this is on the screen: press `e` to see it in parts, then answer"
 GRANTING_NOTHING = ("wanted by", "agent says")
 """Facts that a yes does not depend on."""
 Facts = list[tuple[str, str]]
@@ -34,16 +35,24 @@ class Asking:
     long it is, what is wanted stands on the screen together with the choices."""
 
     def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
+        from rich.text import Text
+
+        lines = self._lines(question, columns, rows)
+        if self._fits(question, lines, columns, rows):
+            return lines
+        note = [Text(UNSEEN)] if self._grants_more(question) else []
+        return [*lines, *_drawn([*note, _headline(question), Text()], min(columns, WIDEST))]
+
+    def _lines(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
         from rich.rule import Rule
         from rich.text import Text
 
         width = min(columns, WIDEST)
         command = [Text(line) for line in _command(question, width, _most_lines(rows))]
-        headline = Text(telling.headline(question, short), style="bold")
-        lines = _drawn(
+        return _drawn(
             [
                 Rule("pinfold asks", style="yellow", align="left", characters="-" if _is_plain() else "─"),
-                headline,
+                _headline(question),
                 Text(),
                 *(command if question.capability not in telling.RUNNING else ()),
                 _table([(name, _cut(name, value)) for name, value in _facts(question)]),
@@ -51,13 +60,24 @@ class Asking:
             ],
             width,
         )
+
+    def _fits(self, question: PermissionNeeded, lines: list[str], columns: int, rows: int) -> bool:
         below = len(self.choices(question, question.reaches[0], columns)) + AROUND
-        return lines if len(lines) + below <= rows else [*lines, *_drawn([headline, Text()], width)]
+        return len(lines) + below <= rows
 
     def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
+        if self._grants_more(question) and not self._fits(
+            question, self._lines(question, columns, rows), columns, rows
+        ):
+            return True
         if question.capability in telling.RUNNING:
             return False
         return len(_command_lines(question, min(columns, WIDEST))) > _most_lines(rows)
+
+    @staticmethod
+    def _grants_more(question: PermissionNeeded) -> bool:
+        """Whether a yes grants more than the headline tells."""
+        return bool(question.decision.widening or question.source)
 
     def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
         from rich.text import Text
@@ -73,6 +93,12 @@ class Asking:
 
     def rule_trouble(self, question: PermissionNeeded, text: str) -> str:
         return telling.rule_trouble(question, text)
+
+
+def _headline(question: PermissionNeeded) -> "RenderableType":
+    from rich.text import Text
+
+    return Text(telling.headline(question, short), style="bold")
 
 
 def _is_plain() -> bool:
@@ -110,9 +136,9 @@ def _whole(question: PermissionNeeded, width: int) -> list[str]:
 
     lines = [Text(f"  {visible(line)}") for line in question.command.split("\n")]
     command = [Text("the whole command:"), *lines, Text()] if question.command else []
-    facts = [(name, value) for name, value in _facts(question) if len(value) > LONGEST_FACT]
-    headline = Text(telling.headline(question, short), style="bold")
-    return _drawn([*command, _table(facts), headline], width)
+    is_all = bool(question.decision.widening or question.source)
+    facts = [(name, value) for name, value in _facts(question) if is_all or len(value) > LONGEST_FACT]
+    return _drawn([*command, _table(facts), _headline(question)], width)
 
 
 def _cut(name: str, fact: str) -> str:

@@ -9,12 +9,12 @@ import os
 import sys
 import termios
 import time
-from _thread import LockType
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pinfold.approval.terminal import AS_USUAL, QUIET, SET_RIGHT, TTY, TerminalApprover
+from pinfold.approval.terminal import AS_USUAL, LEAVE_WINDOW, QUIET, SET_RIGHT, TTY, TerminalApprover
+from pinfold.approval.turn import Turn
 from pinfold.cli import STDERR
 from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
@@ -100,7 +100,7 @@ def _diff(learned: Learned, name: str) -> str:
     return diff(learned.before, learned.after, name) if learned.file and is_changed else ""
 
 
-def _propose(session: Session, learned: Learned, turn: LockType) -> None:
+def _propose(session: Session, learned: Learned, turn: Turn) -> None:
     """Tells what was learned, and asks whether it is to be kept, if there is anybody to ask."""
     if not _diff(learned, "") or not TerminalApprover.is_there():
         print(_told(learned, asks=False, fold=lambda line: folded(line, STDERR)), file=sys.stderr)
@@ -179,7 +179,8 @@ class _Terminal:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._is_dumb = os.environ.get("TERM", "dumb") == "dumb"
-        self._put("" if self._is_dumb else SET_RIGHT)  # whatever the command's output has left it in
+        # Whatever the command's output has left it in.
+        self._put("" if self._is_dumb else SET_RIGHT + LEAVE_WINDOW)
 
     def leave(self) -> None:
         self._put("" if self._is_dumb else AS_USUAL)

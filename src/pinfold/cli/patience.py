@@ -7,10 +7,10 @@ started for every command, and hardly one takes that long.
 
 import signal
 import sys
-from _thread import LockType
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from pinfold.approval.turn import Turn
 from pinfold.cli.common import short
 from pinfold.cli.draw import tell
 from pinfold.model.visible import visible
@@ -19,7 +19,7 @@ SECONDS = 1.0
 
 
 @contextmanager
-def patience(roots: Sequence[str], turn: LockType) -> Iterator[None]:
+def patience(roots: Sequence[str], turn: Turn) -> Iterator[None]:
     """While this lasts. Whoever holds the terminal's `turn` is asking, and is not disturbed.
 
     Preconditions: the main thread.

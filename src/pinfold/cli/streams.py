@@ -6,10 +6,10 @@ import signal
 import sys
 import threading
 import time
-from _thread import LockType
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
+from pinfold.approval.turn import Turn
 from pinfold.cli.draw import leave_off
 from pinfold.model.errors import InternalError, PinfoldError
 from pinfold.model.events import Exited, Output, Stream
@@ -23,7 +23,7 @@ def standard_input() -> int | None:
     return None if sys.stdin is None else 0
 
 
-def carried(execution: Execution, turn: LockType) -> Exited:
+def carried(execution: Execution, turn: Turn) -> Exited:
     """Output goes where ours goes, as it comes; to a terminal, not while somebody else has the `turn`."""
     end = None
     terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
@@ -40,7 +40,7 @@ def carried(execution: Execution, turn: LockType) -> Exited:
     return _known(end)
 
 
-def on_terminal(execution: Execution, turn: LockType, ended: Callable[[], None]) -> Exited:
+def on_terminal(execution: Execution, turn: Turn, ended: Callable[[], None]) -> Exited:
     """Our terminal becomes the command's window: keys go in raw, sizes follow.
 
     `turn` is held while keys are read or anything is drawn; who holds it has the terminal.
@@ -88,7 +88,7 @@ def size() -> tuple[int, int]:
     return rows, columns
 
 
-def _keys(turn: LockType) -> bytes:
+def _keys(turn: Turn) -> bytes:
     """What was typed for the command; empty at the end."""
     poll = select.poll()
     poll.register(0, select.POLLIN)
@@ -102,7 +102,7 @@ def _keys(turn: LockType) -> bytes:
                     return b""
 
 
-def _type(execution: Execution, turn: LockType) -> None:
+def _type(execution: Execution, turn: Turn) -> None:
     while data := _keys(turn):
         while data:
             try:

@@ -1,0 +1,100 @@
+"""Whose turn it is at a terminal: one question stands there at a time, whichever process puts it, and what
+commands write waits meanwhile.
+
+Facts: `pinfold run a | pinfold run b`, and programs that start several, are one job, and read the same keys.
+flock belongs to an open file, and whoever ends lets go of it. A job in the background is stopped when it
+reads keys or changes modes; so it waits for its turn and does not keep it, or the job in front would wait.
+"""
+
+import fcntl
+import os
+from _thread import allocate_lock
+from collections.abc import Callable
+from contextlib import suppress
+from time import sleep
+
+_STEP = 0.05
+_PTS = 136
+"""The kind of device (major number) that a window's terminal is."""
+
+
+class Turn:
+    """Taken from any thread, for a moment by `with`, for a question by `take`."""
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._file: int | None = None
+        """The terminal, opened for its lock alone; -1 where it is not found."""
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        try:
+            self._flock(fcntl.LOCK_EX)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._leave_to_the_front()
+
+    def __exit__(self, *_: object) -> None:
+        self.give_up()
+
+    def take(self, is_over: Callable[[], bool]) -> bool:
+        """Waits for it; False if that is over before. Whoever got it gives it up."""
+        while not self._lock.acquire(timeout=_STEP):
+            if is_over():
+                return False
+        while not self._flock(fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if is_over():
+                self._lock.release()
+                return False
+            sleep(_STEP)
+        self._leave_to_the_front()
+        return True
+
+    def give_up(self) -> None:
+        self._flock(fcntl.LOCK_UN)
+        self._lock.release()
+
+    def locked(self) -> bool:
+        """Whether this process has it."""
+        return self._lock.locked()
+
+    def _leave_to_the_front(self) -> None:
+        with suppress(OSError):
+            if self._file is not None and self._file >= 0 and os.tcgetpgrp(self._file) != os.getpgrp():
+                self._flock(fcntl.LOCK_UN)
+
+    def _flock(self, how: int) -> bool:
+        """False if another process has it."""
+        if self._file is None:
+            self._file = _opened()
+        try:
+            if self._file >= 0:
+                fcntl.flock(self._file, how)
+        except BlockingIOError:
+            return False
+        except OSError:  # a terminal that knows no locks
+            self._file = -1
+        return True
+
+
+def _opened() -> int:
+    """The terminal that controls us, by its own name: /dev/tty is one file for all of them."""
+    number = _number()
+    names = [f"/proc/self/fd/{descriptor}" for descriptor in (0, 1, 2)]
+    if os.major(number) == _PTS:
+        names.append(f"/dev/pts/{os.minor(number)}")
+    for name in names:
+        with suppress(OSError):
+            if number and os.stat(name).st_rdev == number:
+                return os.open(name, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return -1
+
+
+def _number() -> int:
+    """The device that controls us, as proc(5) has it (`tty_nr`); 0 if there is none."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[4])
+    except (OSError, ValueError, IndexError):
+        return 0
