@@ -519,3 +519,36 @@ def test_git_shows_no_hidden_file_of_a_commit(line: str, tmp_path: Path) -> None
     (tmp_path / ".pinfoldignore").write_text("secret.txt\n")
     assert outside(line, tmp_path, line.split(" ", 2)[0] + " " + line.split()[1]) is Verdict.ASK
     assert outside("git show HEAD:notes", tmp_path, "git show") is Verdict.ALLOW
+
+
+PUSHED_TO = """
+git push fix/x.git main
+git push ./fix/x
+git push fix/x HEAD
+git push -u ./fix/x.git main
+git push file://@/fix/x.git
+git push --repo=fix/x.git
+git push .
+git push "$REMOTE" main
+"""
+PUSHED_ELSEWHERE = """
+git push
+git push origin feature/x
+git push -u origin main
+git push git@git.example:a/b main
+git push https://git.example/a/b
+"""
+
+
+@pytest.mark.parametrize("line", [*PUSHED_TO.strip().splitlines(), *PUSHED_ELSEWHERE.strip().splitlines()])
+def test_an_allowed_push_runs_no_hooks_of_this_machine(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository among the project's files has hooks of whoever wrote those."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", root], check=True)
+    subprocess.run(["git", "init", "-q", "--bare", root / "fix/x.git"], check=True)
+    with Session([root], settings={"sandbox": {"enabled": False}, "commands": {"allow": ["git push"]}}) as s:
+        said = s.check(line.replace("@", str(root))).verdict if "file:" in line else s.check(line).verdict
+    assert said is (Verdict.ASK if line in PUSHED_TO.splitlines() else Verdict.ALLOW)

@@ -12,7 +12,7 @@ from pinfold.model.decision import Reason, StepCode, Verdict
 from pinfold.model.facts import Facts
 from pinfold.model.names import GIT, NameMatcher, NameRule, folded
 from pinfold.model.repositories import completes, is_git_by_name, is_repository, lacks_only_head
-from pinfold.model.script import Command, Trait, Word
+from pinfold.model.script import Command, Text, Trait, Word
 from pinfold.model.settings import Settings
 from pinfold.model.text import Span
 from pinfold.policy.case import Case
@@ -25,6 +25,8 @@ from pinfold.policy.rules import is_sink
 Places = tuple[str, ...] | None
 PROCESSES = "/proc"
 GIT_PROGRAM = "git"
+REPOSITORY_ENDS = ("", "/.git", ".git", ".git/.git")
+"""What git tries behind the path of a repository."""
 INSIDE = "run it inside the fence"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
@@ -39,6 +41,8 @@ def file_protections(case: Case) -> Iterator[Reason]:
         yield from _writes(part, directories, case, facts)
         yield from _reads(part, directories, facts)
         yield from _mentions(part, directories, facts)
+        if part.program == GIT_PROGRAM and [word.literal for word in part.operands[:1]] == ["push"]:
+            yield from _pushes(part, directories, facts)
 
 
 def _writes(part: Command, directories: Places, case: Case, facts: Facts) -> Iterator[Reason]:
@@ -173,6 +177,26 @@ def hides_something_below(path: str, facts: Facts) -> str | None:
         if contains(directory, path) or contains(path, directory):
             return f"what an ignore file in {directory} names"
     return None
+
+
+def _pushes(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:
+    """A push into a repository of this machine runs the hooks that lie there, whoever has put them there."""
+    for word in part.operands[1:2]:
+        paths = leads_to(_plain_path(word), directories, facts)
+        if paths is None:
+            yield _ask(
+                f"which repository `{word.source}` is cannot be known, and its hooks may run", word.span
+            )
+        for place in (f"{path}{end}" for path in paths or () for end in REPOSITORY_ENDS):
+            if facts.files.is_there(f"{place}/HEAD"):
+                yield _ask(f"it pushes into {place}, whose hooks would run", word.span, place)
+                break
+
+
+def _plain_path(word: Word) -> Word:
+    """Git takes `file:///x` for a path."""
+    path = (word.literal or "").removeprefix("file://")
+    return word if path == word.literal or not path else Word(word.source, word.span, (Text(path),))
 
 
 def _mentions(part: Command, directories: Places, facts: Facts) -> Iterator[Reason]:

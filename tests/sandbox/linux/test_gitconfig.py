@@ -132,3 +132,46 @@ def test_what_git_writes_by_itself_is_harmless(tmp_path: Path) -> None:
     git("-C", "b", "sparse-checkout", "init")
     for name in ("a/.git/config", "b/.git/config", "b/.git/config.worktree"):
         assert objection((tmp_path / name).read_bytes()) is None
+
+
+LEADING = [
+    '[remote "o"]\n\turl = ./fix/x.git\n',
+    '[remote "o"]\n\turl = file:///srv/x.git\n',
+    '[remote "o"]\n\turl = https://a/b\n\tpushurl = ../x\n',
+    "[remote]\n\tpushDefault = ./x\n",
+    "[remote]\n\tpushDefault = x\n",
+    '[branch "main"]\n\tpushRemote = fix/x.git\n',
+    '[branch "main"]\n\tremote = x\n',
+    '[remote "o/p"]\n\turl = /srv/x\n',
+]
+NOT_LEADING = [
+    '[remote "origin"]\n\turl = https://a/b\n[branch "main"]\n\tremote = origin\n\tpushRemote = origin\n',
+    '[remote "o"]\n\turl = git@example.com:a/b\n[remote]\n\tpushDefault = o\n',
+    '[branch "main"]\n\tremote = .\n',
+]
+
+
+@pytest.mark.parametrize("text", LEADING)
+def test_no_command_leads_a_push_to_a_repository_of_this_machine(text: str) -> None:
+    """Its hooks may have come with the project's files, and would run outside."""
+    said = objection(PLAIN + text.encode(), PLAIN)
+    assert said is not None and "git push" in said
+    assert objection(PLAIN + text.encode(), PLAIN + text.encode()) is None  # the person's own
+
+
+@pytest.mark.parametrize("text", NOT_LEADING)
+def test_remotes_elsewhere_are_nobodys_matter(text: str) -> None:
+    assert objection(PLAIN + text.encode(), PLAIN) is None
+
+
+def test_a_clone_of_a_path_may_say_where_it_came_from(tmp_path: Path) -> None:
+    remote = f'[remote "origin"]\n\turl = {tmp_path}/x\n'.encode()
+    hooks = tmp_path / "x.git" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "pre-receive.sample").write_text("")
+    assert objection(remote) is None
+    (hooks / "pre-receive").write_text("")
+    assert "git push" in (objection(remote) or "")
+    (hooks / "pre-receive").unlink()
+    (tmp_path / "x.git/config").write_text("[core]\n\thooksPath = evil\n")
+    assert "git push" in (objection(remote) or "")

@@ -1,4 +1,5 @@
-"""Whether a git configuration that a command wrote may take the place of the one that was there. Pure.
+"""Whether a git configuration that a command wrote may take the place of the one that was there. Pure,
+but for a look at where the first remote of a clone leads.
 
 Git runs what its configuration names, in a hundred ways, and learns new ones with every release. So it is
 not said what is harmful: `HARMLESS` lists what is known not to be, and all the rest must stand in the new
@@ -8,19 +9,27 @@ hooksPath that leads nowhere) can thus neither be added, changed nor taken away 
 Facts about the values (git-config(1), transport.c, connect.c):
 - A URL `x::y` runs `git-remote-x`, and so does `x://` for a scheme that git does not know; `branch.*.remote`
   and `pushremote` may be a URL too. A host that begins with `-` was once an option of ssh.
+- Who pushes to a path starts the hooks of the repository there, which may have come with a project's files.
 - `submodule.*.update` may be `!command`.
 - `core.fsmonitor` is a program unless it is a boolean, and `true` leaves a daemon behind.
 - Of `extensions.*`, `partialclone` makes git fetch by itself; `remote.*.promisor` does so too.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from pinfold.model.git_config import parse_config
+from pinfold.model.git_config import LARGEST, parse_config
 
 Check = Callable[[str], bool]
 
 SCHEMES = ("https", "http", "ssh", "git", "file", "git+ssh", "ssh+git")
+
+
+_PUSHED = re.compile(
+    r"remote\.pushdefault|remote\..*\.(url|pushurl)|branch\..*\.(remote|pushremote)", re.DOTALL
+)
+_NAMED = re.compile(r"remote\..*\.url", re.DOTALL)
 
 
 def _plain(value: str) -> bool:
@@ -142,7 +151,50 @@ def objection(new: bytes, old: bytes = b"") -> str | None:
     for key, value in before:
         if (key, value) not in after:
             return f"`{key}` would be gone"
+    if key := next(_leading_to_hooks([*parse_config(new)], {*parse_config(old)}), ""):
+        return f"`{key}` may lead `git push` to a repository of this machine, whose hooks would run"
     return None if before == after else "settings would change places"
+
+
+def _leading_to_hooks(after: list[tuple[str, str]], before: set[tuple[str, str]]) -> Iterator[str]:
+    """New settings by which a push goes to a path. What has no remote yet may be a clone: its first one may
+    be a path where nothing runs."""
+    remotes = {key[len("remote.") : -len(".url")] for key, _ in after if _NAMED.fullmatch(key)}
+    is_clone = not any(_PUSHED.fullmatch(key) for key, _ in before)
+    for key, value in after:
+        is_name = not key.endswith("url") and value in (".", *remotes)
+        if (key, value) in before or is_name or not _PUSHED.fullmatch(key) or not (path := _path_of(value)):
+            continue
+        if not (is_clone and key == "remote.origin.url" and _runs_nothing(path)):
+            yield key
+
+
+def _path_of(value: str) -> str:
+    """The path that git takes an address for; empty for one of another machine."""
+    scheme, found, rest = value.partition("://")
+    if found:
+        return rest if scheme.lower() == "file" else ""
+    return "" if ":" in value.partition("/")[0] else value
+
+
+def _runs_nothing(path: str) -> bool:
+    """Whether nothing there runs by a push. A relative path begins where git is started."""
+    if not path.startswith("/"):
+        return False
+    for place in (f"{path}{end}" for end in ("", "/.git", ".git", ".git/.git")):
+        hooks = f"{place}/hooks"
+        try:
+            names = os.listdir(hooks) if os.path.isdir(hooks) else []
+            text = b""
+            if os.path.isfile(f"{place}/config"):
+                with open(f"{place}/config", "rb") as file:
+                    text = file.read(LARGEST)
+            harmless = all(is_harmless(*setting) for setting in parse_config(text))
+        except (OSError, ValueError):
+            return False
+        if not harmless or any(not name.endswith(".sample") for name in names):
+            return False
+    return True
 
 
 def _weighty(settings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
