@@ -1162,6 +1162,29 @@ def an_answer_for_always_holds_where_nobody_can_be_asked() -> None:
         assert alone.run(line).exit_code and read(f"{OUT}/log") == "x\nx\n"
 
 
+def an_answer_for_any_command_holds_for_other_programs_and_other_files_of_git() -> None:
+    git = "git -c user.name=t -c user.email=t@example.org"
+    subprocess.run(f"git init -q && {git} commit -q --allow-empty -m 1", shell=True, check=True)
+    always = pinfold.Reply(pinfold.Answer.ALWAYS, pinfold.Reach.TARGET)
+    write(f"{OUT}/log", "")
+    with opened(Person(always)) as session:
+        assert session.run(f"echo x >> {OUT}/log").exit_code == 0
+        assert session.run("git checkout -q -b first").exit_code == 0
+    with pinfold.Session([os.getcwd()], settings={}) as alone:
+        assert alone.run(["cp", "/etc/hostname", f"{OUT}/log"]).exit_code == 0
+        assert alone.run("touch new && git add new").exit_code == 0
+        assert alone.run(["cp", "/etc/hostname", f"{OUT}/other"]).exit_code
+        assert alone.run("echo x > .git/hooks/post-commit").exit_code
+    for line in (
+        "git branch within/a/directory",
+        "mkdir .git/refs/heads/made",
+        "git branch -D within/a/directory",
+    ):
+        with pinfold.Session([os.getcwd()], settings={}) as alone:
+            done = alone.run(line)
+            assert done.exit_code == 0, (line, done, done.violations)
+
+
 def an_answer_for_a_session_is_for_no_other_where_nobody_can_be_asked() -> None:
     line = f"echo x >> {OUT}/log"
     with opened(Person(SESSION)) as session:

@@ -7,6 +7,7 @@ under which settings. A wider reach is something a person chose, and names what 
 
 from msgspec import Struct
 
+from pinfold.model.decision import StepCode
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 
 
@@ -103,5 +104,8 @@ def _left(subject: Subject, reach: Reach) -> tuple[object, ...]:
     if reach is Reach.DIRECTORY:
         # What is protected there is another matter than what merely lies there.
         return (*always, tuple((step, rule) for step, rule, _ in s.reasons))
-    target = (*always, s.operation, s.host, s.port, s.path, s.source, s.reasons)
+    # All git writes of a repository are one grant, whichever call comes first.
+    is_git_writes = [step for step, _, _ in s.reasons] == [StepCode.GIT_WRITES] and s.path.endswith("/.git")
+    operation = "" if is_git_writes else s.operation
+    target = (*always, operation, s.host, s.port, s.path, s.source, s.reasons)
     return target if reach is Reach.TARGET else (*target, s.command, s.cwd, s.program)

@@ -209,6 +209,21 @@ def widened(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy, ground: G
     return with_approved(policy, wishes, ground.settings.cap)
 
 
+def ungranted(policy: SandboxPolicy, grants: Grants, own: SandboxPolicy) -> SandboxPolicy:
+    """The policy that `widened` made this one of. `own` is the user's."""
+    if grants == Grants():
+        return policy
+    kept = {*policy.additional_readwrite_paths} - (grants.paths | grants.directories)
+    kept |= {*own.additional_readwrite_paths}
+    paths = tuple(path for path in policy.additional_readwrite_paths if path in kept)
+    closes_git = grants.git and own.block_git_writes
+    return replace(
+        policy,
+        additional_readwrite_paths=paths,
+        block_git_writes=policy.block_git_writes or closes_git,
+    )
+
+
 def _git_directory(path: str) -> str:
     head, git, _ = f"{path}/".partition(f"/{GIT}/")
     return f"{head}/{GIT}" if git else path

@@ -49,9 +49,11 @@ class Footing:
         user: str | Mapping[str, object] | None,
         environ: Mapping[str, str],
         is_under_way: Callable[[str], bool] = lambda _run: True,
+        ungranted: Callable[[SandboxPolicy], SandboxPolicy] = lambda policy: policy,
     ) -> None:
         self._judge = judge
         self.is_under_way = is_under_way
+        self._ungranted = ungranted
         self.file = file_of(user, environ)
         """The user's own settings; empty where they are no file."""
         self._last: tuple[Settings | None, SandboxPolicy | None, str] = (None, None, "")
@@ -70,6 +72,7 @@ class Footing:
     def policy_fingerprint(self, policy: SandboxPolicy) -> str:
         from pinfold.policy.fingerprint import policy_fingerprint
 
+        policy = self._ungranted(policy)
         found = next((text for known, text in self._policies if known is policy), "")
         if not found:
             found = policy_fingerprint(policy)

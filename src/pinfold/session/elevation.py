@@ -34,6 +34,7 @@ from pinfold.policy.elevation import (
     key_of,
     objection,
     source_of,
+    ungranted,
     widened,
 )
 from pinfold.policy.modes import change_of_mode
@@ -180,6 +181,12 @@ class Elevations:
             if grants == Grants()
             else widened(policy, grants, self._judge().law.policy, self._ground(policy))
         )
+
+    def ungranted(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """A pen's policy without what was granted for the session: no answer depends on earlier ones."""
+        with self._lock:
+            grants = self._grants
+        return ungranted(policy, grants, self._judge().law.policy)
 
     def _write_down(self, question: PermissionNeeded, settlement: Settlement, wanted: Wanted) -> bool:
         """Whether the journal has it. What was answered like this before is written as it doubles: a command

@@ -82,7 +82,7 @@ class Parts:
                 from pinfold.approval.store import Store
                 from pinfold.session.approvals import Footing
 
-                footing = Footing(self._judge, self._user, self._environ, self._is_under_way)
+                footing = Footing(self._judge, self._user, self._environ, self._is_under_way, self._ungranted)
                 store = Store(approvals_file(self._environ))
                 self._desk = Desk(self._approvers, footing, store, self._one_command)
             return self._desk
@@ -182,6 +182,9 @@ class Parts:
     def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
         """A command's policy, with what was granted for the session."""
         return self.elevation.widened(policy) if self.elevation else policy
+
+    def _ungranted(self, policy: SandboxPolicy) -> SandboxPolicy:
+        return self.elevation.ungranted(policy) if self.elevation else policy
 
     def change_roots(self, roots: tuple[str, ...]) -> None:
         if self._fences is not None:
