@@ -427,3 +427,32 @@ def test_a_job_in_the_background_is_not_stopped_for_the_terminal(screen: Screen)
 def test_a_whole_home_is_told_of(screen: Screen) -> None:
     screen.run("run", "--project", str(screen.home), "--", "true")
     assert "your whole home is the project" in screen.wait_for("exit:0")
+
+
+def test_a_job_in_the_background_asks_once_it_is_in_the_foreground(screen: Screen) -> None:
+    shell = "set -m; {} & read key; fg %1; echo exit:$?"
+    screen.run("run", "-c", "touch ~/new", shell=shell)
+    before = screen.wait_for("a command in the background has a question")
+    assert "let it?" not in before
+    screen.press("Enter")
+    screen.wait_for("let it? [y")
+    screen.press("y")
+    screen.wait_for("exit:0")
+    assert (screen.home / "new").exists()
+
+
+def test_a_job_in_the_background_that_asks_ends_when_it_is_told_to(screen: Screen) -> None:
+    shell = "set -m; {} & read key; kill %1; wait %1; echo exit:$?; stty -a"
+    screen.run("run", "-c", "touch ~/new", shell=shell)
+    screen.wait_for("a command in the background has a question")
+    screen.press("Enter")
+    after = screen.wait_until(lambda text: "exit:" in text and " icanon" in text)
+    assert "exit:143" in after and "let it?" not in after and not (screen.home / "new").exists()
+
+
+def test_a_job_in_the_background_goes_on_while_something_is_typed(screen: Screen) -> None:
+    line = "cat; echo begun; until test -e enough; do sleep 0.1; done; echo done"
+    screen.run("run", "-c", line, shell="set -m; {} & read key; touch enough; wait %1; echo exit:$?")
+    screen.wait_for("begun")
+    screen.press("x", "Enter")
+    assert "done" in screen.wait_for("exit:0")

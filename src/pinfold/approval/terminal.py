@@ -115,7 +115,7 @@ class TerminalApprover:
         if not _asking.acquire(timeout=self.seconds):
             return self._late()
         try:
-            return self._ask(question, max(1.0, deadline - time.monotonic()))
+            return self._ask(question, deadline)
         except _Interrupted:
             self.interrupt()
             return Reply(Answer.NO, why="interrupted it")
@@ -140,13 +140,13 @@ class TerminalApprover:
     def _late(self) -> Reply:
         return Reply(Answer.NO, why=f"gave no answer within {self.seconds:g} seconds")
 
-    def _ask(self, question: PermissionNeeded, seconds: float) -> Reply | None:
+    def _ask(self, question: PermissionNeeded, deadline: float) -> Reply | None:
         try:
             terminal = os.open(TTY, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
             return None
         try:
-            return self._ask_at(terminal, question, time.monotonic() + seconds)
+            return self._ask_at(terminal, question, deadline)
         finally:
             os.close(terminal)
 
@@ -154,7 +154,8 @@ class TerminalApprover:
         def is_gone() -> bool:
             return self._is_closed or question.request_id in self._withdrawn
 
-        if not self.turn.take(lambda: is_gone() or time.monotonic() > deadline):
+        _wait_for_foreground(terminal, deadline, is_gone)
+        if _is_background(terminal) or not self.turn.take(lambda: is_gone() or time.monotonic() > deadline):
             return self._late()
         try:
             with self._keys_alone(terminal):
@@ -413,6 +414,28 @@ def _write(terminal: int, text: str) -> None:
     poll.register(terminal, select.POLLOUT)
     while data and poll.poll(SECONDS * 1000):
         data = data[os.write(terminal, data) :]
+
+
+def _is_background(terminal: int) -> bool:
+    """Whether a shell runs this process in the background. The kernel stops it there when it sets the
+    terminal's modes, and a stopped process does not even end by SIGTERM."""
+    with suppress(OSError):
+        return os.tcgetpgrp(terminal) != os.getpgrp()
+    return False
+
+
+def _wait_for_foreground(terminal: int, deadline: float, is_over: Callable[[], bool]) -> None:
+    import termios
+
+    if not _is_background(terminal):
+        return
+    with suppress(termios.error, OSError):
+        if not termios.tcgetattr(terminal)[_LOCAL] & termios.TOSTOP:
+            left = round(deadline - time.monotonic())
+            said = f"a command in the background has a question; `fg` shows it; no in {left} s"
+            _write(terminal, f"\r\npinfold: {said}\r\n")
+    while _is_background(terminal) and time.monotonic() < deadline and not is_over():
+        time.sleep(0.1)
 
 
 def _set(terminal: int, modes: list[object]) -> None:

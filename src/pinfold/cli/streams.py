@@ -19,8 +19,10 @@ CHUNK = 1 << 16
 
 
 def standard_input() -> int | None:
-    """Our standard input, for the command to read; None if it is closed."""
-    return None if sys.stdin is None else 0
+    """Our standard input, for the command to read. None if it is closed, or if it is a terminal and we are in
+    the background, where the kernel stops what reads it."""
+    is_shells = is_terminal(0) and not is_in_front()
+    return None if sys.stdin is None or is_shells else 0
 
 
 def carried(execution: Execution, turn: Turn) -> Exited:
