@@ -7,10 +7,11 @@ elsewhere is never sent to a terminal raw.
 
 # Facts about Unicode: `str.isprintable` is false for control, format (bidi, zero-width, tags),
 # surrogate, private and unassigned characters and for every space but U+0020. These draw nothing
-# either, yet count as printable: fillers, the braille blank, joiners and variation selectors.
-_BLANK = frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)).union(
-    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
-)
+# either, yet count as printable: fillers, blanks (braille, hieroglyphs, music's null notehead), joiners and
+# variation selectors.
+_BLANK = frozenset(
+    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x2D7F, 0x3164, 0xFFA0, 0x1107F, 0x13441, 0x13442)
+).union((0x16FE4, 0x1D159), range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
 def is_invisible(character: str) -> bool:
