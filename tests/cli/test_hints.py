@@ -70,6 +70,17 @@ def test_directories_that_rm_has_left_are_told(tmp_path: Path) -> None:
         assert hint(session.check(line), 1, {}, str(tmp_path), session.roots) == said, line
 
 
+def test_a_hint_ends_however_many_directories_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinfold.cli.hints.MOST_WALKED", 3)
+    session = Session([str(tmp_path)])
+    for number in range(3):
+        assert bool(hint(session.check("rm -r many"), 1, {}, str(tmp_path), session.roots)) is bool(number)
+        (tmp_path / "many" / str(number)).mkdir(parents=True)
+    assert not hint(session.check("rm -r many"), 1, {}, str(tmp_path), session.roots)
+
+
 def test_what_is_hidden_in_a_directory_that_cannot_go_is_told(tmp_path: Path) -> None:
     """To the kernel it is busy, and a program that moves or deletes all of it says no more than that."""
     for name in ("a/b/c", "a/open", "away"):

@@ -116,7 +116,14 @@ def _emptied(words: Sequence[str], cwd: str) -> str:
         return ""
     paths = {word: os.path.join(cwd, os.path.expanduser(word)) for word in words if not word.startswith("-")}
     left = (word for word, path in paths.items() if os.path.isdir(path) and not os.path.islink(path))
-    return next((word for word in left if not any(files for _, _, files in os.walk(paths[word]))), "")
+    return next((word for word in left if _has_no_file(paths[word])), "")
+
+
+def _has_no_file(top: str) -> bool:
+    """In doubt it has one: a command makes more directories than anybody looks through."""
+    walk = os.walk(top)
+    has_files = any(files for _, _, files in islice(walk, MOST_WALKED))
+    return not has_files and next(walk, None) is None
 
 
 def _taken_whole(name: str, words: Sequence[str]) -> list[str]:
