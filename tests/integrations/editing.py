@@ -290,7 +290,7 @@ def an_editor_that_cannot_ask_leaves_it_to_the_next() -> None:
 def ids_that_are_one_number_are_one() -> None:
     """An agent that answers `1` as `1.0` is heard as an editor hears it; `true` is no number."""
     desk = Desk()
-    for answers in ([(1.0, 2)], [(True, 1), (1, 2)]):
+    for answers in ([(1.0, 2)], [("1", 2)], [(True, 1), (1, 2)]):
         desk.proxy.from_editor({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}})
         for number, version in answers:
             desk.proxy.from_agent({"id": number, "result": {"protocolVersion": version}})
@@ -300,6 +300,13 @@ def ids_that_are_one_number_are_one() -> None:
     desk.proxy.from_agent({"id": "made", "method": "terminal/none", "params": {"sessionId": "one"}})
     wait_until(lambda: any(each.get("id") == "made" for each in desk.to_agent))
     assert "no_session" not in str(desk.to_agent), desk.to_agent
+
+
+def no_request_is_an_answer_as_well() -> None:
+    desk = Desk()
+    desk.proxy.from_editor({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}})
+    desk.proxy.from_agent({"id": 1, "method": "x", "result": {"protocolVersion": 2}})
+    assert desk.to_editor[-1] == {"id": 1, "method": "x"}
 
 
 def an_agent_that_ends_badly_is_told_of() -> None:

@@ -86,9 +86,9 @@ class Proxy:
         self._ids: dict[str, str] = {}
         """Our session -> the agent's name for it."""
         self._terminals: dict[tuple[str, str], Terminal] = {}
-        self._creating: dict[Any, str] = {}
-        """Requests of the editor that make a session, and the directory each is for."""
-        self._initializing: Any = None
+        self._creating: dict[str, str] = {}
+        """Requests of the editor that make a session, by their ids, and the directory each is for."""
+        self._initializing = ""
         self._questions: dict[str, _Question] = {}
 
     # From the editor
@@ -99,14 +99,14 @@ class Proxy:
             self._answered(message)
             return
         if method == "initialize":
-            self._initializing = message.get("id")
+            self._initializing = _key(message.get("id"))
             capabilities = {**_table(params.get("clientCapabilities"))}
             capabilities |= {"terminal": True, "fs": {"readTextFile": True, "writeTextFile": True}}
             message = {**message, "params": {**params, "clientCapabilities": capabilities}}
             if params.get("protocolVersion") != VERSION:
                 message["params"]["protocolVersion"] = VERSION
-        elif method == "session/new" and isinstance(message.get("id"), int | float | str):
-            self._creating[message["id"]] = str(params.get("cwd", ""))
+        elif method == "session/new" and (key := _key(message.get("id"))):
+            self._creating[key] = str(params.get("cwd", ""))
         elif method in ("session/load", "session/resume"):
             try:
                 self._begin(str(params.get("sessionId", "")), str(params.get("cwd", "")))
@@ -128,7 +128,10 @@ class Proxy:
         method = message.get("method")
         if not isinstance(method, str):
             self._editor(self._result(message))
-        elif str(message.get("id", "")).startswith(OURS):
+            return
+        # A request that is an answer as well would be taken for either, by one editor or another.
+        message = {key: value for key, value in message.items() if key not in ("result", "error")}
+        if str(message.get("id", "")).startswith(OURS):
             said = f"ids that begin with `{OURS}` are not yours"
             self._agent(_error(message.get("id"), INVALID, said, {"kind": "invalid"}))
         elif method.startswith(("terminal/", "fs/")):
@@ -143,16 +146,15 @@ class Proxy:
 
     def _result(self, message: dict[str, Any]) -> dict[str, Any]:
         number, result = message.get("id"), message.get("result")
-        # 1 and 1.0 are one number to an editor; `true` is none, whatever Python says.
-        if isinstance(number, bool) or not isinstance(number, int | float | str):
+        if not (key := _key(number)):
             return message
-        if number == self._initializing and isinstance(result, dict):
-            self._initializing = None
+        if key == self._initializing and isinstance(result, dict):
+            self._initializing = ""
             if result.get("protocolVersion") != VERSION:
                 said = f"pinfold acp speaks version {VERSION} of ACP, and the agent does not"
                 return _error(number, FAILED, said, {"kind": "failed"})
-        if number in self._creating:
-            directory = self._creating.pop(number)
+        if key in self._creating:
+            directory = self._creating.pop(key)
             if isinstance(result, dict) and "sessionId" in result:
                 try:
                     self._begin(str(result["sessionId"]), directory)
@@ -303,6 +305,13 @@ class Proxy:
             each.settled.set()
         for session in self._sessions.values():
             session.close()
+
+
+def _key(number: object) -> str:
+    """What an editor may know a request by: 1 and 1.0 are one, and to some "1" too; empty for no id."""
+    if isinstance(number, bool) or not isinstance(number, int | float | str):
+        return ""
+    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
 
 def _answer(asked: _Question) -> Answer | None:
