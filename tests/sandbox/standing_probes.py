@@ -1,7 +1,9 @@
 """Mounts that the host undoes while a command runs."""
 
+import fcntl
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 
@@ -10,6 +12,7 @@ from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Found, Request
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.linux.moving import COMMON, LOCKED
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.linux.session import LinuxSession
 from pinfold.session.survey import Surveyor
@@ -134,6 +137,85 @@ def restores_what_is_undone(
     print(f"replacements, seen {count} times, for {float(longest) * 1000:.2f} ms at most", spans)
     assert is_open == "False", text
     assert float(longest) < 5, text  # some 0.3 ms on a machine that is not busy
+
+
+KEPT = """
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+PRIVATE_ANONYMOUS_NORESERVE, NO_HUGE_PAGES, POPULATE_READ = 0x4022, 15, 22
+size = ctypes.c_size_t(1 << 30)
+start = ctypes.c_void_p(libc.mmap(None, size, 3, PRIVATE_ANONYMOUS_NORESERVE, -1, ctypes.c_long(0)))
+for advice in (NO_HUGE_PAGES, POPULATE_READ): assert not libc.madvise(start, size, advice)
+out, into = os.pipe()
+looker = os.fork()
+if not looker:
+    os.close(into)
+    os.set_blocking(out, False)
+    spans, began = [0], None
+    while True:
+        try: os.close(os.open(".env", os.O_RDONLY)); seen = True
+        except OSError: seen = False
+        now = time.monotonic()
+        if seen and began is None: began = now
+        elif not seen and began is not None: spans.append(now - began); began = None
+        try:
+            if not os.read(out, 1): break
+        except BlockingIOError: time.sleep(0.002)
+    print(max(*spans, 0 if began is None else now - began), flush=True)
+    os._exit(0)
+os.close(out)
+go, done = threading.Event(), False
+def keep(number):
+    go.wait()
+    while not done: libc.mprotect(start, size, 1 + 2 * (number & 1)); number += 1
+keepers = [threading.Thread(target=keep, args=(number,)) for number in range(30)]
+for each in keepers: each.start()
+os.mkdir("a")
+print("on", flush=True)
+go.set()
+end, calls = time.monotonic() + 4, []
+while time.monotonic() < end or len(calls) < 2:
+    began = time.monotonic()
+    os.rename("a", "b"); os.rename("b", "a")
+    calls.append(time.monotonic() - began)
+done = True
+for each in keepers: each.join()
+os.close(into)
+os.waitpid(looker, 0)
+print(max(calls), flush=True)
+"""
+
+
+def a_call_that_takes_long_keeps_nothing_else_waiting() -> None:
+    """The warden reads a path where other threads of the program hold the lock of its memory nearly all the
+    time. Meanwhile the host goes on replacing what is hidden, and other wardens lock moves."""
+    session = opened_with_secrets()
+    write("kept.py", KEPT)
+    command = session.start(Request("/usr/bin/python3 kept.py", POLICY, os.getcwd(), timeout=80))
+    events = command.events()
+    next(events)
+    heard: list[object] = []
+    told = threading.Thread(target=lambda: heard.extend(events))
+    told.start()
+    locked, replaced = 0.0, time.monotonic()
+    free = replaced
+    common = os.open(COMMON, LOCKED)
+    while told.is_alive():
+        now = time.monotonic()
+        if now - replaced > 0.1:
+            rename_over(".env")
+            replaced = now
+        try:
+            fcntl.flock(common, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(common, fcntl.LOCK_UN)
+            free = time.monotonic()
+        except BlockingIOError:
+            locked = max(locked, now - free)
+        told.join(0.002)
+    text = b"".join(getattr(event, "data", b"") for event in heard).decode()
+    seen, call = map(float, text.split())
+    assert max(seen, locked) < call / 2, (seen, locked, call)
 
 
 TRIES = "for name in last first; do while echo > $name; do sleep 0.02; done; done"

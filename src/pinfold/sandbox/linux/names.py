@@ -187,8 +187,10 @@ class Names:
         return found
 
     def rename(self, caller: Caller, old: End, new: End, flags: int) -> None:
+        # Read before the lock is taken: the caller can delay that, and other wardens wait for the lock.
+        before, after = caller.text(old[1]), caller.text(new[1])
         self.moving.hold()
-        source, spot = self._found(caller, *old), self._found(caller, *new)
+        source, spot = self._at(caller, old[0], before), self._at(caller, new[0], after)
         if source is None or spot is None:
             return caller.resume()
         if not source.place.made_by_warden or not spot.place.made_by_warden:
@@ -233,7 +235,9 @@ class Names:
         return None
 
     def _found(self, caller: Caller, base: int, address: int) -> Spot | None:
-        path = caller.text(address)
+        return self._at(caller, base, caller.text(address))
+
+    def _at(self, caller: Caller, base: int, path: bytes | None) -> Spot | None:
         spot = self.spots.find(caller, base, path) if path else None
         if path and spot is None:
             self.spots.require_way(base, path)

@@ -21,6 +21,7 @@ import errno
 import os
 import select
 import struct
+from _thread import RLock
 from contextlib import suppress
 from time import monotonic
 
@@ -52,6 +53,11 @@ class Neighbours:
         self.socket = fresh_socket()
         self.names = list_of_names()
         self.own = b""
+        self.lock = RLock()
+        """Who answers calls asks the others, and another thread answers them meanwhile (`mount_guard`)."""
+        self.occasion = b""
+        self.done: set[bytes] = set()
+        """Who has done what we ask for on that occasion."""
         self.poll = select.poll()
         self.poll.register(self.socket, select.POLLIN)
 
@@ -65,17 +71,18 @@ class Neighbours:
         self.own = take_name(self.socket, WARDEN)
 
     def answer(self) -> None:
-        """Protects what the others have told by now."""
-        self._hear()
+        """Protects what the others have told by now, and hears who has done what we asked for."""
+        with self.lock:
+            self._hear()
 
     def all_protect(self, path: str) -> bool:
         """Whether it is read-only in every other pen by now.
 
         Preconditions: it is there, and nobody inside finds it yet.
         """
-        occasion = os.urandom(OCCASION)
-        message = PROTECT + occasion + os.fsencode(path)
-        done: set[bytes] = {self.own}
+        with self.lock:
+            self.occasion, self.done = os.urandom(OCCASION), {self.own}
+        message = PROTECT + self.occasion + os.fsencode(path)
         asked: set[bytes] = set()
         end = monotonic() + PATIENCE
         being_built = present(self.names, BUILDER)
@@ -83,6 +90,7 @@ class Neighbours:
             # First: who is built by now is among the others.
             being_built &= present(self.names, BUILDER)
             others = present(self.names, WARDEN)
+            done = {*self.done}
             if not being_built and others <= done:
                 return True
             asked = (asked & others) - done
@@ -92,22 +100,21 @@ class Neighbours:
             if monotonic() > end:
                 return False
             self.poll.poll(STEP * 1000)
-            done |= self._hear(occasion)
+            self.answer()
 
-    def _hear(self, occasion: bytes = b"") -> set[bytes]:
-        """Does what is asked; who has done what we asked for on an occasion."""
-        done: set[bytes] = set()
+    def _hear(self) -> None:
+        """Preconditions: the lock is held."""
         while True:
             try:
                 message, credentials, _, sender = self.socket.recvmsg(LARGEST, ROOM)
             except OSError:
-                return done
+                return
             if _sender_of(credentials) != os.geteuid() or not sender:
                 continue
             kind, about, path = message[:1], message[1 : 1 + OCCASION], message[1 + OCCASION :]
             name = b"@" + sender[1:]
-            if kind == DONE and about == occasion:
-                done.add(name)
+            if kind == DONE and about == self.occasion:
+                self.done.add(name)
             elif kind == PROTECT and _protect(path):
                 self._send(name, DONE + about)
 

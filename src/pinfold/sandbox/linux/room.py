@@ -26,6 +26,10 @@ MOST = 65_536
 RESERVE = 64
 """Descriptors that a warden has for its mounts alone: what commands make it hold can take all others."""
 _changing = RLock()
+_raised = 0
+"""How many need that now."""
+_usual: list[int] = []
+"""The soft limit before the first of them."""
 
 
 def make_room() -> None:
@@ -44,14 +48,22 @@ def keep_reserve() -> None:
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """For this moment this process has as many descriptors as it could have."""
+    """For this moment this process has as many descriptors as it could have. No thread waits for another."""
+    global _raised  # a process has one such limit
     with _changing:
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        if not _raised:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            _usual.append(soft)
+        _raised += 1
+    try:
+        yield
+    finally:
+        with _changing:
+            _raised -= 1
+            if not _raised:
+                hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+                resource.setrlimit(resource.RLIMIT_NOFILE, (_usual.pop(), hard))
 
 
 def leave_room() -> None:

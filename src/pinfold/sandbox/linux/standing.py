@@ -19,6 +19,7 @@ not here; beyond `MOST` names none is watched.
 import os
 import select
 import stat
+from _thread import RLock
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -39,6 +40,8 @@ class Standing:
         self.hidden: dict[str, None] = {}
         """In the order in which they came."""
         self.names: set[bytes] = set()
+        self.lock = RLock()
+        """Two threads hold things: who answers calls, and who hears the host (`mount_guard`)."""
         self.mounts = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
         self.queue = queue
         for operation in operations:
@@ -64,11 +67,12 @@ class Standing:
 
     def take(self, protected: Iterable[str], hidden: Iterable[str]) -> None:
         """Holds what the host has found since."""
-        for path in protected:
-            self.hold(path, self.protected)
-        for path in hidden:
-            self.hold(path, self.hidden)
-        self.restore()
+        with self.lock:
+            for path in protected:
+                self.hold(path, self.protected)
+            for path in hidden:
+                self.hold(path, self.hidden)
+            self.restore()
 
     def protect(self, path: str) -> None:
         """Holds something that has just been made, or replaced."""
@@ -90,7 +94,7 @@ class Standing:
 
     def restore(self) -> None:
         """Mounts what has no mount."""
-        with late.powers(late.POWERS):
+        with self.lock, late.powers(late.POWERS):
             for path in self.protected:
                 self._each(path, self._protect)
             for path in self.hidden:

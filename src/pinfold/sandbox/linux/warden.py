@@ -17,7 +17,8 @@ Facts that shape it:
 - A signal that comes in the few microseconds before we have taken a call over interrupts it. It is made again
   if the handler was set with SA_RESTART; else the caller sees EINTR, which some of these calls never say
   otherwise. Afterwards only a fatal signal ends the wait (WAIT_KILLABLE_RECV).
-- One call is answered at a time. So nothing here may wait: whatever could block is left to the caller.
+- One call is answered at a time. So nothing here may wait: whatever could block is left to the caller. What a
+  command makes wait all the same keeps no mount from being restored (`mount_guard`).
 """
 
 import errno
@@ -44,11 +45,12 @@ from pinfold.sandbox.linux.ending import serve_alone
 from pinfold.sandbox.linux.failure import words_of
 from pinfold.sandbox.linux.filter_budget import FilterBudget
 from pinfold.sandbox.linux.git import Git
+from pinfold.sandbox.linux.mount_guard import MountGuard
 from pinfold.sandbox.linux.moving import Moving
 from pinfold.sandbox.linux.names import Names
 from pinfold.sandbox.linux.opening import Opening
 from pinfold.sandbox.linux.reading import Reading
-from pinfold.sandbox.linux.records import HOLD, SETTLE, Records
+from pinfold.sandbox.linux.records import SETTLE, Records
 from pinfold.sandbox.linux.room import keep_reserve, make_room
 from pinfold.sandbox.linux.sockets import Sockets
 from pinfold.sandbox.linux.spawner import READY
@@ -89,6 +91,7 @@ def _prepare(spawner: socket.socket, charge: Charge) -> "Warden":
     # The spawner confines itself meanwhile: until its listener comes another descriptor keeps the number.
     listener = os.dup(charge.proc)
     warden = Warden(listener, charge)
+    warden.guard.start(warden.fail)
     _, (came,) = channel.receive_bytes(spawner, 1)
     os.dup2(came, listener, inheritable=False)
     os.close(came)
@@ -110,19 +113,18 @@ class Warden:
         proc, bound, rules = charge.proc, charge.bound, charge.rules
         self.listener = listener
         self.records = records = Records(charge.host)
-        self.standing = standing = Standing(proc, charge.operations, charge.queue)
-        self.host = charge.host
+        standing = Standing(proc, charge.operations, charge.queue)
         self.proc = proc
         self.turns = Turns()
         self.next_look = 0.0
-        self.neighbours = charge.neighbours
+        self.guard = MountGuard(charge.host, standing, charge.neighbours)
         grounds = Grounds.of(charge.operations)
         matcher = matcher_of(rules, grounds.roots)
-        moving = Moving(charge.moving, matcher.tails, charge.roots, self.neighbours.answer)
+        moving = Moving(charge.moving, matcher.tails, charge.roots, charge.neighbours.answer)
         names = Names(proc, records, grounds, matcher, moving)
         self.spots = names.spots
         opening = Opening(names, grounds, rules)
-        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging, self.neighbours))
+        names.judging.exemptions.append(Git(names.spots.own, proc, names.judging, charge.neighbours))
         self.asking: Asking | None = None
         handlers = {**names.handlers, **opening.handlers}
         if charge.asks:
@@ -143,11 +145,9 @@ class Warden:
 
     def serve(self) -> None:
         poll = select.poll()
-        # First, since it is most often this one: the others are then only looked at, not waited for.
+        # First, since it is most often this one: the other is then only looked at, not waited for.
         poll.register(self.listener, select.POLLIN)
-        self.standing.register(poll)
-        poll.register(self.host, select.POLLIN)
-        poll.register(self.neighbours.socket, select.POLLIN)
+        poll.register(self.guard.bell, select.POLLIN)
         # What a call leaves is counted away.
         gc.disable()
         while True:
@@ -155,7 +155,7 @@ class Warden:
             if not ready:
                 self.turns.rest()
                 self.look()
-            # Each has its turn: no flood of calls may keep a mount from being restored.
+            # Each has its turn: no flood of calls may keep an answer waiting.
             for descriptor, event in ready:
                 if descriptor == self.listener:
                     if not event & select.POLLIN:
@@ -163,13 +163,8 @@ class Warden:
                     call = seccomp.receive(self.listener)
                     if call:
                         self.answer(call)
-                elif descriptor == self.host.fileno():
-                    if not self.take():
-                        poll.unregister(self.host)
-                elif descriptor == self.neighbours.socket.fileno():
-                    self.neighbours.answer()
                 else:
-                    self.standing.look(descriptor)
+                    self.take()
 
     def patience(self) -> float | None:
         """How long to wait for a call, in milliseconds."""
@@ -185,24 +180,24 @@ class Warden:
         if self.asking:
             self.asking.look()
 
-    def take(self) -> bool:
-        """What the host says; False if it is gone."""
-        try:
-            (kind, *said), descriptors = channel.receive(self.host)
-        except BlockingIOError:
-            return True
-        except channel.Closed:
-            if self.asking:
-                self.asking.give_up()
-            return False
-        if kind == HOLD:
-            self.standing.take(*said)
-        elif kind == SETTLE:
-            self.records.settled(*said)
-        elif self.asking:
-            id_, error, words = said
-            self.asking.answer(id_, error, words, descriptors)
-        return True
+    def take(self) -> None:
+        """What the host says."""
+        for heard in self.guard.take():
+            if heard is None:
+                if self.asking:
+                    self.asking.give_up()
+                continue
+            (kind, *said), descriptors = heard
+            if kind == SETTLE:
+                self.records.settled(*said)
+            elif self.asking:
+                id_, error, words = said
+                self.asking.answer(id_, error, words, descriptors)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends this process, told from another thread: calls that wait or come are refused then."""
+        self.records.last_words(words_of(error))
+        os._exit(1)
 
     def answer(self, call: seccomp.Notification) -> None:
         caller = Caller(self.listener, self.proc, self.turns, call)
