@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         InternalError,
         PinfoldError,
         PolicyError,
+        RequestError,
         SandboxUnavailable,
         SandboxViolation,
     )
@@ -57,6 +58,7 @@ __all__ = [
     "RemoteExecution",
     "RemoteSession",
     "Reply",
+    "RequestError",
     "Result",
     "RunCommand",
     "SandboxPolicy",
@@ -76,7 +78,7 @@ _HOMES = {
     "model.decision": ("Decision", "Reason", "Verdict"),
     "model.errors": (
         *("ConfinementError", "FileRefused", "InternalError", "PinfoldError", "PolicyError"),
-        *("SandboxUnavailable", "SandboxViolation"),
+        *("RequestError", "SandboxUnavailable", "SandboxViolation"),
     ),
     "audit.journal": ("JournalError",),
     "model.events": ("Event", "Exited", "Output", "Stream"),

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -256,7 +257,16 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
         (3, {}, "a shell line, a list of words or a Request, not int"),
         (["ls", 3], {}, "the words of a command are texts, not int"),
         ([], {}, "a command has at least one word"),
-        ("ls", {"cwd": 3}, "expected str, bytes or os.PathLike object, not int"),
+        (["ls", Path()], {}, "the words of a command are texts, not PosixPath"),
+        (b"ls", {}, "a shell line, a list of words or a Request, not bytes"),
+        (pinfold.RunCommand(["ls", "x"]), {}, "malformed: Expected `str`, got `array` - at `$.command`"),  # type: ignore[arg-type]
+        (pinfold.RunCommand("ls", argv=("ls", 1)), {}, "malformed: .*`int` - at"),  # type: ignore[arg-type]
+        (pinfold.RunCommand("ls", argv="ls"), {}, "malformed: .*got `str`"),  # type: ignore[arg-type]
+        (pinfold.RunCommand("ls", cwd=3), {}, "malformed: .*cwd"),  # type: ignore[arg-type]
+        (pinfold.RunCommand("ls", policy="x"), {}, "malformed: .*policy"),  # type: ignore[arg-type]
+        (pinfold.RunCommand("ls", timeout="3"), {}, "malformed: .*timeout"),  # type: ignore[arg-type]
+        (pinfold.RunCommand("ls", description=["x"]), {}, "malformed: .*description"),  # type: ignore[arg-type]
+        ("ls", {"cwd": 3}, "a directory is a path, not int"),
         ("ls", {"timeout": "3"}, "a timeout is a number of seconds above 0, not '3'"),
         ("ls", {"stdin": "text"}, "stdin is bytes or a descriptor, not str"),
         ("ls", {"terminal": 80}, "a terminal is its rows and columns, not 80"),
@@ -266,13 +276,16 @@ def test_what_no_session_can_be_made_of_is_told(tmp_path: Path, given: dict[str,
 def test_what_cannot_be_given_to_a_command_is_told(
     tmp_path: Path, request_: Any, given: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises((TypeError, ValueError), match=said):
+    with pytest.raises(pinfold.RequestError, match=re.escape(said) if "`$" in said else said):
         session(tmp_path).start(request_, **given)
+    if not given:
+        with pytest.raises(pinfold.RequestError):
+            session(tmp_path).check(request_)
 
 
 @pytest.mark.parametrize("nothing", [[], pinfold.RunCommand("ls", argv=())])
 def test_no_words_are_no_command_to_check_either(tmp_path: Path, nothing: Any) -> None:
-    with pytest.raises(ValueError, match="a command has at least one word"):
+    with pytest.raises(pinfold.RequestError, match="a command has at least one word"):
         session(tmp_path).check(nothing)
 
 

@@ -32,6 +32,10 @@ class PolicyError(PinfoldError):
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
+class RequestError(PinfoldError, TypeError, ValueError):
+    """What a call was given is no request, or nothing that a command can be given; nothing was done."""
+
+
 class ConfinementError(PinfoldError):
     """The fence that was asked for cannot be held, or broke; the text says whether anything was run."""
 

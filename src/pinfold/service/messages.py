@@ -16,6 +16,7 @@ from pinfold.model.errors import (
     FileRefused,
     PinfoldError,
     PolicyError,
+    RequestError,
     SandboxUnavailable,
 )
 from pinfold.model.permission import Answer
@@ -270,6 +271,8 @@ def fault_of(error: BaseException) -> Fault:
             return Fault(INVALID_PARAMS, "invalid", str(error), remedy=error.help or None)
         case SandboxUnavailable():
             return Fault(UNAVAILABLE, "unavailable", str(error), remedy="pinfold doctor")
+        case RequestError():
+            return Fault(INVALID_PARAMS, "invalid", str(error))
         case ConfinementError() | PinfoldError():
             return Fault(UNAVAILABLE, "failed", str(error))
         case TypeError() | ValueError():

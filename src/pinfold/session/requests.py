@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict, replace
 
-from pinfold.model.errors import PolicyError
+from pinfold.model.errors import PolicyError, RequestError
 from pinfold.model.links import PATH_MAX, real_path
 from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import LONGEST_LINE
+from pinfold.model.structs import ready
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -36,15 +37,29 @@ def as_request(request: Request | str | Sequence[str]) -> Request:
     if isinstance(request, str):
         return RunCommand(request)
     if isinstance(request, RunCommand):
-        return request if request.argv is None else replace(request, command=_line(request.argv))
+        whole = _checked(request)
+        return whole if whole.argv is None else replace(whole, command=_line(whole.argv))
     if isinstance(request, Request):
-        return request
+        return _checked(request)
     if isinstance(request, list | tuple):
         for word in request:
             if not isinstance(word, str):
-                raise TypeError(f"the words of a command are texts, not {type(word).__name__}")
+                raise RequestError(f"the words of a command are texts, not {type(word).__name__}")
         return RunCommand(_line(request), argv=tuple(request))
-    raise TypeError(f"a request is a shell line, a list of words or a Request, not {type(request).__name__}")
+    kind = type(request).__name__
+    raise RequestError(f"a request is a shell line, a list of words or a Request, not {kind}")
+
+
+_R = TypeVar("_R", bound=Request)
+
+
+def _checked(request: _R) -> _R:
+    """The request with what its type says, which Python does not look at."""
+    try:
+        return convert(asdict(request), ready(type(request)))
+    except ValidationError as error:
+        remedy = "; give a list of words as `argv`" if "`$.command`" in str(error) else ""
+        raise RequestError(f"this {type(request).__name__} is malformed: {error}{remedy}") from None
 
 
 def line_of(request: RunCommand) -> str:
@@ -91,7 +106,7 @@ def with_variables(
 
 def _line(words: Sequence[str]) -> str:
     if not words:
-        raise ValueError("a command has at least one word")
+        raise RequestError("a command has at least one word")
     return " ".join([quoted(word) for word in words])
 
 
@@ -102,29 +117,35 @@ def as_command(
 ) -> RunCommand:
     wanted = as_request(request)
     if not isinstance(wanted, RunCommand):
-        raise TypeError(f"only a command can be run, not a {type(wanted).__name__}")
+        raise RequestError(f"only a command can be run, not a {type(wanted).__name__}")
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < float("inf")):
-        raise ValueError(f"a timeout is a number of seconds above 0, not {timeout!r}")
+        raise RequestError(f"a timeout is a number of seconds above 0, not {timeout!r}")
     if cwd is None and timeout is None:
         return wanted
     return replace(
         wanted,
-        cwd=wanted.cwd if cwd is None else os.fspath(cwd),
+        cwd=wanted.cwd if cwd is None else _path(cwd),
         timeout=wanted.timeout if timeout is None else timeout,
     )
+
+
+def _path(cwd: object) -> str:
+    if not isinstance(cwd, str | os.PathLike):
+        raise RequestError(f"a directory is a path, not {type(cwd).__name__}")
+    return os.fspath(cwd)
 
 
 def require_given(given: Given) -> None:
     """Refuses what no program can be given, before anything is written down of a run."""
     if not isinstance(given.stdin, bytes | int | None):
-        raise TypeError(f"stdin is bytes or a descriptor, not {type(given.stdin).__name__}")
+        raise RequestError(f"stdin is bytes or a descriptor, not {type(given.stdin).__name__}")
     if given.terminal is not None and not _is_size(given.terminal):
-        raise TypeError(f"a terminal is its rows and columns, not {given.terminal!r}")
+        raise RequestError(f"a terminal is its rows and columns, not {given.terminal!r}")
     for name, value in (given.environment or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"the environment holds texts, not {name!r}: {value!r}")
+            raise RequestError(f"the environment holds texts, not {name!r}: {value!r}")
         if "\0" in name + value or "=" in name or not name:
-            raise ValueError(f"no program can be given a variable {name!r} with this value")
+            raise RequestError(f"no program can be given a variable {name!r} with this value")
 
 
 def _is_size(given: object) -> bool:
@@ -134,9 +155,9 @@ def _is_size(given: object) -> bool:
 def require_approvers(approvers: "Sequence[Approver]") -> None:
     for each in approvers:
         if not callable(each):
-            raise TypeError(f"an approver is called with a question, which {each!r} cannot be")
+            raise RequestError(f"an approver is called with a question, which {each!r} cannot be")
         if _is_coroutine(each):
-            raise TypeError(f"an approver is called on a thread, and cannot be `async`: {each!r}")
+            raise RequestError(f"an approver is called on a thread, and cannot be `async`: {each!r}")
 
 
 def _is_coroutine(called: object) -> bool:
