@@ -6,6 +6,7 @@ from pinfold.model.carrying import (
     JOIN,
     LONGEST,
     LONGEST_NAME,
+    LONGEST_REMEDY,
     OPEN,
     PROXY,
     Answer,
@@ -27,7 +28,17 @@ def test_a_wish_is_read_as_it_was_written(wish: Wish) -> None:
     [
         Answer(1),
         Answer(2, 111, "a.test", "*.test", message="it is\0 denied: ä"),
-        Answer(3, 111, "a.test", "", "the person said no", "no rule speaks of it; the person said no"),
+        Answer(
+            3,
+            111,
+            "a.test",
+            "",
+            "the person said no",
+            "no rule",
+            "denied",
+            "add it",
+            "terminal",
+        ),
     ],
 )
 def test_an_answer_is_read_as_it_was_written(answer: Answer) -> None:
@@ -36,7 +47,10 @@ def test_an_answer_is_read_as_it_was_written(answer: Answer) -> None:
 
 def test_an_answer_that_is_too_long_is_cut() -> None:
     for answered in ("", "\N{ROCKET}" * LONGEST, "\0" * LONGEST):
-        data = Answer(1, 111, "a.test", "*.test", answered, "ä" * LONGEST).encoded()
+        no = Answer(1, 111, "a.test", "*.test", answered, "ä" * LONGEST, "denied", answered, "elsewhere")
+        data = no.encoded()
         parsed = parse_answer(data)
         assert len(data) == LONGEST and (parsed.host, parsed.rule) == ("a.test", "*.test")
         assert parsed.answered == answered.strip("\0")[:LONGEST_NAME] and parsed.message.startswith("ä")
+        assert parsed.remedy == answered.strip("\0")[:LONGEST_REMEDY]
+        assert (parsed.code, parsed.asked_at) == ("denied", "elsewhere")

@@ -1,10 +1,11 @@
 """The block that an agent is shown."""
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.violation import LONGEST, MOST_TOLD, Violation, violations_text
 
 
 def refused(path: str, **given: object) -> Violation:
-    return Violation("open", path, "", "it lies outside", "touch", 7, True, **given)  # type: ignore[arg-type]
+    return Violation("open", path, "", "it lies outside", "touch", 7, True, ViolationCode.OUTSIDE, **given)  # type: ignore[arg-type]
 
 
 def test_a_line_tells_everything() -> None:
@@ -32,9 +33,11 @@ def test_it_is_bounded() -> None:
 
 
 def test_what_has_no_path_is_told_without_one() -> None:
-    end = Violation("warden", "", "", "the warden ended", "pinfold-warden", 0, grantable=False)
-    more = Violation("", "", "", "more was refused than is listed", "sh", 7, grantable=True)
-    plain = Violation("open", "/x\n", "", "it is closed", "sh", 7, grantable=True)
+    end = Violation(
+        "warden", "", "", "the warden ended", "pinfold-warden", 0, False, ViolationCode.WARDEN_ENDED
+    )
+    more = Violation("", "", "", "more was refused than is listed", "sh", 7, True, ViolationCode.UNLISTED)
+    plain = Violation("open", "/x\n", "", "it is closed", "sh", 7, True, ViolationCode.OUTSIDE)
     assert [each.told for each in (end, more, plain)] == [
         "the warden ended",
         "more was refused than is listed",

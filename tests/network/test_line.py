@@ -156,7 +156,7 @@ def test_a_carried_connection() -> None:
             ours.sendall(b"\0ping")
             assert ours.recv(5) == b"\0ping"
         refused = world.open(2, "evil.test", 443)
-        assert refused == Answer(2, ECONNREFUSED, "evil.test", message=NO.message)
+        assert refused == Answer(2, ECONNREFUSED, "evil.test", message=NO.message, code="denied")
 
 
 def test_who_asks_is_known_to_the_rules() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
@@ -39,9 +40,16 @@ def test_a_commit_in_a_linked_worktree_waits_for_gits_writes(tmp_path: Path) -> 
         subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
     policy = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True)
     lock = Violation(
-        "open", f"{main}/.git/worktrees/linked/index.lock", "", "it lies outside", "git", 7, True
+        "open",
+        f"{main}/.git/worktrees/linked/index.lock",
+        "",
+        "it lies outside",
+        "git",
+        7,
+        True,
+        ViolationCode.OUTSIDE,
     )
-    beside = Violation("open", f"{main}/x", "", "it lies outside", "touch", 8, True)
+    beside = Violation("open", f"{main}/x", "", "it lies outside", "touch", 8, True, ViolationCode.OUTSIDE)
     decision = Decision(Verdict.ALLOW, (), sandboxed=True, policy=policy)
     every, _ = Explanations().explained(
         (lock, beside), Settings(), (str(linked),), "git commit", decision, "/h", tuple

@@ -15,10 +15,10 @@ from time import monotonic
 from typing import Protocol
 
 from pinfold.approval.showing import showable, unshowable
+from pinfold.model.codes import AskedAt
 from pinfold.model.permission import (
     LONGEST_QUESTION,
     Answer,
-    AskedAt,
     PermissionNeeded,
     Reply,
     Settlement,

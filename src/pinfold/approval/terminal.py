@@ -26,7 +26,8 @@ from msgspec.structs import replace
 
 from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
 from pinfold.approval.turn import Turn
-from pinfold.model.permission import LASTING, Answer, AskedAt, Capability, PermissionNeeded, Reach, Reply
+from pinfold.model.codes import AskedAt
+from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.visible import visible
 
 TTY = "/dev/tty"

@@ -19,9 +19,9 @@ from pinfold.cli.common import add_common, port, print_json
 from pinfold.cli.draw import tell
 from pinfold.cli.ending import hear_endings, note_interrupt
 from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
+from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
-from pinfold.model.permission import AskedAt
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import READ, Violation
 from pinfold.model.visible import visible
@@ -256,7 +256,7 @@ def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ..
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
     for each in violations[:MOST_TOLD]:
-        if each.answered.startswith(TerminalApprover.name):
+        if each.asked_at is AskedAt.TERMINAL:
             # Whoever was asked has just read the rest.
             tell(replace(each, why=each.answered).told)
             continue

@@ -9,7 +9,7 @@ Each message is one datagram of a unix socket that only the two of them hold.
 | warden | DROP: that number, nobody waits for it any more | | |
 | warden | PROXY: the command's tag | a connection to the proxy | |
 | warden | NAMES: the command's tag, and the port of a socket of its that is to ask for names | | |
-| gate | ANSWER: that number, 0 or an errno; host, rule, who said no, why not | | JOIN or DROP, if it was 0 |
+| gate | ANSWER: that number, 0 or an errno; host, rule, code, remedy, who, why | | JOIN or DROP, if 0 |
 """
 
 import struct
@@ -23,9 +23,8 @@ OWN = "198.18.0."
 LONGEST = 4096
 LONGEST_NAME = 500
 """Characters of who said no."""
+LONGEST_REMEDY = 300
 DNS = 53
-UNHEARD = "nobody listens on it in the session"
-"""Why a connect to the session's own loopback failed. It is told only if the machine's own has a listener."""
 
 _WISH = struct.Struct("=BQQH")
 _ANSWER = struct.Struct("=Qi")
@@ -55,11 +54,18 @@ class Answer(NamedTuple):
     answered: str = ""
     """Who said no, if somebody was asked."""
     message: str = ""
+    code: str = ""
+    """As `ViolationCode` has it."""
+    remedy: str = ""
+    asked_at: str = ""
+    """As `AskedAt` has it."""
 
     def encoded(self) -> bytes:
         """The message is last, since it alone may be cut; who answers may call themselves anything."""
         answered = self.answered[:LONGEST_NAME].replace("\0", "")
-        text = "\0".join((self.host, self.rule, answered, self.message)).encode("utf-8", "replace")
+        remedy = self.remedy[:LONGEST_REMEDY].replace("\0", "")
+        parts = (self.host, self.rule, self.code, remedy, self.asked_at, answered, self.message)
+        text = "\0".join(parts).encode("utf-8", "replace")
         return (_ANSWER.pack(self.number, self.errno) + text)[:LONGEST]
 
 
@@ -72,5 +78,6 @@ def parse_wish(data: bytes) -> Wish:
 def parse_answer(data: bytes) -> Answer:
     """Preconditions: `Answer.encoded` wrote it."""
     number, errno = _ANSWER.unpack_from(data)
-    host, rule, answered, message = data[_ANSWER.size :].decode("utf-8", "replace").split("\0", 3)
-    return Answer(number, errno, host, rule, answered, message)
+    text = data[_ANSWER.size :].decode("utf-8", "replace")
+    host, rule, code, remedy, asked_at, answered, message = text.split("\0", 6)
+    return Answer(number, errno, host, rule, answered, message, code, remedy, asked_at)

@@ -33,7 +33,9 @@ only in where they may begin:
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pinfold.model.codes import ViolationCode
 
 # Default_Ignorable_Code_Point, of Unicode's DerivedCoreProperties.txt: first and last of each range.
 IGNORABLE = (
@@ -135,6 +137,15 @@ class NameRule(NamedTuple):
     """Names in it that this rule leaves out; for absolute ones."""
     is_git_writes: bool = False
     """Whether it closes a git directory as a whole, by whatever name, until git may write."""
+    code: ViolationCode = ViolationCode.PROTECTED
+
+    def plain(self) -> tuple[object, ...]:
+        """For another process: `rule_from` reads it."""
+        return (*self[:-1], self.code.value)
+
+
+def rule_from(plain: tuple[Any, ...]) -> NameRule:
+    return NameRule._make((*plain[:-1], ViolationCode(plain[-1])))
 
 
 class Match(NamedTuple):

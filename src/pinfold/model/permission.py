@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from pinfold.model.codes import AskedAt
 from pinfold.model.decision import Decision
 
 
@@ -161,15 +162,6 @@ class SettlementOutcome(StrEnum):
     """The command has asked about `MOST_ASKED` things already."""
     CHANGED = "changed"
     """The settings changed while it was asked."""
-
-
-class AskedAt(StrEnum):
-    """Where a question was put."""
-
-    NOWHERE = ""
-    TERMINAL = "terminal"
-    ELSEWHERE = "elsewhere"
-    """A page, an agent's dialog, a client, a function of the program that holds the session."""
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True):

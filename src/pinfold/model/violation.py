@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.visible import visible
 
 MOST_TOLD = 50
@@ -37,11 +38,14 @@ class Violation(Struct, frozen=True):
     """Outside of the pen."""
     grantable: bool
     """Whether a person may let it through."""
+    code: ViolationCode
     times: int = 1
     """How often it was tried, at least."""
     answered: str = ""
     """What came of asking while it waited, which `why` tells too: who said no, as `Settlement.by` has it, or
     why nobody may be asked. It is not asked for again in this run. Empty if there was nobody to ask."""
+    asked_at: AskedAt = AskedAt.NOWHERE
+    """Where it was asked about while it waited."""
     is_git_writes: bool = False
     """Whether git's writes as a whole were in the way, which `filesystem.git_writes` opens."""
     command: str = ""

@@ -69,8 +69,10 @@ class Dialer:
     ) -> Dialled | Refusal:
         """Preconditions: `ruling` allows this canonical host and port. `is_plain` if it is for requests."""
         if not self._breadth.has_room(ruling.rule, host, time.time()):
-            many = f"too many different names below `{ruling.rule}` were asked for; name {host} itself"
-            return Refusal(Why.DENIED, self._breadth.trouble or many, ruling.rule)
+            many = f"too many different names below `{ruling.rule}` were asked for"
+            if self._breadth.trouble:
+                return Refusal(Why.DENIED, self._breadth.trouble, ruling.rule)
+            return Refusal(Why.DENIED, many, ruling.rule, remedy=f"name {host} itself")
         if upstream := self._leading_to(host, port):
             if upstream.trouble:
                 return Refusal(Why.UNREACHABLE, upstream.trouble)
@@ -151,8 +153,8 @@ class Dialer:
             return None
         return Refusal(
             Why.DENIED,
-            f"{leads} is a {kind} address, which only a rule that names it opens; "
-            f"add `{_with_port(spelled, port)}` to `network.allow`",
+            f"{leads} is a {kind} address, which only a rule that names it opens",
+            remedy=f"add `{_with_port(spelled, port)}` to `network.allow`",
         )
 
     def _owns(self, address: str) -> bool:
@@ -196,7 +198,7 @@ class Dialer:
                             raise
                         self._has_refused_tunnel = True
                 if self.is_proxy_telling:
-                    return Refusal(Why.REPEATED, f"{REPEATED}; {REMEDY}")
+                    return Refusal(Why.REPEATED, REPEATED, remedy=REMEDY)
                 dialled = await connect_first(addresses, upstream.port)
                 return Dialled(dialled.sock, address, via=upstream.via)
         except TimeoutError:

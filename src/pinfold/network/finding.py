@@ -43,7 +43,7 @@ class Finder:
         try:
             way.host = self._meant(canonical(host))
         except ValueError as error:
-            way.refusal = Refusal(Why.MALFORMED, f"{error}; write the host's plain name")
+            way.refusal = Refusal(Why.MALFORMED, f"{error}", remedy="write the host's plain name")
             return
         if not 0 < port < 65536:
             way.refusal = Refusal(Why.MALFORMED, f"{port} is no port")
@@ -57,7 +57,8 @@ class Finder:
         way.ruling = settled
         if way.ruling.verdict is not Verdict.ALLOW:
             message = way.ruling.message or f"{way.host}:{port} may not be reached"
-            way.refusal = Refusal(Why.DENIED, message, way.ruling.rule, way.ruling.answered)
+            said = way.ruling
+            way.refusal = Refusal(Why.DENIED, message, said.rule, said.answered, said.remedy, said.asked_at)
             return
         dialled = await self._dialer.dial(way.host, port, way.ruling, way.tag, is_plain=is_plain)
         if isinstance(dialled, Refusal):

@@ -234,7 +234,7 @@ class Gate:
         way.host, way.port = GATE, PROXY_PORT
         way.refuse(no)
         with suppress(OSError):  # it is gone already
-            way.client.send(refusal_page(no.why, no.message))
+            way.client.send(refusal_page(no.why, no.told))
         self._finish(way)
 
     def _no_room_for(self, tag: str) -> Refusal | None:
@@ -248,7 +248,7 @@ class Gate:
             if not own or own < share(limits.connections, there - own):
                 return None
             said = f"the command has {own} connections already, its share of the session's"
-        return Refusal(Why.BUSY, f"{said}; close some of them first")
+        return Refusal(Why.BUSY, said, remedy="close some of them first")
 
     def _count(self, way: Way) -> None:
         if way.tag:

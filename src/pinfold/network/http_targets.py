@@ -62,7 +62,7 @@ def refusal_page(why: Why, message: str) -> bytes:
     body = f"pinfold: {message}\n".encode("utf-8", "replace")
     head = (
         f"HTTP/1.1 {why.status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nX-Proxy-Error: pinfold-{why.word}\r\n"
+        f"Content-Length: {len(body)}\r\nX-Proxy-Error: pinfold-{why.code}\r\n"
         "Connection: close\r\n\r\n"
     )
     return head.encode() + body

@@ -26,7 +26,8 @@ from pinfold.network.upstream import Upstream
 LAST_WORDS = 2.0
 """Seconds that a gate may take to end."""
 
-TOO_MANY = "too many questions are waiting already; answer them, or add the host to `network.allow`"
+TOO_MANY = "too many questions are waiting already"
+ANSWER_THEM = "answer them, or add the host to `network.allow`"
 MOST_ASKING, MOST_REACHING = 256, 64
 """Threads that wait: for answers, and for ports inside."""
 CATCHING_UP, STEP = 0.5, 0.001
@@ -161,7 +162,7 @@ class Line:
         self._asking[number] = question
         if is_full or not _has_begun("ask", self._put, number, asked, question.withdrawn):
             del self._asking[number]
-            self._say(number, Ruling(Verdict.DENY, TOO_MANY))
+            self._say(number, Ruling(Verdict.DENY, TOO_MANY, remedy=ANSWER_THEM))
 
     def _begin_to_reach(self, number: int, port: int) -> None:
         if self._reaching.acquire(blocking=False):

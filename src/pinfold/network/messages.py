@@ -70,6 +70,8 @@ def ruling_from(message: Message) -> Ruling:
         str(message.get("answered", "")),
         message.get("unnamed_tls") is True,
         tuple(message.get("files", ())),
+        str(message.get("remedy", "")),
+        str(message.get("asked_at", "")),
     )
 
 
@@ -83,6 +85,6 @@ def outcome_from(message: Message) -> Outcome:
 
 def _bounded(message: Message) -> Message:
     """INVARIANT: no text of others makes a message too long. One that is cut is taken for an end."""
-    for name in ("message", "answered"):
+    for name in ("message", "answered", "remedy"):
         message[name] = message[name][:LONGEST_SAID]
     return message

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_wish
 from pinfold.network.gate import Gate
 from pinfold.network.limits import Limits
+from pinfold.network.refusal import Refusal
 from pinfold.network.way import Way
 
 AT_ONCE = 64
@@ -71,7 +72,7 @@ class Pen:
     def _answer(self, wish: Wish, way: Way) -> None:
         if way.refusal:
             no = way.refusal
-            self._send(Answer(wish.number, no.why.errno, way.host, no.rule, no.answered, no.message))
+            self._send(_refusing(wish.number, way.host, no))
         else:
             self._opened[wish.number] = way
             self._loop.call_later(self._limits.held, self._drop, wish.number)
@@ -98,3 +99,9 @@ class Pen:
         self._warden.close()
         for number in (*self._opening, *self._opened):
             self._drop(number)
+
+
+def _refusing(number: int, host: str, no: Refusal) -> Answer:
+    return Answer(
+        number, no.why.errno, host, no.rule, no.answered, no.message, no.why.code, no.remedy, no.asked_at
+    )

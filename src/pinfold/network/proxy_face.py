@@ -84,7 +84,7 @@ class ProxyFace:
         await self._finder.find(way, target.host, target.port, is_plain=is_plain)
         if way.refusal is not None:
             self._tell(way)  # before the program hears of it: it may be the last thing that it does
-            for command in layer.refuse(way.refusal.why, way.refusal.message):
+            for command in layer.refuse(way.refusal.why, way.refusal.told):
                 if isinstance(command, ToClient):
                     await self._say_last(way, command.data)
         elif wanted.is_tunnel:

@@ -67,7 +67,7 @@ class Questions:
             return Ruling(Verdict.DENY, f"nobody could be asked about {host}:{port}: {_said(error)}")
         if answer.verdict is not Verdict.ALLOW:
             said = answer.message or f"{host}:{port} was asked for, and the answer is no"
-            return Ruling(Verdict.DENY, said, answered=answer.answered)
+            return answer._replace(verdict=Verdict.DENY, message=said, rule="", files=(), unnamed_tls=False)
         return answer._replace(rule=answer.rule or BY_A_PERSON)
 
     async def _wait(self, about: tuple[str, str], question: _Open) -> Ruling:

@@ -104,7 +104,8 @@ class Resolver:
         if ruling.verdict is Verdict.DENY:
             tag = self._asking.get(port, "")
             said, rule = ruling.message, ruling.rule
-            self._record(Outcome("resolver", name, 0, Verdict.DENY, said, rule, tag=tag))
+            told = Outcome("resolver", name, 0, Verdict.DENY, said, rule, remedy=ruling.remedy, tag=tag)
+            self._record(told)
             return dns.answer(query, dns.Code.NO_SUCH_NAME)
         if query.kind != dns.A:
             return dns.answer(query, dns.Code.FINE)

@@ -12,7 +12,7 @@ from pinfold.model.decision import Verdict
 class Ruling(NamedTuple):
     verdict: Verdict
     message: str = ""
-    """Why, in one line that a program's user can act on."""
+    """Why, in one line."""
     rule: str = ""
     """The entry of `network.allow` or `network.deny` that names this host; empty if none does and a
     setting or a default decided."""
@@ -23,6 +23,10 @@ class Ruling(NamedTuple):
     files: tuple[str, ...] = ()
     """What it was made by: as long as these files are as they were when it was asked for, it stands for the
     whole pen. Without any it is for this once."""
+    remedy: str = ""
+    """What would change a no; empty if nothing does."""
+    asked_at: str = ""
+    """Where it was asked about, as `AskedAt` has it."""
 
 
 Decide = Callable[[str, int | None, str], Awaitable[Ruling]]
@@ -38,6 +42,10 @@ Ask = Callable[[str, int, str, Ruling], Awaitable[Ruling]]
 DENY comes back, as late as it likes."""
 
 
+def with_remedy(message: str, remedy: str) -> str:
+    return f"{message}; {remedy}" if remedy else message
+
+
 class Outcome(NamedTuple):
     """How one connection ended; one journal line."""
 
@@ -50,12 +58,14 @@ class Outcome(NamedTuple):
     rule: str = ""
     answered: str = ""
     """As the ruling has it."""
+    asked_at: str = ""
+    remedy: str = ""
     is_left: bool = False
     """Whether the program went away before it heard of that."""
     is_late: bool = False
     """Whether its connect was done by then."""
     why: str = ""
-    """The kind of a refusal, as `refusal.Why` has it."""
+    """The kind of a refusal, as `ViolationCode` has it."""
     tag: str = ""
     """Which command it belongs to, as its pen's warden says; empty of what comes from outside."""
     address: str = ""
@@ -63,6 +73,11 @@ class Outcome(NamedTuple):
     sent: int = 0
     received: int = 0
     seconds: float = 0.0
+
+    @property
+    def told(self) -> str:
+        """Why, and what would change it, on one line."""
+        return with_remedy(self.message, self.remedy)
 
 
 Record = Callable[[Outcome], None]

@@ -6,6 +6,7 @@ is what the administrator's cap leaves out.
 
 from collections.abc import Collection
 from posixpath import dirname
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -77,19 +78,29 @@ def is_write(operation: str) -> bool:
     return operation not in (*APART, *REMOVING, TREE, "symlink")
 
 
-def objection(key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground) -> str:
-    """Why nobody may grant it; empty if a person may."""
+class Objection(NamedTuple):
+    """Why a person may not grant it."""
+
+    said: str
+    by_administrator: bool = False
+
+
+def objection(
+    key: tuple[str, ...], operation: str, paths: tuple[str, ...], ground: Ground
+) -> Objection | None:
+    """None if a person may grant it."""
     for path in paths:
         if hidden_by(path, ground.policy, ground.roots):
-            return f"it is hidden, and {NOBODY}"
+            return Objection(f"it is hidden, and {NOBODY}")
         if is_covered(path, ground.own) or (operation == "chmod" and is_covered_by(ground.own, path)):
-            return f"it is pinfold's own, and {NOBODY}"
+            return Objection(f"it is pinfold's own, and {NOBODY}")
         name = protected_by(path, ANYWHERE, ())
         if name and name.grant is Grant.NEVER:
-            return NOBODY
+            return Objection(NOBODY)
         if _is_managed(path, ground):
-            return "your administrator protects it"
-    return _beyond_cap(key, paths, ground)
+            return Objection("your administrator protects it", by_administrator=True)
+    said = _beyond_cap(key, paths, ground)
+    return Objection(said, by_administrator=True) if said else None
 
 
 def is_covered_by(inner: Collection[str], outer: str) -> bool:

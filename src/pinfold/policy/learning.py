@@ -26,7 +26,7 @@ from pinfold.model.policy import TEMPORARY, PolicyType
 from pinfold.model.request import Connect
 from pinfold.model.violation import READ
 from pinfold.policy.connect import reason_of
-from pinfold.policy.elevation import ANYWHERE, Ground, is_covered_by, is_too_much, objection
+from pinfold.policy.elevation import ANYWHERE, Ground, Objection, is_covered_by, is_too_much, objection
 from pinfold.policy.hidden import hidden_by
 from pinfold.policy.hosts import Pattern
 from pinfold.policy.paths import contains, is_covered, outermost
@@ -210,7 +210,7 @@ def _objection(record: Record, ground: Ground, around: Surroundings) -> str:
     if record.operation != CONNECT and ground.policy.type is PolicyType.WORKSPACE_READONLY:
         return "the policy is read-only"
     if record.is_git:
-        return objection(("git", *record.paths), record.operation, record.paths, ground)
+        return _said(objection(("git", *record.paths), record.operation, record.paths, ground))
     if record.operation != CONNECT:
         return _against_write(record, ground, around)
     return _against_host(record, ground) if record.is_host else _against_socket(record, ground, around)
@@ -260,7 +260,7 @@ def _variable(path: str, around: Surroundings) -> str:
 def _against_write(record: Record, ground: Ground, around: Surroundings) -> str:
     if record.rule:
         return f"it is protected: {record.why}"
-    if why := objection(("write", *record.paths), record.operation, record.paths, ground):
+    if why := _said(objection(("write", *record.paths), record.operation, record.paths, ground)):
         return why
     places = _places(record, ground, around)
     for path in record.paths if places else ():
@@ -301,3 +301,7 @@ def _against_spelling(path: str) -> str:
     except UnicodeEncodeError:
         return "its name is no text"
     return "its name would be read as a pattern" if {*path} & {*"*?["} else ""
+
+
+def _said(found: Objection | None) -> str:
+    return found.said if found else ""

@@ -12,6 +12,7 @@ from posixpath import dirname, join
 
 from msgspec import Struct
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import GIT, NameMatcher, NameRule
 from pinfold.model.tables import load_as
 from pinfold.policy.paths import contains, is_covered, normalised
@@ -42,6 +43,7 @@ class ProtectedName(Struct, frozen=True, forbid_unknown_fields=True):
     why: str
     reach: Reach = Reach.ANY
     grant: Grant = Grant.PERSON
+    code: ViolationCode = ViolationCode.PROTECTED
 
 
 class _Data(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,9 +73,9 @@ def is_obeyed(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
     return rule.startswith("/") and is_covered(rule, own())
 
 
-def why_protected(rule: str, why: str, own: Callable[[], tuple[str, ...]]) -> str:
+def why_protected(rule: str, why: str, code: ViolationCode, own: Callable[[], tuple[str, ...]]) -> str:
     """A rule's reason. One that no list has is of the user's settings, or of what pinfold is and runs on."""
-    if why != OWN or not rule.startswith("/"):
+    if code is not ViolationCode.PROTECTED_BY_SETTINGS or not rule.startswith("/"):
         return why
     if is_obeyed(rule, own):
         return OBEYED
@@ -82,8 +84,14 @@ def why_protected(rule: str, why: str, own: Callable[[], tuple[str, ...]]) -> st
 
 def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:
     """What a pen's warden holds names against: the list, and the policy's own entries."""
-    git = (NameRule(GIT, BLOCKED, is_git_writes=True),) if block_git_writes else ()
-    own = tuple(NameRule(normalised(entry), OWN) for entry in entries)
+    git = (
+        (NameRule(GIT, BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES),)
+        if block_git_writes
+        else ()
+    )
+    own = tuple(
+        NameRule(normalised(entry), OWN, code=ViolationCode.PROTECTED_BY_SETTINGS) for entry in entries
+    )
     listed = tuple(
         NameRule(each.name, each.why, each.reach is Reach.TOP, each.grant is Grant.PERSON)
         for each in protected_names()
@@ -98,4 +106,6 @@ def _matcher(roots: tuple[str, ...], entries: tuple[str, ...]) -> NameMatcher:
 
 def _listed(rule: NameRule) -> ProtectedName:
     reach = Reach.TOP if rule.top else Reach.ANY
-    return ProtectedName(rule.name, rule.why, reach, Grant.PERSON if rule.grantable else Grant.NEVER)
+    return ProtectedName(
+        rule.name, rule.why, reach, Grant.PERSON if rule.grantable else Grant.NEVER, rule.code
+    )

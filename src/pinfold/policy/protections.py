@@ -68,7 +68,9 @@ def write_objection(
     if pattern := hidden_by(path, facts.policy, facts.roots):
         return _hidden(path, pattern, span)
     if name := protected_by(path, writable_roots(facts), facts.policy.protected, is_file=is_file):
-        return _ask(f"{path} is protected: {why_protected(name.name, name.why, facts.own)}", span, path)
+        return _ask(
+            f"{path} is protected: {why_protected(name.name, name.why, name.code, facts.own)}", span, path
+        )
     if said := _repository_objection(path, facts) or _git_objection(path, facts):
         return _ask(said, span, path)
     if facts.policy.block_git_writes and (git := _git_directory_around(path, facts)):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pinfold.model.carrying import UNHEARD
+from pinfold.model.codes import ViolationCode
 from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
@@ -19,13 +19,13 @@ from pinfold.policy.hidden import IGNORE_FILES, hidden_by, is_hidden_env_file
 from pinfold.policy.opening import hider
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names, why_protected
-from pinfold.policy.reasons import ADMINISTRATOR, remedy_for
+from pinfold.policy.reasons import remedy_for
 
 SHIPPED = "pinfold's own list of protected names"
 EVERY_COMMAND = "*"
 OPENING = 'set `network.access = "ask"`'
 CHOOSING = 'set `network.access = "rules"`'
-HEARD_OUTSIDE = f"{UNHEARD}, and on this machine's own loopback somebody does"
+AND_OUTSIDE = "and on this machine's own loopback somebody does"
 PERSON = "a person's yes when they are asked"
 WRITING = "use the policy `workspace-write`"
 IN_PLACE = ("open", "truncate", "chmod", "chown", "setxattr", "removexattr")
@@ -63,14 +63,20 @@ def explained(
         return replace(_of_hidden(violation, settings, policy, roots), command=command)
     if violation.operation.startswith(AGENT):
         return replace(violation, command=command)
-    if _is_of_host(violation):
-        violation = _with_gates_remedy(violation)
     if is_obeyed(violation.rule, own):
-        return replace(violation, command=command, why=f"{OBEYED}, and {NOBODY}", grantable=False)
-    violation = replace(violation, why=why_protected(violation.rule, violation.why, own))
+        return replace(
+            violation,
+            command=command,
+            why=f"{OBEYED}, and {NOBODY}",
+            grantable=False,
+            code=ViolationCode.OBEYED,
+        )
+    if not violation.answered:
+        why = why_protected(violation.rule, violation.why, violation.code, own)
+        violation = replace(violation, why=why)
     is_ours = violation.path.startswith("/") and violation.operation != "connect"
     if policy and is_ours and _waits_for_git_writes(violation, policy) and is_gits(violation.path):
-        violation = replace(violation, why=BLOCKED, is_git_writes=True)
+        violation = replace(violation, why=BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES)
     if (
         policy
         and policy.type is PolicyType.WORKSPACE_READONLY
@@ -105,17 +111,10 @@ def _is_of_host(violation: Violation) -> bool:
     return violation.operation == "connect" and not violation.path.startswith(("/", "@"))
 
 
-def _with_gates_remedy(violation: Violation) -> Violation:
-    """The gate's words end with what would change its answer, where a list would: it is told once."""
-    said, _, remedy = violation.why.rpartition("; ")
-    is_remedy = said and ("`network." in remedy or remedy == ADMINISTRATOR)
-    return replace(violation, why=said, remedy=remedy) if is_remedy else violation
-
-
 def _behind(violation: Violation, settings: Settings, writing: _Writing) -> tuple[str, str]:
     if violation.operation == WARDEN or (violation.operation == "connect" and not violation.grantable):
         return "", ""
-    if violation.why == HEARD_OUTSIDE:
+    if violation.code is ViolationCode.HEARD_OUTSIDE:
         return _of_setting(settings, "network.allow", _lending_remedy(violation, settings))
     if violation.operation == "resolve":
         is_closed = settings.network.access is NetworkAccess.NONE
@@ -140,7 +139,7 @@ def _write_remedy(violation: Violation, writing: _Writing) -> str:
     """Nobody is told to open their whole home for one name in it, nor what is not theirs to write."""
     path = violation.path
     where = place_of(violation.operation, path, writing.is_there)
-    if violation.why.endswith(NOBODY) or not writing.may_write(where):
+    if violation.code is ViolationCode.NEVER or not writing.may_write(where):
         return ""
     for entry in writing.granted:
         if not writing.is_there(entry) and (contains(entry, path) or contains(path, entry)):
@@ -186,10 +185,10 @@ def heard(violations: Iterable[Violation], is_heard: Callable[[int], bool]) -> I
     """The same without connects to a loopback where nobody listens, unless they may have meant the machine's:
     `is_heard` tells of a port whether somebody listens there."""
     for each in violations:
-        if each.why != UNHEARD:
+        if each.code is not ViolationCode.UNHEARD:
             yield each
         elif is_heard(int(each.path.rpartition(":")[2])):
-            yield replace(each, why=HEARD_OUTSIDE)
+            yield replace(each, why=f"{each.why}, {AND_OUTSIDE}", code=ViolationCode.HEARD_OUTSIDE)
 
 
 def _host(target: str) -> str:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.env_files import Identity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Event, Exited
@@ -107,6 +108,7 @@ class Wanted(Struct, frozen=True):
     rule: str
     """The protected name that is in the way; empty if the place as such is closed."""
     why: str
+    code: ViolationCode
     is_git_writes: bool
     """Whether that is git's writes as a whole."""
     program: str
@@ -119,6 +121,10 @@ class Ruling(Struct, frozen=True):
     allowed: bool
     said: str = ""
     """Why not, for whoever reads of it later."""
+    asked_at: AskedAt = AskedAt.NOWHERE
+    """Where the question was put that this came of."""
+    code: ViolationCode | None = None
+    """Why not, where that is another code than that of the rule in the way."""
     ends_with_run: bool = False
     """Whether it holds no longer than the command's run, for calls that come later."""
 

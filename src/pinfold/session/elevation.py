@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from stat import S_IMODE
 from typing import TYPE_CHECKING
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.env_files import Identity
 from pinfold.model.names import GIT
@@ -109,8 +110,8 @@ class Elevations:
         key, ground = self.key(wanted), self._ground(wanted.policy)
         if not ground.settings.filesystem.ask:
             return Ruling(False, "`filesystem.ask` is false by now")
-        if why := objection(key, wanted.operation, wanted.paths, ground):
-            return Ruling(False, why)
+        if found := objection(key, wanted.operation, wanted.paths, ground):
+            return Ruling(False, found.said, code=None if found.by_administrator else ViolationCode.NEVER)
         return Ruling(True) if covers(self._standing(), key, ground, wanted.rule) else None
 
     def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
@@ -150,7 +151,7 @@ class Elevations:
         if allowed:
             return Ruling(True, ends_with_run=settlement.answer not in LASTING)
         if settlement.answer is Answer.NO:
-            return Ruling(False, settlement.by)
+            return Ruling(False, settlement.by, settlement.asked_at)
         return late or Ruling(False)
 
     def is_over(self, request: Request) -> bool:
@@ -232,7 +233,7 @@ def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
         said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
     elif wanted.rule:
         setting, step, remedy = "filesystem.protect", StepCode.PROTECTED, ""
-        why = why_protected(wanted.rule, wanted.why, lambda: ground.own)
+        why = why_protected(wanted.rule, wanted.why, wanted.code, lambda: ground.own)
         said = f"{what}, which is protected: {why}"
     else:
         setting, step = "filesystem.write", StepCode.OUTSIDE

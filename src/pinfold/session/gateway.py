@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.policy import SandboxPolicy
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
 RESOLVER = "resolver"
 CARRIED = "carried"
 """The face whose connects the warden tells of, where anybody was there to be refused; of nothing later."""
-NOT_GRANTABLE = ("malformed", "mismatched", "busy", "repeated-credentials")
+NOT_GRANTABLE = (
+    ViolationCode.MALFORMED,
+    ViolationCode.MISMATCHED,
+    ViolationCode.BUSY,
+    ViolationCode.REPEATED,
+)
 """Refusals that no yes of a person's would change."""
 MOST_COMMANDS = 4096
 """Of how many commands we know by their tags what they are."""
@@ -250,7 +256,7 @@ class Gateway:
         what = (outcome.host, outcome.port, outcome.face, outcome.verdict)
         if times := self._repeats.count(outcome.tag, what):
             request = self._commands.get(outcome.tag)
-            told = {**outcome._asdict(), "times": times}
+            told = {**outcome._asdict(), "message": outcome.told, "times": times}
             self._ledger().connected(told, request.entry if request else 0)
 
     def _tell_command(self, outcome: "Outcome") -> None:
@@ -259,6 +265,7 @@ class Gateway:
         is_told = outcome.face == CARRIED and not (outcome.is_left or outcome.is_late)
         if pen in self._refusals and not is_told:
             what = f"{outcome.host}:{outcome.port}" if outcome.port else outcome.host
+            code = ViolationCode(outcome.why or ViolationCode.DENIED)
             violation = Violation(
                 "connect",
                 what,
@@ -266,7 +273,10 @@ class Gateway:
                 outcome.message,
                 program="",
                 pid=0,
-                grantable=outcome.why not in NOT_GRANTABLE,
+                grantable=code not in NOT_GRANTABLE,
+                code=code,
                 answered=outcome.answered,
+                asked_at=AskedAt(outcome.asked_at),
+                remedy=outcome.remedy,
             )
             self._refusals[pen](int(command, 16), violation)

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.links import real_path
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import READ, Violation
@@ -29,7 +30,7 @@ def hidden_reads(
     named = {real_path(os.path.join(cwd, value)) for argv in argvs for value in _values(argv)}
     why = f"it is hidden: {UNTRACKED}"
     return tuple(
-        Violation(READ, path, path, why, program, 0, True)
+        Violation(READ, path, path, why, program, 0, True, ViolationCode.HIDDEN)
         for path in policy.env_files
         if path in named or any(_is_in(line, path, cwd) for line in lines)
     )

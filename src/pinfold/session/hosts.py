@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pinfold.approval.chain import GLANCE
-from pinfold.model.decision import Decision, Reason, StepCode, Verdict
+from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.hosts import is_same
 from pinfold.model.permission import (
     ASKED_ENOUGH,
@@ -175,18 +175,21 @@ class Hosts:
 
 def _ruling(decision: Decision) -> Ruling:
     reason = decision.reasons[0]
-    return Ruling(reason.verdict, _said(reason), reason.rule if reason.step in LISTED else "")
-
-
-def _said(reason: Reason, answer: str = "") -> str:
-    """Why, what came of asking, and last what would change it."""
-    return "; ".join(part for part in (reason.message, answer, reason.remedy) if part)
+    rule = reason.rule if reason.step in LISTED else ""
+    return Ruling(reason.verdict, reason.message, rule, remedy=reason.remedy)
 
 
 def _answered(host: str, port: int, decision: Decision, ruling: Ruling, settlement: Settlement) -> Ruling:
     if settlement.answer is Answer.NO:
-        said = _said(decision.reasons[0], settlement.by)
+        reason = decision.reasons[0]
+        said = f"{reason.message}; {settlement.by}"
         answered = "" if settlement.outcome is SettlementOutcome.NOBODY else settlement.by
-        return ruling._replace(verdict=Verdict.DENY, message=said, answered=answered)
+        return ruling._replace(
+            verdict=Verdict.DENY,
+            message=said,
+            answered=answered,
+            remedy=reason.remedy,
+            asked_at=settlement.asked_at.value,
+        )
     said = f"{host}:{port} was let through by {settlement.by}"
-    return ruling._replace(verdict=Verdict.ALLOW, message=said)
+    return ruling._replace(verdict=Verdict.ALLOW, message=said, remedy="")

@@ -28,7 +28,7 @@ def test_what_was_granted_to_nobody_is_closed(giving: int, tmp_path: Path) -> No
             caller = Unlucky(proc, b"", giving)
             asking.pending[caller.id] = Pending(caller, OPENED, (), lambda _: None, (), False)
             granted = os.open(tmp_path / "granted", os.O_CREAT | os.O_WRONLY)
-            asking.answer(caller.id, 0, "", [channel.enclosed(granted)])
+            asking.answer(caller.id, 0, (), [channel.enclosed(granted)])
             assert caller.answers == ([giving] if giving else [])
         assert os.listdir("/proc/self/fd") == before
 

@@ -1,9 +1,10 @@
 """What a warden tells of refusals, and what the host makes of it: bounded at both ends."""
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import NameRule
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.records import COMMANDS, PATHS, Records
+from pinfold.sandbox.linux.records import COMMANDS, PATHS, Records, Said
 from pinfold.sandbox.linux.refusals import COMMANDS as KEPT
 from pinfold.sandbox.linux.refusals import Refusals
 
@@ -24,7 +25,7 @@ def test_each_operation_and_path_is_told_once_with_how_often() -> None:
     add(records, 1, "/a", "mkdir")
     add(records, 2, "/b")
     found = refusals.of(1)
-    assert found[0] == Violation("open", "/a", ".vscode", "why", "sh", 7, True, 4)
+    assert found[0] == Violation("open", "/a", ".vscode", "why", "sh", 7, True, ViolationCode.PROTECTED, 4)
     assert [(each.operation, each.times) for each in found] == [("open", 4), ("mkdir", 1)]
     assert refusals.of(1) == ()
     assert [each.path for each in refusals.of(2)] == ["/b"]
@@ -34,8 +35,12 @@ def test_each_operation_and_path_is_told_once_with_how_often() -> None:
 
 def test_what_came_of_asking_is_told() -> None:
     records, refusals = both()
-    records.add(1, "open", "/a", NameRule("", "it is closed; a test said no"), "sh", 7, "a test said no")
-    assert refusals.of(1)[0].answered == "a test said no"
+    closed = NameRule("", "it is closed; a test said no", code=ViolationCode.OUTSIDE)
+    records.add(1, "open", "/a", closed, "sh", 7, Said("a test said no", "terminal"))
+    records.add(1, "open", "/b", closed, "sh", 7, Said("nobody can grant that", code="never"), "a remedy")
+    first, second = refusals.of(1)
+    assert (first.answered, first.asked_at, first.code) == ("a test said no", "terminal", "outside")
+    assert (second.asked_at, second.code, second.remedy) == ("", "never", "a remedy")
     records.host.close()
     refusals.close()
 

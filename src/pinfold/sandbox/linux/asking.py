@@ -24,11 +24,12 @@ from typing import NamedTuple
 from pinfold.kernel.calls import number
 from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.numbers import MACHINE, NUMBERS
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import GIT, Match, NameRule, components, matcher_of, unnested
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.caller import ALL_FLAGS, CREAT, Caller, as_int
 from pinfold.sandbox.linux.deeds import Deed, End, Thing, thing_of
-from pinfold.sandbox.linux.records import ASKED, OTHERWISE, WITHDRAWN
+from pinfold.sandbox.linux.records import ASKED, OTHERWISE, WITHDRAWN, Said
 from pinfold.sandbox.linux.spots import Spot
 
 LOOK = 0.1
@@ -38,7 +39,7 @@ MOST_HELD = 512
 SIGNALS = 64
 """Of how many callers signals are looked at in one look: it takes 13 us each."""
 ALL_BITS = 0xFFFFFFFF
-NO_RULE = NameRule("", "")
+NO_RULE = NameRule("", "", code=ViolationCode.OUTSIDE)
 WINDOWS = ("/proc", "/dev", "/sys")
 """What a pen has of its own, or only to look at: there is nothing of it outside."""
 ABSENT_OR = {
@@ -62,7 +63,7 @@ CREAT_CALL, TRUNCATE = NUMBERS[MACHINE].get("creat"), NUMBERS[MACHINE].get("trun
 TARGET_AT = 0
 """The argument of symlink and symlinkat that says where it leads."""
 
-Otherwise = Callable[[str], None]
+Otherwise = Callable[[Said], None]
 """Answers as if nobody could be asked; told what the host said of it, which may be nothing."""
 
 
@@ -120,7 +121,8 @@ class Asking:
         if deed is None or not caller.is_waiting():
             self._let_go(held)
             return False
-        told = (caller.id, tag, caller.pid, program, rule.name, rule.why, rule.is_git_writes, deed.plain())
+        why = (rule.name, rule.why, rule.code.value, rule.is_git_writes)
+        told = (caller.id, tag, caller.pid, program, *why, deed.plain())
         protects = bool(match) and deed.makes
         self.pending[caller.id] = Pending(caller, deed, told, otherwise, tuple(held), protects)
         self._tell(caller.id)
@@ -154,10 +156,10 @@ class Asking:
             return False
         except (OSError, channel.Closed):
             # Nobody is there to be asked.
-            self._drop(id_).otherwise("")
+            self._drop(id_).otherwise(Said())
         return True
 
-    def answer(self, id_: int, error: int, said: str, descriptors: list[int]) -> None:
+    def answer(self, id_: int, error: int, said: tuple[str, ...], descriptors: list[int]) -> None:
         """What the host says of a call, with what has the descriptor in it that it is to be given."""
         try:
             pending = self._drop(id_) if id_ in self.pending else None
@@ -165,7 +167,7 @@ class Asking:
                 return None
             caller = pending.caller
             if error == OTHERWISE:
-                return pending.otherwise(said)
+                return pending.otherwise(Said(*said))
             if error:
                 return caller.refuse(error)
             if pending.protects:
@@ -186,7 +188,7 @@ class Asking:
     def give_up(self) -> None:
         """The host is gone: nobody will answer."""
         for id_ in list(self.pending):
-            self._drop(id_).otherwise("")
+            self._drop(id_).otherwise(Said())
 
     def look(self) -> None:
         """To be called every now and then while some wait."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from pinfold.kernel import mounts, namespaces
 from pinfold.kernel.process import close_all_but, set_name
-from pinfold.model.names import NameRule
+from pinfold.model.names import NameRule, rule_from
 from pinfold.sandbox.linux import channel, init, standing
 from pinfold.sandbox.linux.assembly import assemble, rehearse
 from pinfold.sandbox.linux.charge import Charge, Operations
@@ -119,7 +119,7 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
 @lru_cache(maxsize=1)
 def rules_of(names: Names) -> tuple[NameRule, ...]:
     """Made before, where the plan that comes has the names of the one that was rehearsed."""
-    return tuple(NameRule(*name) for name in names)
+    return tuple(map(rule_from, names))
 
 
 def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:

@@ -50,13 +50,14 @@ from itertools import count
 from pinfold.kernel import capabilities
 from pinfold.kernel.alarm import Alarm
 from pinfold.model.carrying import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import NameRule
 from pinfold.model.share import has_room, share
 from pinfold.sandbox.linux import moment
 from pinfold.sandbox.linux.addresses import Peer
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.meeting import Meeting, is_nonblocking, send_timeout
-from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.records import Records, Said
 
 MOMENT = 0.05
 """Seconds that a caller who does not block waits for a decision."""
@@ -253,7 +254,8 @@ class Carrying:
         if self.is_gone:
             return self._refuse(carried, errno.ECONNREFUSED, GONE)
         if not self._has_room_for(carried):
-            return self._refuse(carried, errno.EAGAIN, f"{self._count()} connections wait already")
+            said = f"{self._count()} connections wait already"
+            return self._refuse(carried, errno.EAGAIN, said, code=ViolationCode.BUSY)
         if carried.to_proxy:
             return self._meet(carried, partial(self._lead_to_proxy, carried))
         number = next(self.numbers)
@@ -307,14 +309,23 @@ class Carrying:
         if not has_gone_on:
             carried.caller.refuse(error)
 
-    def _refuse(self, carried: Carried, error: int, why: str, answer: Answer | None = None) -> None:
+    def _refuse(
+        self,
+        carried: Carried,
+        error: int,
+        why: str,
+        answer: Answer | None = None,
+        code: ViolationCode = ViolationCode.UNREACHABLE,
+    ) -> None:
         peer = carried.peer
         host = (answer.host if answer else "") or carried.host
-        rule, answered = (answer.rule, answer.answered) if answer else ("", "")
+        told = answer or Answer(0, code=code)
+        rule = NameRule(told.rule, why, code=ViolationCode(told.code))
+        said = Said(told.answered, told.asked_at)
         target = f"[{host}]:{peer.port}" if ":" in host else f"{host}:{peer.port}"
         tag, program = carried.caller.who()
         pid = carried.caller.pid
-        self.records.add(tag, "connect", target, NameRule(rule, why), program, pid, answered)
+        self.records.add(tag, "connect", target, rule, program, pid, said, told.remedy)
         has_gone_on = carried.ours is not None
         if carried.ours:
             carried.ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

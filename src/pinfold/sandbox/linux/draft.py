@@ -81,7 +81,7 @@ def draft(
         plan,
         enforcement,
         tuple(as_data(operation) for operation in plan.operations),
-        tuple(tuple(rule) for rule in found.names),
+        tuple(rule.plain() for rule in found.names),
         asks,
         leads_out,
         outside.lent_ports(policy) if outside and leads_out else {},

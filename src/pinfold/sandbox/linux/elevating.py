@@ -27,6 +27,7 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.errors import ConfinementError
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
@@ -36,7 +37,7 @@ from pinfold.sandbox.linux.bare import RULE
 from pinfold.sandbox.linux.deeds import CHANGED, COMPLETES, DO, LIKELY, Deed, parse_deed
 from pinfold.sandbox.linux.handing import Hand
 from pinfold.sandbox.linux.keeping import Keeping
-from pinfold.sandbox.linux.records import OTHERWISE
+from pinfold.sandbox.linux.records import OTHERWISE, Said
 from pinfold.sandbox.linux.refusals import Refusals
 from pinfold.sandbox.threads import begin_thread
 from pinfold.sandbox.workers import Workers
@@ -169,7 +170,8 @@ class Elevating:
                 try:
                     self._take(refusals, policy, id_, *told)
                 except Exception as error:  # noqa: BLE001  (a fault of ours is this call's no, not the end of all)
-                    self._answer((refusals, id_), OTHERWISE, f"the question failed: {error}")
+                    said = Said(f"the question failed: {error}")
+                    self._answer((refusals, id_), OTHERWISE, said)
         self.poll.close()
         with self.lock:
             os.close(self.wake)
@@ -209,6 +211,7 @@ class Elevating:
         program: str,
         rule: str,
         why: str,
+        code: str,
         is_git_writes: bool,
         plain: Any,
     ) -> None:
@@ -222,6 +225,7 @@ class Elevating:
             deed.modes,
             rule,
             why,
+            ViolationCode(code),
             is_git_writes,
             program,
             pid,
@@ -332,9 +336,10 @@ class Elevating:
             try:
                 self.granting.give(lambda: self._do(call))
             except RuntimeError as error:
-                self._answer(call.key, OTHERWISE, f"it could not be done: {error}")
+                self._answer(call.key, OTHERWISE, Said(f"it could not be done: {error}"))
         elif not self._is_withdrawn(call):
-            self._answer(call.key, OTHERWISE, ruling.said)
+            code = ruling.code.value if ruling.code else ""
+            self._answer(call.key, OTHERWISE, Said(ruling.said, ruling.asked_at.value, code))
 
     def _do(self, call: Call) -> None:
         if self._is_withdrawn(call):
@@ -342,17 +347,17 @@ class Elevating:
         try:
             error, made = self.hand.do(DO, call.deed)
         except ConfinementError as gone:
-            return self._answer(call.key, OTHERWISE, str(gone))
+            return self._answer(call.key, OTHERWISE, Said(str(gone)))
         try:
             if error in UNDONE:
-                self._answer(call.key, OTHERWISE, UNDONE[error])
+                self._answer(call.key, OTHERWISE, Said(UNDONE[error]))
             else:
-                self._answer(call.key, error, "", () if made is None else (made,))
+                self._answer(call.key, error, Said(), () if made is None else (made,))
         finally:
             if made is not None:
                 os.close(made)
 
-    def _answer(self, key: Key, error: int, said: str, descriptors: tuple[int, ...] = ()) -> None:
+    def _answer(self, key: Key, error: int, said: Said, descriptors: tuple[int, ...] = ()) -> None:
         self._withdraw(key)
         refusals, id_ = key
         refusals.answer(id_, error, said, descriptors)

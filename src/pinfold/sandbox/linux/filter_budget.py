@@ -20,6 +20,7 @@ import errno
 import os
 from collections.abc import Iterator
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.records import Records
@@ -34,6 +35,7 @@ FULL = NameRule(
     "",
     f"the commands of this session have {MOST} seccomp filters already; end some of them first",
     grantable=False,
+    code=ViolationCode.TOO_MANY_FILTERS,
 )
 
 

@@ -36,6 +36,7 @@ from pinfold.sandbox.linux.caller import Caller
 from pinfold.sandbox.linux.gitconfig import objection
 from pinfold.sandbox.linux.judging import PROTECTED, Judge, Verdict, Wish
 from pinfold.sandbox.linux.neighbours import Neighbours
+from pinfold.sandbox.linux.records import Said
 from pinfold.sandbox.linux.spots import Spot
 
 HOOKS = ".git/hooks"
@@ -101,14 +102,14 @@ class Git:
         """A person may still let it through, whatever it says: who wrote the lock may write into it until
         they have answered, so the question does not tell what was found in it. A birth is not asked about."""
 
-        def refuse(said: str) -> None:
+        def refuse(said: Said) -> None:
             rule = wish.match.rule._replace(why=why, grantable=True)
             self.judging.record(caller, wish.operation, wish.spot.path, rule, said)
             caller.refuse(PROTECTED)
 
         asking = self.judging.asking if lock else None
         if not (asking and asking.hold(caller, wish.operation, wish.spot, refuse, wish.match, lock)):
-            refuse("")
+            refuse(Said())
 
     def _put(self, spot: Spot, new: bytes, old: bytes, mode: int) -> None:
         try:

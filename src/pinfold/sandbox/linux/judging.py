@@ -7,17 +7,19 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import Match, NameMatcher, NameRule
 from pinfold.sandbox.linux.asking import Asking
 from pinfold.sandbox.linux.bare import completes
 from pinfold.sandbox.linux.caller import Caller
-from pinfold.sandbox.linux.records import Records
+from pinfold.sandbox.linux.records import Records, Said
 from pinfold.sandbox.linux.spots import Spot
 from pinfold.sandbox.linux.taken_along import taken_along
 
 PROTECTED, HELD = errno.EROFS, errno.EBUSY
 """What a protected name that exists answers too, since it is mounted read-only: to a write, to a rename."""
-OUTSIDE = NameRule("", "it lies outside of what may be written")
+NOTHING_SAID = Said()
+OUTSIDE = NameRule("", "it lies outside of what may be written", code=ViolationCode.OUTSIDE)
 """Where no name is in the way, but the place as such is closed."""
 CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
 """Calls that change what is there; the others fail by themselves if something is."""
@@ -125,7 +127,7 @@ class Judge:
         place, path = spot.place, spot.path
         noted = not place.free and (operation in CHANGING or spot.status() is None)
 
-        def go_on(said: str) -> None:
+        def go_on(said: Said) -> None:
             if noted:
                 self.record(caller, operation, path, OUTSIDE, said)
             caller.resume()
@@ -133,19 +135,19 @@ class Judge:
         closed = not place.free and not place.made_by_warden
         if closed and self.asking and self.asking.hold(caller, operation, onto or spot, go_on, match, source):
             return
-        go_on("")
+        go_on(Said())
 
     def leave_protected(self, caller: Caller, operation: str, spot: Spot, match: Match) -> None:
         """The kernel goes on with a change of something that a mount of its own protects."""
         path = spot.path
 
-        def go_on(said: str) -> None:
+        def go_on(said: Said) -> None:
             self.record(caller, operation, path, match.rule, said)
             caller.resume()
 
         if self.asking and self.asking.hold(caller, operation, spot, go_on, match):
             return
-        go_on("")
+        go_on(Said())
 
     def refuse(
         self,
@@ -165,19 +167,21 @@ class Judge:
         path = spot if isinstance(spot, str) else spot.path
         error = HELD if operation == "rename" and isinstance(spot, Spot) and spot.status() else PROTECTED
 
-        def refuse(said: str) -> None:
+        def refuse(said: Said) -> None:
             self.record(caller, operation, path, match.rule, said)
             caller.refuse(error)
 
         origin = spot if onto and isinstance(spot, Spot) else source
         if self.asking and target and self.asking.hold(caller, operation, target, refuse, match, origin):
             return
-        refuse("")
+        refuse(Said())
 
-    def record(self, caller: Caller, operation: str, path: str, rule: NameRule, said: str = "") -> None:
+    def record(
+        self, caller: Caller, operation: str, path: str, rule: NameRule, said: Said = NOTHING_SAID
+    ) -> None:
         """`said` is what came of asking somebody, if it was asked."""
         tag, program = caller.who()
-        told = rule._replace(why=f"{rule.why}; {said}") if said else rule
+        told = rule._replace(why=f"{rule.why}; {said.text}") if said.text else rule
         self.records.add(tag, operation, path, told, program, caller.pid, said)
 
 

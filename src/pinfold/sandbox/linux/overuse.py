@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from pinfold.kernel.socket_diag import memory_of_sockets
 from pinfold.kernel.socket_memory import is_memory_short, most_memory
+from pinfold.model.codes import ViolationCode
 from pinfold.model.violation import Violation
 from pinfold.sandbox.linux.pid_one import PidOne
 from pinfold.sandbox.linux.replies import FIRST_TAG, RLIMIT_RTTIME
@@ -98,7 +99,7 @@ class OveruseFinder:
             if used * SHARE >= most:
                 why = f"ended: it used {used:,} {meter.what}, of {most:,} that all programs share"
                 pid = example[tag]
-                return Overuse(tag, Violation("", "", "", why, _name(pid), pid, grantable=False))
+                return Overuse(tag, Violation("", "", "", why, _name(pid), pid, False, ViolationCode.OVERUSE))
         return None
 
     def _watches(self) -> Usage:

@@ -15,6 +15,7 @@ from collections.abc import Collection
 
 from pinfold.kernel import quick
 from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import NameRule
 from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, Handler, as_int
 from pinfold.sandbox.linux.names import Names
@@ -23,7 +24,7 @@ from pinfold.sandbox.linux.records import READ
 from pinfold.sandbox.linux.spots import SLASH
 from pinfold.sandbox.seccomp.profile import WRITING
 
-HIDDEN = NameRule("", "it is hidden", grantable=False)
+HIDDEN = NameRule("", "it is hidden", grantable=False, code=ViolationCode.HIDDEN)
 MACHINE = "/sys/"
 """What is hidden there is so in every pen, and nobody keeps anything in it."""
 

@@ -7,7 +7,9 @@ does not read loses records, never the warden's time.
 
 import _socket
 from contextlib import suppress
+from typing import NamedTuple
 
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import NameRule
 from pinfold.sandbox.identity import identity_of
 from pinfold.sandbox.linux import channel
@@ -24,14 +26,23 @@ READ = "read"
 """The operation of what would have been read, had it not been hidden: as `model.violation` has it."""
 AGENT = "ssh-agent"
 """The beginning of the operation of what a granted agent was asked for: as `model.violation` has it."""
-UNSHOWN = "a pen does not show what the machine has there"
-"""Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
 PATHS = 100
 UNLISTED = "more was refused than is listed"
 FEW = 20
 """How many paths of a command leave room for what is no refusal, and only worth a word."""
 COMMANDS = 64
 Key = tuple[str, str]
+
+
+class Said(NamedTuple):
+    """What the host tells of a call that it lets nobody through for."""
+
+    text: str = ""
+    """What came of asking; empty if there was nobody to ask."""
+    asked_at: str = ""
+    """Where that was, as `model.permission.AskedAt` has it."""
+    code: str = ""
+    """As `ViolationCode` has it, where it is another than the rule's."""
 
 
 class Records:
@@ -48,19 +59,25 @@ class Records:
         rule: NameRule,
         program: str,
         pid: int,
-        answered: str = "",
+        said: Said = Said(),  # noqa: B008  (it is a value)
+        remedy: str = "",
     ) -> None:
         """`rule` says why, and has no name where none is in the way."""
         if not tag:
             return  # of a caller that was gone before it could be told whose it was
         seen = self._of(tag)
         if (operation, path) not in seen and len(seen) >= PATHS:
-            operation, path, rule = "", "", rule._replace(name="", why=UNLISTED, is_git_writes=False)
+            operation, path, rule = (
+                "",
+                "",
+                rule._replace(name="", why=UNLISTED, is_git_writes=False, code=ViolationCode.UNLISTED),
+            )
         times = seen[operation, path] = seen.get((operation, path), 0) + 1
         if times & times - 1 == 0:
-            by = (rule.name, rule.why, program, pid, rule.grantable, times, answered, rule.is_git_writes)
+            why = (rule.name, rule.why, said.code or rule.code.value, remedy, rule.grantable)
+            asked = (said.text, said.asked_at, rule.is_git_writes)
             with suppress(OSError, channel.Closed):
-                channel.send(self.host, (tag, operation, path, *by))
+                channel.send(self.host, (tag, operation, path, *why, program, pid, times, *asked))
 
     def has_room(self, tag: int) -> bool:
         return len(self.seen.get(tag, ())) < FEW

@@ -13,6 +13,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.env_files import Identity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import WARDEN, Violation
@@ -25,8 +26,8 @@ from pinfold.sandbox.linux.records import (
     MADE,
     SETTLE,
     SETTLED,
-    UNSHOWN,
     WITHDRAWN,
+    Said,
 )
 
 STEP = 0.1
@@ -46,7 +47,7 @@ class Refusals:
         self.lock = threading.Lock()
         self.found: dict[int, dict[tuple[str, str], Violation]] = {}
         self.asked: Callable[..., None] | None = None
-        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, whether
+        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, its code, whether
         that is git's writes, deed."""
         self.made: Callable[[Identity], None] = lambda _identity: None
         """Told which `.env` files its commands have made."""
@@ -83,12 +84,18 @@ class Refusals:
         with self.lock:
             self._read()
 
-    def answer(self, id_: int, error: int, said: str = "", descriptors: tuple[int, ...] = ()) -> None:
+    def answer(
+        self,
+        id_: int,
+        error: int,
+        said: Said = Said(),  # noqa: B008  (it is a value)
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
         """What becomes of a call that waits. Waits for a warden with much to read, which waits for nobody."""
         while True:
             try:
                 with self.lock:
-                    return channel.send(self.warden, (ANSWER, id_, error, said), descriptors)
+                    return channel.send(self.warden, (ANSWER, id_, error, tuple(said)), descriptors)
             except BlockingIOError:
                 _wait(self.warden, select.POLLOUT, STEP)
             except (channel.Closed, OSError):
@@ -107,8 +114,8 @@ class Refusals:
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
             return None
-        violation = Violation(*fields)
-        if violation.why == UNSHOWN and not os.path.exists(violation.path):
+        violation = _violation(*fields)
+        if violation.code is ViolationCode.UNSHOWN and not os.path.exists(violation.path):
             return None  # nor is there on the machine
         return self._add(tag, violation)
 
@@ -166,4 +173,38 @@ def _wait(warden: _socket.socket, event: int, seconds: float) -> None:
 
 def _end(why: str) -> Violation:
     told = f"the warden of this pen ended ({why}); calls that needed it failed, and none was let through"
-    return Violation(WARDEN, "", "", told, "pinfold-warden", 0, grantable=False)
+    code = ViolationCode.WARDEN_ENDED
+    return Violation(WARDEN, "", "", told, "pinfold-warden", 0, grantable=False, code=code)
+
+
+def _violation(
+    operation: str,
+    path: str,
+    rule: str,
+    why: str,
+    code: str,
+    remedy: str,
+    grantable: bool,
+    program: str,
+    pid: int,
+    times: int,
+    answered: str,
+    asked_at: str,
+    is_git_writes: bool,
+) -> Violation:
+    """What `Records.add` has sent."""
+    return Violation(
+        operation,
+        path,
+        rule,
+        why,
+        program,
+        pid,
+        grantable,
+        ViolationCode(code),
+        times,
+        answered,
+        AskedAt(asked_at),
+        is_git_writes,
+        remedy=remedy,
+    )

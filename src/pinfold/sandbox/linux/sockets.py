@@ -37,7 +37,8 @@ from pinfold.kernel import files
 from pinfold.kernel.quick import openat2, read_bytes
 from pinfold.kernel.seccomp import is_valid, respond
 from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagram, is_fresh_stream, is_stream
-from pinfold.model.carrying import DNS, GATE, PROXY_PORT, UNHEARD
+from pinfold.model.carrying import DNS, GATE, PROXY_PORT
+from pinfold.model.codes import ViolationCode
 from pinfold.model.names import NameRule, folded, key_in
 from pinfold.model.repositories import COMPLETED_BY
 from pinfold.sandbox.linux.abstract_names import AbstractNames
@@ -62,7 +63,7 @@ from pinfold.sandbox.linux.caller import AT_FDCWD, Caller, as_int
 from pinfold.sandbox.linux.carrying import Carried, Carrying
 from pinfold.sandbox.linux.judging import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.names import OWN_DESCRIPTORS
-from pinfold.sandbox.linux.records import AGENT, UNSHOWN, Records
+from pinfold.sandbox.linux.records import AGENT, Records
 from pinfold.sandbox.linux.waiting import Waiting, close
 
 FOREIGN = "this socket was not made in the session"
@@ -73,6 +74,14 @@ OTHER_PEN = (
 ONLY_SIGNS = "a granted ssh agent lists keys and signs, and does nothing else for commands"
 NO_NETWORK = "there is no network but the session's own loopback"
 NO_NAMES = f"no host's name can be looked up: {NO_NETWORK}"
+UNSHOWN = "a pen does not show what the machine has there"
+"""Why a connect led nowhere, if the machine has a socket there: the host can tell, the warden cannot."""
+UNHEARD = "nobody listens on it in the session"
+"""Why a connect to the session's own loopback failed. It is told only if the machine's own has a listener."""
+OF_NOBODY = NameRule("", FOREIGN, code=ViolationCode.FOREIGN_SOCKET)
+OF_OTHER_PEN = NameRule("", OTHER_PEN, grantable=False, code=ViolationCode.OTHER_SANDBOX)
+CLOSED_NETWORK = NameRule("", NO_NETWORK, code=ViolationCode.NO_NETWORK)
+CLOSED_NAMES = NameRule("", NO_NAMES, grantable=False, code=ViolationCode.NO_NETWORK)
 
 
 class Sockets:
@@ -156,7 +165,12 @@ class Sockets:
 
         def refused(deed: str) -> None:
             self.records.add(
-                tag, f"{AGENT} {deed}", path, NameRule("", ONLY_SIGNS, grantable=False), program, pid
+                tag,
+                f"{AGENT} {deed}",
+                path,
+                NameRule("", ONLY_SIGNS, grantable=False, code=ViolationCode.AGENT),
+                program,
+                pid,
             )
 
         error = self.agents.lead(socket, tag, inode, refused) if caller.is_waiting() else errno.ESRCH
@@ -170,12 +184,14 @@ class Sockets:
         """Somebody may have meant the machine's own loopback."""
         is_refused = error == errno.ECONNREFUSED or (error == errno.EINPROGRESS and has_failed(socket))
         if is_refused and is_stream(socket) and self.records.has_room(caller.who()[0]):
-            self._record(caller, "connect", f"localhost:{port}", NameRule("", UNHEARD))
+            self._record(
+                caller, "connect", f"localhost:{port}", NameRule("", UNHEARD, code=ViolationCode.UNHEARD)
+            )
 
     def _connect_for_names(self, caller: Caller, socket: int, address: bytes, peer: Peer) -> None:
         """A datagram socket that will ask for names, unseen by us: the gate is told whose it is."""
         if not self.carrying:
-            self._record(caller, "resolve", f"{peer.host}:{DNS}", NameRule("", NO_NAMES, grantable=False))
+            self._record(caller, "resolve", f"{peer.host}:{DNS}", CLOSED_NAMES)
         if not self.carrying and not is_inside(peer.host):
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         error = connect(socket, address) if caller.is_waiting() else errno.ESRCH
@@ -192,8 +208,7 @@ class Sockets:
             return False
         if not self.carrying:
             if is_stream(socket):
-                why, target = NO_NETWORK, f"{peer.host}:{peer.port}"
-                self._record(caller, "connect", target, NameRule("", why))
+                self._record(caller, "connect", f"{peer.host}:{peer.port}", CLOSED_NETWORK)
             raise OSError(errno.ENETUNREACH, NO_NETWORK)
         if not is_fresh_stream(socket, family_of(address)):
             return False
@@ -271,7 +286,7 @@ class Sockets:
             return
         if self.abstract_names.is_held_by_another(name):
             shown = "@" + os.fsdecode(name[1:]).replace("\0", "@")
-            self._record(caller, "connect", shown, NameRule("", OTHER_PEN, grantable=False))
+            self._record(caller, "connect", shown, OF_OTHER_PEN)
             raise PermissionError(errno.EACCES, OTHER_PEN)
         raise ConnectionRefusedError(errno.ECONNREFUSED, "no process of this sandbox has this name")
 
@@ -306,14 +321,14 @@ class Sockets:
         if not is_alive(inode):
             # Left by a program that ended, or no socket at all: as the kernel says it.
             raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
-        rule = NameRule("", OTHER_PEN, grantable=False) if is_of_another else NameRule("", FOREIGN)
+        rule = OF_OTHER_PEN if is_of_another else OF_NOBODY
         self._record(caller, "connect", os.readlink(str(inode), dir_fd=self.descriptors), rule)
         raise PermissionError(errno.EACCES, rule.why)
 
     def _note_covered(self, caller: Caller, path: bytes) -> None:
         place = os.path.realpath(os.fsdecode(path)) if path.startswith(b"/") else ""
         if place.startswith(tuple(f"{cover}/" for cover in self.covered)):
-            self._record(caller, "connect", place, NameRule("", UNSHOWN))
+            self._record(caller, "connect", place, NameRule("", UNSHOWN, code=ViolationCode.UNSHOWN))
 
     def _absolute(self, directory: int, path: bytes) -> str:
         """For the record."""
