@@ -128,6 +128,28 @@ def what_is_mounted_twice_is_hidden_twice() -> None:
         assert "a b" in session.run("ls ..; cat '../a b/work/.pinfoldignore'").stdout
 
 
+def what_an_overlay_hides_is_hidden_in_its_layers() -> None:
+    """Everybody sees in the list of mounts where they are."""
+    uid, gid = os.getuid(), os.getgid()
+    namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    house = os.path.dirname(os.getcwd())
+    put(f"{house}/low:er/.env")
+    put(f"{house}/low:er/keys/key")
+    for name in ("low", "up", "spare"):
+        os.mkdir(f"{house}/{name}")
+    lower = f"{house}/low\\:er:{house}/low"
+    options = f"lowerdir={lower},upperdir={house}/up,workdir={house}/spare"
+    mounts.mount("overlay", os.getcwd(), "overlay", 0, options)
+    os.chdir(os.getcwd())
+    put("above/.env.local")
+    put(".pinfoldignore", "keys/\n")
+    with opened() as session:
+        stays_hidden(session, "cat .env above/.env.local keys/key")
+        stays_hidden(session, "cat ../low:er/.env ../up/above/.env.local ../low:er/keys/key")
+        assert does(session, "cat ../up/.pinfoldignore") == "keys/\n"
+
+
 def what_the_machine_unmounts_is_out_of_sight() -> None:
     uid, gid = os.getuid(), os.getgid()
     namespaces.unshare(namespaces.CLONE_NEWUSER | namespaces.CLONE_NEWNS)

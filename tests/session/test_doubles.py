@@ -20,6 +20,13 @@ def test_mountinfo_is_read_with_its_blanks() -> None:
     )
 
 
+def test_layers_of_an_overlay_are_read() -> None:
+    options = b"rw,lowerdir=/a\\134:b:/c\\040d,lowerdir+=/e,upperdir=/up\\054,workdir=/work,datadir+=relative"
+    (overlay,) = parse_mounts(b"30 27 0:9 / /over rw shared:1 - overlay over " + options + b"\n")
+    assert overlay.layers == ("/a:b", "/c d", "/e", "/up,")
+    assert parse_mounts(b"30 27 8:1 / /x rw - ext4 /dev/vda rw,lowerdir=/a\n")[0].layers == ()
+
+
 def test_a_mount_point_may_have_a_carriage_return() -> None:
     assert parse_mounts(b"30 27 8:1 / /a\rb rw - ext4 /dev/vda rw\n") == (Mount("8:1", "/", "/a\rb"),)
 

@@ -1,4 +1,4 @@
-"""Where else something lies, since a file system can be mounted at several places.
+"""Where else something lies: a file system can be mounted at several places, and overlays have layers.
 
 Facts (proc_pid_mountinfo(5)):
 - A line of mountinfo tells the device, which directory of it is mounted (its root), and where. Two mounts of
@@ -6,9 +6,13 @@ Facts (proc_pid_mountinfo(5)):
   system beside a subvolume of it, homes and caches kept on a disk of their own and bound into place.
 - Blanks, line feeds and backslashes in its paths are written in octal, and a carriage return as it is.
 - A mount may be covered by a later one. So what the lines say is a guess, and the inode proves it.
+- An overlay's options name its layers (`lowerdir=a:b`, `lowerdir+=a`, `upperdir=c`; a colon in a name is
+  `\\:`), by their paths when it was mounted. An overlay's inode is not the layer's, so nothing proves that it
+  shows what lies there: all that a layer has at the same place counts.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -17,6 +21,7 @@ from msgspec import Struct
 from pinfold.policy.paths import upwards
 
 MOUNTS = "/proc/self/mountinfo"
+LAYERS = (b"lowerdir", b"lowerdir+", b"datadir+", b"upperdir")
 
 
 class Mount(Struct, frozen=True):
@@ -25,10 +30,16 @@ class Mount(Struct, frozen=True):
     """Which directory or file of the device it shows."""
     point: str
     """Where."""
+    layers: tuple[str, ...] = ()
+    """Of an overlay: directories whose content it shows."""
 
 
 def doubles(paths: Iterable[str], mounts: Iterable[Mount]) -> Iterator[str]:
     """The other places of what lies at these paths; of a directory that is seen there in part, that part."""
+    mounts = tuple(mounts)
+    layered = tuple(_layered(paths := tuple(paths), mounts))
+    yield from layered
+    paths = (*paths, *layered)
     shared = _shared(mounts)
     if not shared:
         return
@@ -59,8 +70,41 @@ def load_mounts() -> tuple[Mount, ...]:
 
 
 def parse_mounts(mountinfo: bytes) -> tuple[Mount, ...]:
-    fields = (line.split(b" ", 5)[2:5] for line in mountinfo.split(b"\n") if line)
-    return tuple(Mount(device.decode(), _path(root), _path(point)) for device, root, point in fields)
+    return tuple(_parsed(line) for line in mountinfo.split(b"\n") if line)
+
+
+def _parsed(line: bytes) -> Mount:
+    device, root, point = line.split(b" ", 5)[2:5]
+    kind, *rest = line.partition(b" - ")[2].split(b" ")
+    layers = _layers(rest[-1]) if kind == b"overlay" and rest else ()
+    return Mount(device.decode(), _path(root), _path(point), tuple(layers))
+
+
+def _layers(options: bytes) -> Iterator[str]:
+    for option in options.split(b","):
+        name, _, value = option.partition(b"=")
+        if name not in LAYERS:
+            continue
+        for layer in re.split(r"(?<!\\):", _path(value)):
+            if layer.startswith("/"):
+                yield layer.replace("\\:", ":")
+
+
+def _layered(paths: tuple[str, ...], mounts: tuple[Mount, ...]) -> Iterator[str]:
+    """What layers of overlays have where these paths are in the overlay."""
+    at: dict[str, list[tuple[Mount, tuple[str, ...]]]] = {}
+    for mount in mounts:
+        # A container's own layers are mostly out of its sight.
+        if mount.layers and (seen := tuple(map(os.path.realpath, filter(os.path.isdir, mount.layers)))):
+            at.setdefault(mount.point, []).append((mount, seen))
+    for path in paths if at else ():
+        for place in upwards(path):
+            for mount, layers in at.get(place, ()):
+                within = _joined(mount.root, _below(place, path))
+                for layer in layers:
+                    found = os.path.realpath(_joined(layer, within))
+                    if found != path and os.path.lexists(found):
+                        yield found
 
 
 def _path(text: bytes) -> str:
