@@ -98,6 +98,19 @@ def no_command_lists_an_env_file_in_the_index() -> None:
         stays_hidden(session, "cat .env")
 
 
+def an_env_file_that_was_listed_as_its_sample_is_hidden_once_it_is_filled_in() -> None:
+    git("init", "-q")
+    put("sample", "A=1\n")
+    with opened(GIT_WRITES) as session:
+        does(session, "git update-index --add --cacheinfo 100644,$(git hash-object -w sample),.env")
+        put(".env", "A=1\n")
+        wait_for_looks(session, ".env.host")
+        with open(".env", "a") as file:
+            file.write(SECRET)
+        wait_for_looks(session, ".env.later")
+        stays_hidden(session, "cat .env")
+
+
 def links_called_env_hide_what_they_lead_to() -> None:
     put("keys/mine")
     os.symlink("keys/mine", ".env")

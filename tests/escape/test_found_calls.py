@@ -93,3 +93,38 @@ def test_a_question_does_not_tell_what_is_secret(tmp_path: Path) -> None:
         assert not session.run("git status", environment={**session.environ, **given}).ran
     (question,) = asked.questions
     assert "hush" not in question.command and "GH_TOKEN" in question.command and "less" in question.command
+
+
+@pytest.mark.parametrize("name", ["RESTIC_PASSWORD_COMMAND", "CARGO_CREDENTIAL_ALIAS_X", "MY_SECRET_CMD"])
+def test_a_program_is_no_secret_whatever_its_variable_is_called(name: str, tmp_path: Path) -> None:
+    asked = Asked()
+    with opened(tmp_path, asked, {"commands": {"deny": ["git push"]}}) as session:
+        assert not session.run("restic backup", environment={**session.environ, name: "git push"}).ran
+    assert not asked.questions or "git push" in asked.questions[0].command
+
+
+@pytest.mark.parametrize(
+    "name", ["CARGO_REGISTRY_CREDENTIAL_PROVIDER", "AWS_SHARED_CREDENTIALS_FILE", "X_TOKEN"]
+)
+def test_a_yes_for_a_variable_holds_for_its_value_alone(name: str, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def yes(question: PermissionNeeded) -> Answer:
+        asked.append(question.command)
+        return Answer.SESSION
+
+    (tmp_path / "project").mkdir()
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    with Session([tmp_path / "project"], settings=UNFENCED, environ=environ, approvers=[yes]) as session:
+        for value in ("good", "good", "evil"):
+            assert session.run("true x", environment={**environ, name: value}).ran
+    assert len(asked) == len(set(asked)) == 2
+
+
+def test_hooks_are_told_the_variables_of_a_call(tmp_path: Path) -> None:
+    hook = tmp_path / "hook"
+    hook.write_text(f"#!/bin/sh\ncat > {tmp_path}/told\necho '{{}}'\n")
+    hook.chmod(0o755)
+    with opened(tmp_path, Asked(), {"hooks": {"before_command": [[str(hook)]]}}) as session:
+        session.run("true", environment={**session.environ, "LD_PRELOAD": "/evil.so"})
+    assert "LD_PRELOAD=/evil.so" in (tmp_path / "told").read_text()

@@ -2,8 +2,9 @@
 
 Facts and what they mean:
 - Where git's writes are allowed, a command can list any file in the index. There a file counts as tracked
-  only if it is what was added, byte for byte: then its text is in the repository, for all to read. Once it
-  was shown it stays so in the session, whatever is written into it.
+  only while it is what was added, byte for byte: then its text is in the repository, for all to read. What
+  was so when the session began stays shown, whatever is written into it. Another may be listed as the sample
+  that the host has just copied there, and is about to fill in.
 - What cannot be read or understood of an index tracks nothing.
 - A link that a command made leads to nothing that the command could not see.
 """
@@ -39,11 +40,18 @@ class EnvFiles:
     def __init__(self, home: str, made: MadeInside) -> None:
         self._home, self._made = home, made
         self._indexes: dict[str, _Index] = {}
+        self._is_first = False
 
     def hidden(
-        self, paths: Iterable[str], known: Iterable[str], roots: tuple[str, ...], git_writes: bool
+        self,
+        paths: Iterable[str],
+        known: Iterable[str],
+        roots: tuple[str, ...],
+        git_writes: bool,
+        is_first: bool = False,
     ) -> tuple[str, ...]:
         """Of these `.env` files those that commands may not read, and where they lead, if they are links."""
+        self._is_first = is_first
         untracked = [*self._untracked(sorted(paths), git_writes)]
         if not {*untracked} <= {*known}:
             self._made.catch_up()
@@ -121,7 +129,8 @@ class EnvFiles:
         text = read_bytes(path, LARGEST + 1)
         if text is None or len(text) > LARGEST or _object_of(text, len(entry.object)) != entry.object:
             return False
-        self._made.add(identity)
+        if self._is_first:
+            self._made.add(identity)
         return True
 
 

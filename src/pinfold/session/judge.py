@@ -24,7 +24,7 @@ from pinfold.session.law import Law
 from pinfold.session.leading import with_places
 from pinfold.session.made_inside import MadeInside
 from pinfold.session.probe import fence_trouble, is_inside_fence
-from pinfold.session.requests import as_request, has_unread_variables, judged_line, line_of
+from pinfold.session.requests import as_request, has_unread_variables, judged_line
 from pinfold.shell.shape import shape
 
 UNREAD = "it is given variables that are too long to be judged"
@@ -197,7 +197,7 @@ class Judge:
             conversation_id=self.talk.conversation,
             generation_id=self.talk.generation,
             model=self.talk.model,
-            command=line_of(request),
+            command=judged_line(request),
             cwd=self.start_of(request),
             sandbox=sandboxed,
         )

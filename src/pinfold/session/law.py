@@ -106,19 +106,19 @@ class Law:
         found = () if settings.filesystem.env_files else self._ignore_files.env_files
         seen, closed = self._closed_env_files
         if seen is not found:
-            now = self._hidden_of(found, closed, settings) if found else ()
+            now = self._hidden_of(found, closed, settings, is_first=seen is None) if found else ()
             self._closed_env_files = found, closed if now == closed else now
         return self._closed_env_files[1]
 
     def _hidden_of(
-        self, found: Collection[str], known: tuple[str, ...], settings: Settings
+        self, found: Collection[str], known: tuple[str, ...], settings: Settings, *, is_first: bool
     ) -> tuple[str, ...]:
         if self._env_files is None:
             # Imported here: many projects have no such file.
             from pinfold.session.env_files import EnvFiles
 
             self._env_files = EnvFiles(self.home, self._made)
-        return self._env_files.hidden(found, known, self.roots, settings.filesystem.git_writes)
+        return self._env_files.hidden(found, known, self.roots, settings.filesystem.git_writes, is_first)
 
     def _current(self) -> Settings:
         written = self._live.current()

@@ -1,6 +1,7 @@
 """What callers hand over becomes a request, or is refused before anything is done."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver
 
 CO_COROUTINE = 0x80
+NO_SECRET = re.compile(
+    r"(?i)_(command|cmd|program|exec|helper|provider|agent|backend|file|files|path|dir|home|config|url|uri|alias.*)$"
+)
+"""The end of a name that tells a program or a place by which a secret is found, and not the secret."""
+_KEY = os.urandom(16)
 CHANGED = Settlement(
     Answer.NO, "the settings changed while it was asked; ask again", SettlementOutcome.CHANGED
 )
@@ -78,10 +84,16 @@ def judged_line(request: RunCommand) -> str:
 
 
 def _told(name: str, value: str) -> str:
-    """Questions are shown and written down. What a secret is, is not judged; that it is given, is."""
+    """Questions are shown and written down. What a secret is, is not judged; that it is given, is. An answer
+    holds for this very one: what stands for it differs with it, and with each start of this program."""
     from pinfold.sandbox.environment import names_secret
 
-    return "..." if names_secret(name) else value
+    if not names_secret(name) or NO_SECRET.search(name):
+        return value
+    from hashlib import blake2b
+
+    kept = blake2b(value.encode("utf-8", "surrogatepass"), digest_size=4, key=_KEY)
+    return f"...{kept.hexdigest()}"
 
 
 def has_unread_variables(request: RunCommand) -> bool:

@@ -302,6 +302,31 @@ def test_the_rules_that_a_person_gave_the_agent_hold(place: str, home: Path, env
     assert claude("make", home, environ)[0] == "allow"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"permissions": {"deny": ["Bash(curl *)"]}}',
+        '\ufeff{"permissions": {"deny": ["Bash(curl *)"]}}',
+        '{"permissions": {"deny": ["\\u0042ash(curl *)"]}}',
+        '{"permissions": {"deny": [" Bash(curl *)"]}}',
+        '{"permissions": {"deny": ["Bash(curl *)"]}' + " " * 1_000_000 + "}",
+    ],
+)
+def test_the_agents_rules_hold_where_it_was_started_however_they_are_written(
+    text: str, home: Path, environ: dict[str, str]
+) -> None:
+    """In a part of the repository, whose settings it obeys there."""
+    part = home / "project/part"
+    (part / ".claude").mkdir(parents=True)
+    (part / ".claude/settings.json").write_text(text)
+    data = command("claude-code", "env curl x.example", home)
+    for changed, given in (
+        (data.replace(b"/project", b"/project/part"), environ),
+        (data, {**environ, "CLAUDE_PROJECT_DIR": str(part)}),
+    ):
+        assert opinion("claude-code", answer("claude-code", changed, given))[0] == "deny"
+
+
 def test_what_a_hook_refuses_is_in_the_journal(home: Path, environ: dict[str, str]) -> None:
     from pinfold.audit import history
     from pinfold.session.state import journal_file

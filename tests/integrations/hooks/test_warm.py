@@ -48,6 +48,19 @@ def hook(data: bytes, environ: dict[str, str], agent: str = "claude-code") -> tu
     return run.returncode, run.stdout, run.stderr
 
 
+def test_the_service_has_the_variables_that_a_hook_has(
+    home: Path, environ: dict[str, str], served: dict[str, str]
+) -> None:
+    """A file that `BASH_ENV` names is protected, whoever answers."""
+    path = home / "project/started"
+    given = {"hook_event_name": "PreToolUse", "cwd": str(home / "project"), "tool_name": "Write"}
+    data = json.dumps({**given, "tool_input": {"file_path": str(path), "content": "x"}}).encode()
+    variables = {"BASH_ENV": str(path)}
+    assert b"BASH_ENV" in hook(data, {**environ, **variables})[1]
+    told = warm.ask(warm.socket_path(served, start.__file__), "claude-code", data, {**served, **variables})
+    assert told is not None and b"BASH_ENV" in told[1]
+
+
 def test_the_answers_are_the_same(home: Path, environ: dict[str, str], served: dict[str, str]) -> None:
     path = warm.socket_path(served, start.__file__)
     for data in (

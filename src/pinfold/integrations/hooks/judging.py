@@ -70,7 +70,7 @@ def _outcomes(
     if is_command and call.agent == "claude-code":
         from pinfold.integrations.hooks.theirs import claude_rules
 
-        overrides |= claude_rules(roots, environ)
+        overrides |= claude_rules((*roots, *map(os.path.realpath, call.workspace), cwd), environ)
     judge = Judge(roots, cwd, None, overrides, environ, Talk(call.conversation, call.generation, call.model))
     try:
         outcomes = [_judged(call, request, judge, environ) for request in requests[:1]]

@@ -12,29 +12,32 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.home import home_of
 
 MANAGED = "/etc/claude-code/managed-settings.json"
-LARGEST = 1_000_000
+LARGEST = 16_000_000
 
 
-def claude_rules(roots: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, object]:
-    """Values of the command line's layer: `{"commands": {"deny": [...], "ask": [...]}}`, or nothing."""
+def claude_rules(places: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, object]:
+    """Values of the command line's layer: `{"commands": {"deny": [...], "ask": [...]}}`, or nothing.
+
+    `places` are the projects, and where in them the agent was started: it reads its settings there.
+    """
     found: dict[str, dict[str, None]] = {"deny": {}, "ask": {}}
-    for path in _files(roots, environ):
+    for path in _files(places, environ):
         data = _read(path)
         # Most have no rules, and those that have none need not be understood.
-        if b'"Bash' not in data:
+        if b"Bash" not in data and b"\\u" not in data:
             continue
         for key, value in _restrictions(path, data):
             found[key][value] = None
     return {"commands": {key: [*values] for key, values in found.items()}} if any(found.values()) else {}
 
 
-def _files(roots: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[str]:
+def _files(places: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[str]:
     home = home_of(environ)
     yield MANAGED
     yield os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json")
-    for root in roots:
-        yield os.path.join(root, ".claude", "settings.json")
-        yield os.path.join(root, ".claude", "settings.local.json")
+    for place in dict.fromkeys(places):
+        yield os.path.join(place, ".claude", "settings.json")
+        yield os.path.join(place, ".claude", "settings.local.json")
 
 
 def _read(path: str) -> bytes:
@@ -57,7 +60,7 @@ def _restrictions(path: str, data: bytes) -> Iterator[tuple[str, str]]:
 
     found = Found(path)
     try:
-        whole = parse(data.decode(), path).value
+        whole = parse(data.decode("utf-8-sig"), path).value
     except (UnicodeDecodeError, PolicyError):
         return  # Claude Code does not obey what it cannot read either
     claude.read(found, whole if isinstance(whole, dict) else {})

@@ -1,7 +1,8 @@
 """Hooks answered by a process that is there already: the service, and how a hook reaches it.
 
 A hook that finds no service answers by itself and leaves one behind, which ends when nobody has asked for a
-while. What it answers is `answer`, the same function, so nothing differs but the time it takes.
+while. What it answers is `answer`, the same function, with the same variables: nothing differs but the time
+it takes.
 
 Facts: whoever can connect to the socket could ask; whoever can make it could answer. So it lies in
 pinfold's state, which is the user's alone and which no pen sees, and each side asks the kernel who the
@@ -27,7 +28,6 @@ PATIENCE = 30.0
 """Seconds that a hook waits for a service before it answers by itself."""
 SWITCH = "PINFOLD_HOOK_SERVICE"
 """`0`: no service is asked, and none is left behind."""
-PASSED_ON = ("HOME", "XDG_", "PINFOLD_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "IS_SANDBOX", "PATH")
 SO_PEERCRED = 17
 LARGEST = 1 << 27
 
@@ -60,7 +60,7 @@ def ask(path: str, agent: str, data: bytes, environ: "Mapping[str, str]") -> tup
             _call_with(connection.connect, path)
             if _peer(connection) != os.getuid():
                 return None
-            passed = [f"{name}={value}" for name, value in environ.items() if name.startswith(PASSED_ON)]
+            passed = [f"{name}={value}" for name, value in environ.items()]
             asked = "\0".join(["pinfold", agent, str(len(passed)), *passed]).encode(
                 "utf-8", "surrogateescape"
             )
