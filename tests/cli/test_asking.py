@@ -63,6 +63,19 @@ def test_when_time_is_up_it_is_no(screen: Screen) -> None:
     assert " echo" in screen.wait_for(" icanon") and not (screen.work / "made").exists()
 
 
+def test_keys_that_answer_are_not_the_commands_input(screen: Screen) -> None:
+    """Where its output goes elsewhere, it reads what is typed as well."""
+    line = f"{CURL}; read -r x; echo got:$x:"
+    screen.run("run", "-c", line, shell="({}) 2>&1 | cat; echo exit:$?")
+    screen.wait_for("let it connect? [")
+    for key in "qqqqn":  # the first are no answer, and nobody else's
+        screen.press(key)
+    screen.wait_for("after")
+    screen.press("w")
+    screen.press("Enter")
+    assert "got:w:" in screen.wait_for("exit:0")
+
+
 def test_a_rule_is_edited_and_added(screen: Screen) -> None:
     path = screen.settings("# mine\n[sandbox]\nauto_allow = false\n")
     screen.run("run", "--", "touch", "made", "too")

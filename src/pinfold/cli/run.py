@@ -187,15 +187,13 @@ def as_program(
 
     on_terminal = streams.is_terminal(0) and streams.is_terminal(1) and streams.is_in_front()
     known = session.notices
+    stdin, begin_input = streams.standard_input(person.turn) if not on_terminal else (None, lambda: None)
     with patience(session.roots, person.turn):
-        execution = (
-            session.start(command, terminal=streams.size())
-            if on_terminal
-            else session.start(command, stdin=streams.standard_input())
-        )
+        execution = session.start(command, stdin=stdin, terminal=streams.size() if on_terminal else None)
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
+    begin_input()
     # Of this start alone, such as a port that is taken; of the settings' own `pinfold status` tells.
     for notice in session.notices:
         if notice not in known:

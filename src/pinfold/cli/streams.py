@@ -18,11 +18,18 @@ from pinfold.session.execution import Execution
 CHUNK = 1 << 16
 
 
-def standard_input() -> int | None:
-    """Our standard input, for the command to read. None if it is closed, or if it is a terminal and we are in
-    the background, where the kernel stops what reads it."""
-    is_shells = is_terminal(0) and not is_in_front()
-    return None if sys.stdin is None or is_shells else 0
+def standard_input(turn: Turn) -> tuple[int | None, Callable[[], None]]:
+    """Our standard input, for the command to read, and what is to be done once it runs. None if it is closed,
+    or if it is a terminal and we are in the background, where the kernel stops what reads it.
+
+    Of a terminal it gets what was typed while nobody else had the `turn`: a question reads the same keys.
+    """
+    if sys.stdin is None or (is_terminal(0) and not is_in_front()):
+        return None, lambda: None
+    if not is_terminal(0):
+        return 0, lambda: None
+    given, ours = os.pipe()
+    return given, threading.Thread(target=_pass_keys, args=(ours, turn), daemon=True).start
 
 
 def carried(execution: Execution, turn: Turn) -> Exited:
@@ -113,6 +120,13 @@ def _type(execution: Execution, turn: Turn) -> None:
                 time.sleep(0.01)  # the command does not read; what was typed waits here
             except Exception:  # noqa: BLE001  (the command has ended, and its terminal with it)
                 return
+
+
+def _pass_keys(pipe: int, turn: Turn) -> None:
+    with suppress(BrokenPipeError):  # the command reads no more
+        while data := _keys(turn):
+            _write(pipe, data)
+    os.close(pipe)
 
 
 def _write(descriptor: int, data: bytes) -> None:
