@@ -154,6 +154,22 @@ def an_agent_by_another_name_only_lists_and_signs(_: Machine) -> None:
         )
 
 
+def a_name_that_is_protected_anywhere_is_no_sockets(_: Machine) -> None:
+    """An ending that is protected in one directory counts in all; what is called otherwise is bound."""
+    code = """
+        import socket, sys
+        try: socket.socket(socket.AF_UNIX).bind(sys.argv[1])
+        except OSError as error: print(type(error).__name__)
+    """
+    rule = f"{os.getcwd()}/*.sock"
+    with pinfold.Session([os.getcwd()], settings={"filesystem": {"protect": [rule]}}) as session:
+        for path in ("x.sock", "/tmp/x.sock"):
+            result = session.run(python(code, path))
+            assert result.stdout == "OSError\n", result
+            assert [each.rule for each in result.violations] == [rule], result.violations
+        assert fine(session, python(code, "/tmp/x.socket")) == ""
+
+
 def a_second_agent_only_lists_and_signs(_: Machine) -> None:
     """One that no name and no variable tells of."""
     add = program("ssh-add")

@@ -123,6 +123,27 @@ def test_grants_come_from_trusted_layers(tmp_path: Path) -> None:
     assert "~/.config/pinfold/settings.toml" in told
 
 
+@pytest.mark.parametrize(
+    ("managed", "user", "megabytes"),
+    [
+        (None, None, 200),
+        (None, "1GB", 1_000),
+        ("1GB", None, 1_000),
+        ("50MB", None, 50),
+        ("50MB", "1GB", 50),
+        ("1GB", "50MB", 50),
+        ("1GB", "", 1_000),
+    ],
+)
+def test_an_administrator_sets_the_journals_size(
+    managed: str | None, user: str | None, megabytes: int, tmp_path: Path
+) -> None:
+    """More or less than the default; a user's own counts where it is smaller."""
+    said = [None if size is None else f'[journal]\nsize = "{size}"' for size in (managed, user)]
+    settings = layered(tmp_path, managed=said[0], user=said[1])
+    assert settings.journal.size == megabytes * 1_000_000
+
+
 def test_managed_grants_replace(tmp_path: Path) -> None:
     settings = layered(
         tmp_path, managed="[commands]\nallow = []", user='[commands]\nallow = ["a", "b", "c", "d", "e"]'

@@ -154,7 +154,7 @@ TABLE: tuple[Key, ...] = (
     _list("filesystem.write", Kind.PATHS, _GRANT, "Paths outside the workspace that commands may write."),
     _list("filesystem.read", Kind.PATHS, _GRANT, "Paths that commands may read although they would be hidden."),
     _list("filesystem.hide", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands cannot look into."),
-    _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, or bare names at any depth, that commands may not write."),
+    _list("filesystem.protect", Kind.PATHS, _RESTRICT, "Paths, bare names at any depth, and endings of names (`*.pem`), that commands may not write."),
     _switch("filesystem.git_writes", _AND, False, "Commands in the fence may write to `.git`, and to repositories of other names."),
     _switch("filesystem.ask", _AND, True, "A write that the fence denies is asked about while it waits; without anybody to ask it is refused."),
     _word("filesystem.tmp", "none private shared", "private", "Which /tmp (and /var/tmp) commands see: an empty one that is read-only; the session's own; or the machine's, in which names are protected as in a project."),
@@ -184,7 +184,7 @@ TABLE: tuple[Key, ...] = (
     Key("approvals.keep", Kind.DURATION, _SMALLER, "30d", "How long an answer of `always` holds, and one of `session` can be taken up again; empty for good."),
     Key("approvals.wait", Kind.DURATION, _SMALLER, "2m", "How long a question stands on the terminal or the page before it is answered with no; never longer than 10 minutes."),
 
-    Key("journal.size", Kind.SIZE, _SMALLER, "200MB", "How large the journal grows before its oldest rows go, all projects together; empty for no limit.", (), Who.TRUSTED),
+    Key("journal.size", Kind.SIZE, _SMALLER, "200MB", "How large the journal grows before its oldest rows go, all projects together; empty for no limit. An administrator may set more or less than the default; your own value counts where it is smaller than theirs.", (), Who.TRUSTED),
 
     _list("violations.ignore", Kind.LIST_TABLE, _GRANT, "Command -> paths or hosts whose refusal is not reported."),
 )

@@ -23,6 +23,10 @@ from pinfold.settings.sources import Source, Sources, list_sources, managed_file
 _Marks: TypeAlias = tuple[tuple[str, tuple[int, ...] | None], ...]
 
 
+MOST_RULES = 1 << 17
+"""Rules whose shapes are kept: more than a settings file has room for, or each would be made repeatedly."""
+
+
 class Live:
     """The settings of a running session."""
 
@@ -40,7 +44,7 @@ class Live:
         """By their directories: most of those are not there, and nothing in them is."""
         for path in watched(sources):
             self._watched.setdefault(os.path.dirname(path) or ".", []).append(path)
-        self._shape = lru_cache(4096)(shape)
+        self._shape = lru_cache(MOST_RULES)(shape)
         self._check_host = check_host
         self._report = report
         self._troubles: list[PolicyError] = []

@@ -5,6 +5,7 @@ or source. A rule's own shape has every other spelling of a subcommand or an opt
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -37,8 +38,9 @@ def _named(rule: Shape, name: str) -> Shape:
 
 def _by_other_beginnings(rule: Shape, known: Chart, shape_of: ShapeOf) -> Iterator[Shape]:
     program = known.program
-    for line in program.same.splitlines():
-        ways = _alternatives(line)
+    for ways, begins in _lines(program.same):
+        if begins is not None and rule.operands[:1] not in begins:
+            continue
         if way := next((way for way in ways if _may_begin(rule, way)), None):
             yield from _instead(rule, way, [other for other in ways if other != way], shape_of)
     for does, others in program.does.items():
@@ -57,6 +59,20 @@ def _by_other_programs(rule: Shape, program: Program, shape_of: ShapeOf) -> Iter
         yield from _begun(rule, shape_of((rule.program, *beginning.split())), shape_of((name,)))
     if program.shortcut_of:
         yield from _begun(rule, shape_of((rule.program,)), shape_of(tuple(program.shortcut_of.split())))
+
+
+@lru_cache(maxsize=256)
+def _lines(same: str) -> tuple[tuple[list[tuple[str, ...]], frozenset[tuple[str, ...]] | None], ...]:
+    """The alternatives of each line, and how the operands of rules begin that one of them fits, if known.
+
+    A program may have thousands of rules.
+    """
+    found = []
+    for line in same.splitlines():
+        ways = _alternatives(line)
+        begins = [tuple(word for word in way if not word.startswith("-"))[:1] for way in ways]
+        found.append((ways, frozenset(begins) if all(begins) else None))
+    return tuple(found)
 
 
 def _alternatives(line: str) -> list[tuple[str, ...]]:

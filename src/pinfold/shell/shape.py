@@ -5,6 +5,8 @@ quotes. It starts no parser: a rule is not a shell line, and what only a shell c
 is an error that says what to write instead. Comparing a shape with a command is policy's.
 """
 
+from functools import lru_cache
+
 from msgspec.structs import replace
 
 from pinfold.model.script import Command, Goals, Shape, Trait, Word
@@ -15,13 +17,14 @@ from pinfold.shell.other_words import other_words
 from pinfold.shell.programs import Chart, chart, program_name
 
 OPERATORS = frozenset("|&;<>$`()\n")
+NEEDS_CARE = OPERATORS | frozenset("\\'\"")
 SPAN = Span(0, 0)
 
 
 def shape(rule_text: str) -> Shape:
     """What a rule asks of a command. Raises ValueError for a text that is no rule."""
     rule = _shape(_words(rule_text))
-    return replace(rule, also=other_words(rule, _shape))
+    return replace(rule, also=other_words(rule, _beginning))
 
 
 def _shape(words: tuple[str, ...]) -> Shape:
@@ -44,6 +47,10 @@ def _shape(words: tuple[str, ...]) -> Shape:
         goals=_goals(known),
         several_from=len(names) if _takes_several(last.chart) else None,
     )
+
+
+_beginning = lru_cache(2048)(_shape)
+"""Of what many rules of a program begin with."""
 
 
 def _goals(known: Chart) -> Goals | None:
@@ -112,6 +119,8 @@ def _hint(words: list[tuple[str, bool]]) -> str:
 
 def _split(text: str) -> list[tuple[str, bool]]:
     """Each word with whether it was written without quotes."""
+    if NEEDS_CARE.isdisjoint(text):
+        return [(word, True) for word in text.split()]
     words: list[tuple[str, bool]] = []
     word: str | None = None
     plain, quote, escaped = True, "", False
