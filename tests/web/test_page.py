@@ -114,6 +114,29 @@ def test_what_nobody_waits_for_is_taken_off(tmp_path: Path) -> None:
         assert tab.answer(shown["id"], "once")[0] == 409
 
 
+def test_a_run_without_a_terminal_says_that_it_waits_for_the_page(tmp_path: Path) -> None:
+    settings = tmp_path / ".config/pinfold/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('mode = "ask_every_time"\n')
+    (work := tmp_path / "work").mkdir()
+    with page(tmp_path) as (opened, environ):
+        run = subprocess.Popen(
+            [sys.executable, "-c", "from pinfold.cli import entry; entry()", "run", "--", "touch", "x"],
+            cwd=work,
+            env={**os.environ, **environ},
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        tab = Tab(opened)
+        (shown,) = tab.questions()
+        tab.answer(shown["id"], "no")
+        said = run.communicate(timeout=PATIENCE)[1]
+    waits = "pinfold: waiting for your answer on the page of `pinfold web`: run this inside the fence"
+    assert said.startswith(waits) and run.returncode == 126
+
+
 def test_nobody_answers_in_time(tmp_path: Path) -> None:
     with page(tmp_path) as (opened, environ):
         reply = Asking(environ, question(), seconds=0.3).wait()

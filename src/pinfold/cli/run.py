@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import SIGNALLED, interrupted
 from pinfold.cli.asking import Asking
-from pinfold.cli.common import add_common, port, print_json
+from pinfold.cli.common import add_common, port, print_json, short
 from pinfold.cli.draw import tell
 from pinfold.cli.ending import hear_endings, note_interrupt
 from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
 from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
 from pinfold.model.home import home_of
+from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import READ, Violation
 from pinfold.model.visible import visible
@@ -132,7 +133,14 @@ def _page() -> "list[WebApprover]":
         return []
     from pinfold.web import WebApprover
 
-    return [WebApprover(os.environ)]
+    return [WebApprover(os.environ, told=_tell_of_page)]
+
+
+def _tell_of_page(question: PermissionNeeded) -> None:
+    """Without this a run that waits looks like one that hangs."""
+    from pinfold.session.telling import headline
+
+    tell(f"waiting for your answer on the page of `pinfold web`: {headline(question, short)}")
 
 
 def _tell_wide_project(session: Session) -> None:

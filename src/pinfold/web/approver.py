@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Lock
 from time import monotonic
@@ -48,8 +48,15 @@ class WebApprover:
 
     name = "the person at the page"
 
-    def __init__(self, environ: Mapping[str, str], seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        seconds: float = SECONDS,
+        told: Callable[[PermissionNeeded], None] = lambda _question: None,
+    ) -> None:
         self._environ = environ
+        self._told = told
+        """Called with each question that the page has got."""
         self.seconds = seconds
         """How long a question stands."""
         self._lock = Lock()
@@ -87,6 +94,7 @@ class WebApprover:
 
     def _asked(self, sock: socket.socket, question: PermissionNeeded) -> Reply | None:
         sock.sendall(line_of(sheet_of(question, self.seconds, home_of(self._environ))))
+        self._told(question)
         deadline = monotonic() + self.seconds
         with sock.makefile("rb") as lines:
             while (rest := deadline - monotonic()) > 0:
