@@ -259,6 +259,21 @@ def test_explain_draws_and_names(tmp_path: Path) -> None:
     assert "to change it" in told
 
 
+def test_explain_says_what_is_asked_while_the_command_runs(tmp_path: Path) -> None:
+    def later(settings: str, line: str = "make && curl h.example") -> str:
+        told = run(tmp_path, "explain", line, settings=settings).stdout.decode()
+        return " ".join(told.partition("While it runs, ")[2].split())
+
+    asked = "a person is asked before it "
+    hosts, git = "connects to a host that `network.allow` does not name", "writes in `.git`"
+    outside = "writes outside of the project."
+    assert later("") == f"{asked}{hosts}, {git} or {outside}"
+    assert later('network.access = "none"\nfilesystem.git_writes = true\n') == f"{asked}{outside}"
+    assert later("filesystem.ask = false\n") == f"{asked}{hosts}."
+    assert later('filesystem.ask = false\nnetwork.access = "rules"\n') == ""
+    assert later(RULES, "git push") == "", "it does not run"
+
+
 def test_explain_offers_candidates(tmp_path: Path) -> None:
     told = run(tmp_path, "explain", "mytool x", settings="[sandbox]\nenabled = false\n").stdout.decode()
     assert "pinfold rules add allow mytool" in told

@@ -25,7 +25,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
 
 def filled(journal: Journal) -> None:
     register("alive", ["/w"])
-    violations = [{"operation": "open"}]
+    violations = [{"operation": "open", "path": "/o/x"}, {"operation": "open", "path": "/o/y"}]
     ended = {"exit_code": 3, "signal": None, "timed_out": False, "cancelled": False, "violations": violations}
     run = journal.append("s", "run", {"command": "make\n\x1b[2J", "cwd": "/w"})
     journal.append("s", "connect", {"host": "h.example", "port": 443, "verdict": "deny"}, run)
@@ -47,7 +47,7 @@ def test_each_is_one_line(journal: Journal, capsys: pytest.CaptureFixture[str]) 
     lines = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()]
     told = [(session, " ".join(rest.split())) for session, rest in lines]
     assert told == [
-        ("s", "exit 3 make\\n\\x1b[2J, in /w; 1 refused in it"),
+        ("s", "exit 3 make\\n\\x1b[2J, in /w; refused open /o/x and 1 more"),
         ("s", "deny connect to h.example:443, by `make\\n\\x1b[2J`"),
         ("s", "no open /o/x, by `make\\n\\x1b[2J`"),
         ("s", "failed b, in /w"),

@@ -196,6 +196,19 @@ def test_status_says_where_each_value_is_written(tmp_path: Path) -> None:
     assert "own.toml:2" in pinfold("status", "--settings", str(file), home=tmp_path).stdout
 
 
+@pytest.mark.parametrize(
+    ("access", "hosts"),
+    [
+        ("ask", " but the hosts that you allow when asked"),
+        ("rules", " but the hosts of `network.allow`"),
+        ("none", ""),
+    ],
+)
+def test_status_says_which_hosts_are_reached_at_the_level(tmp_path: Path, access: str, hosts: str) -> None:
+    said = pinfold("status", "--network", access, home=tmp_path).stdout
+    assert f"level        10 (workspace-write, no network{hosts})\n" in said
+
+
 def test_a_grant_of_what_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     work = tmp_path / "work"

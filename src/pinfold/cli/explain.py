@@ -12,6 +12,7 @@ from pinfold.cli.common import place
 from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
 from pinfold.cli.requests import add_request
 from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.policy import PolicyType
 from pinfold.model.quoting import quoted
 from pinfold.model.request import (
     CallTool,
@@ -22,6 +23,7 @@ from pinfold.model.request import (
     UseBrowser,
     WriteFile,
 )
+from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.model.visible import visible
 from pinfold.session import Session
 
@@ -40,7 +42,25 @@ def run(args: Namespace) -> int:
 
 
 def _in_full(request: Request, decision: Decision, session: Session) -> str:
-    return "\n".join([*told(request, decision, is_coloured()), *_notes(session.notices)])
+    lines = told(request, decision, is_coloured())
+    if isinstance(request, RunCommand) and decision.sandboxed and decision.verdict is not Verdict.DENY:
+        lines += _asked_later(decision, session.settings)
+    return "\n".join([*lines, *_notes(session.notices)])
+
+
+def _asked_later(decision: Decision, settings: Settings) -> list[str]:
+    """What the line alone does not show: the sandbox asks about it while the command runs."""
+    later = []
+    if settings.network.access is NetworkAccess.ASK:
+        later.append("connects to a host that `network.allow` does not name")
+    if settings.filesystem.ask and decision.policy.type is PolicyType.WORKSPACE_READWRITE:
+        later += ["writes in `.git`"] if decision.policy.block_git_writes else []
+        later.append("writes outside of the project")
+    if not later:
+        return []
+    *first, last = later
+    what = f"{', '.join(first)} or {last}" if first else last
+    return ["", *_folded(f"  While it runs, a person is asked before it {what}.", 0, 2)]
 
 
 def _notes(notices: tuple[str, ...]) -> list[str]:

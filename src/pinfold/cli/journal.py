@@ -2,6 +2,7 @@
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
 from time import localtime, strftime, time
 from typing import TYPE_CHECKING
 
@@ -165,8 +166,15 @@ def _what(deed: "Deed") -> str:
     told = _cut(told)
     told += f", by `{_cut(command)}`" if command else ""
     told += f", in {visible(short(cwd))}" if cwd else ""
-    refused = len((deed.end or {}).get("violations", ()))
-    return told + (f"; {refused} refused in it" if refused else "")
+    return told + _refused((deed.end or {}).get("violations", ()))
+
+
+def _refused(violations: Sequence[Mapping[str, object]]) -> str:
+    if not violations:
+        return ""
+    first, more = violations[0], len(violations) - 1
+    what = _cut(f"{first.get('operation', '')} {short(str(first.get('path', '')))}".rstrip())
+    return f"; refused {what}" + (f" and {more} more" if more else "")
 
 
 def _cut(text: str) -> str:

@@ -8,6 +8,7 @@ from pinfold.cli.common import add_common, print_json, print_table, short
 from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
 from pinfold.cli.settings import fitted, rows_as_json, rows_of
 from pinfold.model.policy import Level
+from pinfold.model.settings import NetworkAccess
 from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 SHOWN = ("mode", "sandbox", "filesystem", "network", "environment", "limits")
 """Sections that make the policy; `pinfold settings show` has the others."""
+
+HOSTS = {
+    NetworkAccess.ASK: " but the hosts that you allow when asked",
+    NetworkAccess.RULES: " but the hosts of `network.allow`",
+}
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -80,7 +86,9 @@ def _level(session: "Session") -> Level:
 def _level_told(session: "Session") -> str:
     from pinfold.policy.level import TOLD
 
-    return TOLD[_level(session)]
+    level = _level(session)
+    is_closed = level in (Level.SANDBOX_READONLY, Level.SANDBOX_NO_NETWORK)
+    return TOLD[level] + (HOSTS.get(session.settings.network.access, "") if is_closed else "")
 
 
 def _notices(session: "Session") -> tuple[str, ...]:
