@@ -280,3 +280,36 @@ def test_the_workspace_is_not_lost_by_a_pattern_or_a_variable(line: str, home: P
 @pytest.mark.parametrize("line", NOT_THE_WORKSPACE.strip().splitlines())
 def test_what_lies_in_the_workspace_may_go(line: str, home: Path) -> None:
     assert verdict(home, line.replace("@", f"{home}/project"), {}) is Verdict.ALLOW
+
+
+NAMING = """
+foo ~/.ssh/id_rsa
+foo $HOME/.ssh/id_rsa
+foo "${HOME}/.ssh/id_rsa"
+foo "$PWD/../.ssh/id_rsa"
+foo --x ~/.ssh/id_rsa
+foo -f@/.ssh/id_rsa
+foo -I../.ssh
+foo @/.ss*/id_rsa
+foo ../.ss?/id_rsa
+foo ~/.ssh/*
+foo {a,@/.ssh/id_rsa}
+foo x,@/.ssh/id_rsa
+foo src=a,dst=@/.ssh/id_rsa
+foo 'load("@/.ssh/id_rsa")'
+gh gist create ~/.ssh/id_rsa
+gcc -include $HOME/.ssh/id_rsa a.c
+"""
+NAMING_NOTHING_HIDDEN = """
+foo ~/other $HOME/x "$PWD"/y a/*
+foo -Ia/b --x=a,b 'load("a/b")' $UNKNOWN
+gh pr create --body "see ssh/config"
+"""
+
+
+@pytest.mark.parametrize("line", [*NAMING.strip().splitlines(), *NAMING_NOTHING_HIDDEN.strip().splitlines()])
+def test_a_hidden_path_is_seen_however_a_word_names_it(line: str, home: Path) -> None:
+    """By a program that the user has allowed, and of whose operands nothing is known."""
+    allowed = {**UNSANDBOXED, "commands": {"allow": ["foo", "gh", "gcc"]}}
+    wanted = Verdict.ASK if line in NAMING.splitlines() else Verdict.ALLOW
+    assert verdict(home, line.replace("@", str(home)), allowed) is wanted

@@ -4,6 +4,7 @@ Inside the fence none of this is asked: there the kernel knows the paths, and he
 from words. So every doubt is a reason to ask.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from posixpath import basename, dirname
@@ -18,7 +19,7 @@ from pinfold.model.text import Span
 from pinfold.policy.case import Case
 from pinfold.policy.hidden import hidden_by, is_pattern
 from pinfold.policy.paths import contains, is_covered
-from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, writable_roots
+from pinfold.policy.places import bases, in_workspace, is_dotfile, leads_to, variables, writable_roots
 from pinfold.policy.protected import BLOCKED, protected_by, why_protected
 from pinfold.policy.rules import is_sink
 
@@ -28,6 +29,7 @@ GIT_PROGRAM = "git"
 REPOSITORY_ENDS = ("", "/.git", ".git", ".git/.git")
 """What git tries behind the path of a repository."""
 INSIDE = "run it inside the fence"
+BETWEEN_PATHS = r"[=:@,;'\"()\[\]{}<>|&\s]+"
 WINDOWS_PATHS = ("\\\\", "\\?", "//?/", "//./")
 
 
@@ -205,30 +207,37 @@ def _mentions(part: Command, directories: Places, facts: Facts) -> Iterator[Reas
     """A hidden path named anywhere in a command, in whatever option or form (`@f`, `--x=f`, `rev:f`)."""
     if Trait.TEXT_ONLY in part.traits or directories is None:
         return
-    seen: set[str] = set()
-    for word in part.words[1:]:
-        if word.source in seen:
-            continue
-        seen.add(word.source)
+    # What braces make has one source.
+    for word in {f"{word.source} {word.parts}": word for word in part.words[1:]}.values():
         if word.source.startswith(WINDOWS_PATHS):
             yield _ask(f"`{word.source}` is a device or network path to Windows", word.span)
-        for piece in _pieces(word):
-            for base in directories:
-                path = facts.files.real(piece if piece.startswith("/") else f"{base}/{piece}")
-                if pattern := hidden_by(path, facts.policy, facts.roots):
-                    yield _ask(f"it names {path}, which is hidden by `{pattern}`", word.span, path)
-                    return
+        facts.deadline.require_time()
+        for path in _named_by(word, part, directories, facts):
+            if pattern := hidden_by(path, facts.policy, facts.roots):
+                yield _ask(f"it names {path}, which is hidden by `{pattern}`", word.span, path)
+                return
 
 
-def _pieces(word: Word) -> Iterator[str]:
-    text = word.literal
-    if not text:
-        return
+def _named_by(word: Word, part: Command, directories: tuple[str, ...], facts: Facts) -> Iterator[str]:
+    """The real paths that a program might take a word for, as far as the shell's part in it is known."""
+    for base in directories:
+        text = word.known(variables(base, facts))
+        for piece in dict.fromkeys(_pieces(text)) if text else ():
+            yield facts.files.real(piece if piece.startswith("/") else f"{base}/{piece}")
+    if word.has_glob and word not in part.reads:
+        yield from leads_to(word, directories, facts) or ()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """What may be taken for a path: `--x=f`, `rev:f`, `@f`, `file://f`, `-If`, `a=f,b=g`, `x("f")`."""
     yield text
-    # Every tail that some program might take for a path: `--x=f`, `rev:f`, `a:b:f`, `@f`, `file://f`.
     for at, character in enumerate(text):
         if character in "=:@" and at + 1 < len(text):
             yield text[at + 1 :].removeprefix("//")
+    if text.startswith("-") and "/" in text:
+        yield text[2:]
+    if text.count("/") > 1:
+        yield from (piece for piece in re.split(BETWEEN_PATHS, text) if "/" in piece)
 
 
 def _hidden(path: str, pattern: str, span: Span | None) -> Reason:
