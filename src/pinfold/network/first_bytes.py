@@ -43,8 +43,10 @@ _DIGITS = re.compile(rb"[0-9]+")
 # Of a line with one space for blanks, and one zero for digits: its end ...
 _HTTP_END = re.compile(rb" HTTP/0[0.]* ?$", re.IGNORECASE)
 _VERSION_END = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?$", re.IGNORECASE)
-_HTTP_CR = re.compile(rb" HTTP/0[0.]* ?[\r\0]", re.IGNORECASE)
-_VERSION_CR = re.compile(rb" [A-Z][A-Z0-]*/0\.0 ?[\r\0]", re.IGNORECASE)
+# ... or, of a line as it came, where a CR or NUL ends it ...
+_B = rb"[\t\v\f\x1c-\x20\x85\xa0]"
+_HTTP_CR = re.compile(_B + rb"HTTP/[0-9][0-9.]*" + _B + rb"*[\r\0]", re.IGNORECASE)
+_VERSION_CR = re.compile(_B + rb"[A-Z][A-Z0-9-]*/[0-9]+\.[0-9]+" + _B + rb"*[\r\0]", re.IGNORECASE)
 # ... and its beginning: two words before that; a method, and a path or a whole target.
 _TWO_WORDS = re.compile(rb"[^ ]+ [^ ]+ [^ ]")
 _METHODS = rb"(?i:GET|HEAD|POST|PUT|DELETE|OPTIONS|TRACE|PATCH|CONNECT)"
@@ -58,6 +60,8 @@ _PROXY_BLOCK = b"\0\r\nQUIT\n"
 """Behind empty lines, which are passed over."""
 _REQUESTS_FOR_TLS = (b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30")
 _LONGEST_START, _LONGEST_END = 1024, 64
+_AT_ONCE = 2048
+"""Bytes that are made plain at once: to do that with all of a line would keep other connections waiting."""
 
 
 class Protocol(Enum):
@@ -139,8 +143,8 @@ class FirstBytes:
         self._length += len(line)
         self._line.take(line)
         self._without_cr.take(line.replace(b"\r", b""))
-        last = _DIGITS.sub(b"0", _BLANKS_WITHIN.sub(b" ", self._last + line))
-        self._last = last[-_LONGEST_END:]
+        last = self._last + line
+        self._last = _end_of(last, _BLANKS_WITHIN)
         is_ended = b"\r" in last or b"\0" in last
         is_http = is_ended and self._line.is_http_before_cr(last)
         if not newline and not is_http:
@@ -158,9 +162,11 @@ class _FirstLine:
         self.start = self._end = b""
 
     def take(self, piece: bytes) -> None:
-        if len(self.start) < _LONGEST_START:
-            self.start = _plain(self.start + piece)[:_LONGEST_START]
-        self._end = _plain(self._end + piece)[-_LONGEST_END:]
+        at = 0
+        while at < len(piece) and len(self.start) < _LONGEST_START:
+            self.start = _plain(self.start + piece[at : at + _AT_ONCE])[:_LONGEST_START]
+            at += _AT_ONCE
+        self._end = _end_of(self._end + piece)
 
     @property
     def is_http(self) -> bool:
@@ -179,5 +185,14 @@ class _FirstLine:
         return bool(_METHOD_AND_TARGET.match(self.start) or (is_long and _LONG_TARGET.match(self.start)))
 
 
-def _plain(line: bytes) -> bytes:
-    return _DIGITS.sub(b"0", _BLANKS.sub(b" ", line))
+def _plain(line: bytes, blanks: re.Pattern[bytes] = _BLANKS) -> bytes:
+    return _DIGITS.sub(b"0", blanks.sub(b" ", line))
+
+
+def _end_of(line: bytes, blanks: re.Pattern[bytes] = _BLANKS) -> bytes:
+    """The end of a plain line, for which most of a long one need not be looked at."""
+    end, at = b"", len(line)
+    while at > 0 and len(end) < _LONGEST_END:
+        end = _plain(line[max(0, at - _AT_ONCE) : at] + end, blanks)
+        at -= _AT_ONCE
+    return end[-_LONGEST_END:]
