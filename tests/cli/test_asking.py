@@ -327,6 +327,15 @@ def test_what_is_told_begins_a_line_of_its_own(screen: Screen) -> None:
     assert "openexit:0" in screen.wait_for("exit:0")
 
 
+def test_what_is_told_after_a_command_is_in_an_encoding_that_has_no_controls(screen: Screen) -> None:
+    screen.run("run", "-c", r"printf '\033%%@ended'; exit 3")
+    wait_until(lambda: "exit:3" in screen.written().partition("ended")[2])
+    assert "\x1b%G" in screen.written().partition("ended")[2]
+    screen.run("run", "-c", "printf ended; exit 3")
+    wait_until(lambda: "exit:3" in screen.written().partition("ended")[2])
+    assert "\x1b%G" not in screen.written().partition("ended")[2]
+
+
 def test_output_waits_while_a_question_stands(screen: Screen) -> None:
     """What the command left of the terminal (a title begun, invisible text, one line that scrolls) is mended
     for it."""

@@ -16,6 +16,7 @@ from pinfold.model.events import Exited, Output, Stream
 from pinfold.session.execution import Execution
 
 CHUNK = 1 << 16
+ESCAPE, UTF_8 = b"\x1b", b"\x1b%G"
 
 
 def standard_input(turn: Turn) -> tuple[int | None, Callable[[], None]]:
@@ -36,16 +37,24 @@ def carried(execution: Execution, turn: Turn) -> Exited:
     """Output goes where ours goes, as it comes; to a terminal, not while somebody else has the `turn`."""
     end = None
     terminals = [descriptor for descriptor in (1, 2) if is_terminal(descriptor)]
-    for event in execution.events():
-        match event:
-            case Output(stream, data):
-                descriptor = 1 if stream is Stream.STDOUT else 2
-                with turn if descriptor in terminals else nullcontext():
-                    _write(descriptor, data)
-                if descriptor in terminals:
-                    leave_off(data)
-            case Exited():
-                end = event
+    drawn_on: set[int] = set()
+    try:
+        for event in execution.events():
+            match event:
+                case Output(stream, data):
+                    descriptor = 1 if stream is Stream.STDOUT else 2
+                    with turn if descriptor in terminals else nullcontext():
+                        _write(descriptor, data)
+                    if descriptor in terminals:
+                        leave_off(data)
+                        drawn_on |= {descriptor} if ESCAPE in data else set()
+                case Exited():
+                    end = event
+    finally:
+        # What is told from now on is in UTF-8, and in other encodings bytes of it would be controls.
+        for descriptor in drawn_on:
+            with suppress(OSError):  # the terminal has gone
+                _write(descriptor, UTF_8)
     return _known(end)
 
 
