@@ -160,3 +160,120 @@ def test_pinfolds_own_verbs_are_charted_and_no_others() -> None:
 
 def test_every_step_of_the_decision_has_a_code_of_its_name() -> None:
     assert [StepCode(step.__name__) for step in STEPS] == list(StepCode)[: len(STEPS)]
+
+
+SEARCHES = {
+    *("startswith", "endswith", "find", "rfind", "index", "rindex", "count"),
+    *("partition", "rpartition", "split", "rsplit", "removeprefix", "removesuffix"),
+}
+FOR_PEOPLE = {"why", "message", "by", "remedy", "answered", "refusal", "told"}
+"""Attributes that hold text for people."""
+CODES = {"step", "code", "outcome", "asked_at"}
+"""Attributes that hold members of enums."""
+PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
+COMPARED_ALL_THE_SAME = {
+    ("settings/toml.py", "invalid value"): "tomllib tells its errors by message alone before Python 3.14",
+    ("settings/merge.py", "command line"): "the name of a layer",
+    ("session/git_places.py", "ANYWHERE"): "a path that stands for one",
+    ("kernel/numbers.py", "_SINCE_424"): "a list of names",
+    ("shell/shfmt.py", "<standard input>:"): "how shfmt begins the place of an error",
+}
+"""A module and the text: why it is compared."""
+
+
+def is_prose(node: ast.AST) -> bool:
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return any(isinstance(each, ast.Constant) and PROSE.search(str(each.value)) for each in parts) and (
+        isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    )
+
+
+def messages_of(tree: ast.Module) -> set[str]:
+    """The names of a module's constants that are sentences."""
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and is_prose(node.value)]
+    return {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
+
+
+def compared(tree: ast.AST) -> list[tuple[bool, list[ast.expr]]]:
+    """What is compared with what, or searched for what, and whether it is searched."""
+    found: list[tuple[bool, list[ast.expr]]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and not all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            found.append((False, [node.left, *node.comparators]))
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SEARCHES:
+            assert isinstance(node.func, ast.Attribute)
+            found.append((True, [node.func.value, *node.args]))
+    return found
+
+
+def decisions_by_words(source: Path) -> list[str]:
+    """Where a comparison or a search in text for people decides something."""
+    trees = {path: ast.parse(path.read_text()) for path in sorted(source.rglob("*.py"))}
+    modules = {".".join(("pinfold", *path.relative_to(source).with_suffix("").parts)): path for path in trees}
+    own = {path: messages_of(tree) for path, tree in trees.items()}
+    found = []
+    for path, tree in trees.items():
+        name, messages = str(path.relative_to(source)), set(own[path])
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in modules:
+                there = own[modules[node.module]]
+                messages |= {each.asname or each.name for each in node.names if each.name in there}
+
+        def is_text(node: ast.expr, messages: set[str] = messages) -> bool:
+            if isinstance(node, ast.Tuple | ast.List | ast.Set):
+                return any(map(is_text, node.elts))
+            return is_prose(node) or (isinstance(node, ast.Name) and node.id in messages)
+
+        for is_search, every in compared(tree):
+            words = [
+                part.value
+                for each in every
+                for part in ast.walk(each)
+                if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
+            fields = {each.attr for each in every if isinstance(each, ast.Attribute)}
+            by_field = is_search and isinstance(every[0], ast.Attribute) and every[0].attr in FOR_PEOPLE
+            if by_field or any(map(is_text, every)) or (fields & (CODES | FOR_PEOPLE) and any(words)):
+                names = (part.id for each in every for part in ast.walk(each) if isinstance(part, ast.Name))
+                if not any((name, word) in COMPARED_ALL_THE_SAME for word in (*words, *names)):
+                    found.append(f"{name}:{every[0].lineno}: {' and '.join(map(ast.unparse, every))}")
+    return found
+
+
+def test_nothing_is_decided_by_how_it_is_worded() -> None:
+    """Sentences are for people and may be rewritten; what decides has a code, a field or an enum."""
+    assert decisions_by_words(SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NOBODY = 'nobody can grant that'\nif why.endswith(NOBODY): pass",
+        "UNHEARD = f'{1} nobody listens there'\nfound = each.why != UNHEARD",
+        "found = 'security modules' in machine.reason",
+        "found = said == 'is not in'",
+        "found = violation.why.rpartition('; ')",
+        "found = settlement.by.startswith('terminal')",
+        "found = settlement.by.startswith(approver.name)",
+        "found = reason.step == 'denied'",
+        "found = reason.step in ('network_allow', 'network_deny')",
+        "found = {'network_access': 1}[x] or violation.code != 'hidden'",
+    ],
+)
+def test_what_is_decided_by_words_is_found(line: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(line)
+    assert len(decisions_by_words(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "found = violation.why == other.why",
+        "found = reason.step is StepCode.DENIED or reason.remedy != ''",
+        "found = path.startswith('/proc/self')",
+        "NOBODY = 'nobody can grant that'\nfound = f'it is hidden, and {NOBODY}'",
+    ],
+)
+def test_what_is_told_or_has_a_code_is_not(line: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(line)
+    assert decisions_by_words(tmp_path) == []

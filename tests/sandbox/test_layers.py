@@ -1,5 +1,6 @@
 """How each layer stands on a machine, and what would mend it."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -86,7 +87,7 @@ def test_landlock_says_what_it_lacks() -> None:
 
 def test_landlock_that_was_not_booted_with() -> None:
     reason = "landlock: not in this kernel, or not in its list of security modules"
-    _, fix = state("Landlock", landlock=0, landlock_reason=reason)
+    _, fix = state("Landlock", landlock=0, landlock_reason=reason, landlock_errno=errno.EOPNOTSUPP)
     assert "lsm=landlock" in fix
 
 
@@ -119,7 +120,7 @@ def test_a_container_is_named_before_switches_of_the_machine() -> None:
 
 
 def test_a_switch_that_refuses_is_named_in_a_container_too() -> None:
-    full = Fact(False, "unshare: No space left on device")
+    full = Fact(False, "unshare: No space left on device", errno.ENOSPC)
     inside = machine(container="docker", most_user_namespaces=0, user_namespace=full)
     assert remedy(inside, "user_namespace") == (
         "sudo sysctl user.max_user_namespaces=15000  # on the machine that runs the container"

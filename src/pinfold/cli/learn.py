@@ -26,7 +26,7 @@ from pinfold.model.request import RunCommand
 from pinfold.model.visible import visible
 from pinfold.policy.learning import Left
 from pinfold.session import Session
-from pinfold.session.learning import UNSEEN, Learned, Listener, accept, chosen, learn
+from pinfold.session.learning import Learned, Listener, accept, chosen, learn
 
 MOST_TOLD = 20
 YES, EACH, NO = "y", "e", "n"
@@ -140,7 +140,7 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
         lines += (part for left in proposal.left[:MOST_TOLD] for part in fold(f"  {_line(left)}"))
     if len(proposal.left) > MOST_TOLD:
         lines.append(f"  and {len(proposal.left) - MOST_TOLD} more, which --json tells")
-    if not changes and not proposal.left and UNSEEN not in learned.notes:
+    if not changes and not proposal.left and learned.was_seen:
         lines += fold("pinfold: it wanted nothing that your settings do not give")
     lines += (part for note in learned.notes for part in fold(f"note: {visible(note)}"))
     if changes and not asks:

@@ -106,16 +106,18 @@ def _remove(args: Namespace, key: str) -> int:
     if changed:
         _tell(args, key, changed, "removed from", [])
         return 0
-    _tell(args, key, changed, "is not in", list(_elsewhere(args, key)))
+    _tell(args, key, changed, "is not in", list(_elsewhere(args, key)), is_missing=True)
     return ABSENT
 
 
-def _tell(args: Namespace, key: str, changed: bool, told: str, notes: list[str]) -> None:
+def _tell(
+    args: Namespace, key: str, changed: bool, told: str, notes: list[str], is_missing: bool = False
+) -> None:
     path = user_file_of(args)
     if args.json:
         print_json({"changed": changed, "key": key, "command": args.command, "file": path, "notices": notes})
         return
-    stream = sys.stderr if told == "is not in" else sys.stdout
+    stream = sys.stderr if is_missing else sys.stdout
     print(f"`{visible(args.command)}` {told} `{key}` of {visible(path)}", file=stream)
     for note in notes:
         print(f"note: {visible(note)}", file=stream)

@@ -22,7 +22,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     findings = _attack(quiet=args.json)
-    through = [finding for finding in findings if finding.outcome == "through"]
+    through = [finding for finding in findings if finding.is_through]
     if args.json:
         counts = Counter(finding.outcome for finding in findings)
         print_json({"held": not through, "counts": counts, "attacks": findings})
@@ -59,14 +59,14 @@ def _draw(findings: list["Finding"]) -> None:
         for finding in findings:
             if finding.claim == claim:
                 word, colour = SHOWN[finding.outcome]
-                told = finding.tries if finding.outcome == "held" else f"{finding.tries}: {finding.detail}"
+                told = finding.tries if finding.is_held else f"{finding.tries}: {finding.detail}"
                 drawn.add_row(Text(word, style=colour), visible(told))
     put(sheet, drawn)
     counts = Counter(finding.outcome for finding in findings)
     sheet.print()
     # Once more, where nobody has to scroll for it.
     for finding in findings:
-        if finding.outcome == "through":
+        if finding.is_through:
             sheet.print(Text.assemble(("got through: ", "red"), f"{visible(finding.tries)} ({finding.name})"))
     sheet.print(
         f"{counts['held']} of {len(findings)} attacks held, {counts['through']} got through,"

@@ -49,6 +49,7 @@ def probe() -> Machine:
         superuser=os.geteuid() == 0,
         landlock=landlock.abi_version() if held.works else 0,
         landlock_reason=held.reason,
+        landlock_errno=held.errno,
         cgroup=Layer(not place.trouble, place.trouble),
         cgroup_path=place.path,
         yama=_number("/proc/sys/kernel/yama/ptrace_scope", -1),
@@ -108,7 +109,7 @@ def _mount_proc() -> None:
     """In a child of the child: the pid namespace begins with it."""
     answer = _ask([("proc", lambda: mounts.mount("proc", "/proc", "proc"))])["proc"]
     if not answer.works:
-        raise OSError(errno.EPERM, answer.reason)
+        raise OSError(answer.errno or errno.EPERM, answer.reason)
 
 
 def _mount_overlay() -> None:
@@ -147,21 +148,25 @@ def _ask(steps: Sequence[Step]) -> dict[str, Layer]:
         os.kill(child, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
-    said = dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
-    no_answer = "it did not answer"
-    return {name: Layer(not (reason := said.get(name, no_answer)), reason) for name, _ in steps}
+    said = {name: Layer(False, "it did not answer") for name, _ in steps}
+    for line in text.splitlines():
+        name, tab, answer = line.partition("\t")
+        number, end, reason = answer.partition("\t")
+        if tab and end:
+            said[name] = Layer(number == "0", reason, int(number))
+    return said
 
 
 def _answer(steps: Sequence[Step], writer: int) -> None:
     try:
         process.set_parent_death_signal(signal.SIGKILL)
         for name, step in steps:
-            reason = ""
+            number, reason = 0, ""
             try:
                 step()
             except OSError as error:
-                reason = error.strerror or str(error)
-            os.write(writer, f"{name}\t{reason}\n".encode())
+                number, reason = error.errno or errno.EPERM, error.strerror or str(error)
+            os.write(writer, f"{name}\t{number}\t{reason}\n".encode())
     finally:
         os._exit(0)
 

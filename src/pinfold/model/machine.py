@@ -12,6 +12,8 @@ class Layer(NamedTuple):
     works: bool
     reason: str = ""
     """Why it does not, in the kernel's words where it spoke."""
+    errno: int = 0
+    """What the kernel answered, where it spoke."""
 
 
 class Machine(NamedTuple):
@@ -24,6 +26,7 @@ class Machine(NamedTuple):
     landlock: int
     """The newest ABI, and 0 if a ruleset cannot be enforced."""
     landlock_reason: str
+    landlock_errno: int
     no_new_privs: Layer
     seccomp: Layer
     notification: Layer

@@ -15,12 +15,15 @@ from pinfold.model.text import Span
 
 LONGEST_LINE = 10_000
 """Characters; a longer line is not judged, by anybody."""
-
-PROCESS_SUBSTITUTION = "process substitution"
-"""What `Computed` calls `<(...)`: a file whose text a command of the line makes."""
-
 SOME_NAME = "\N{REPLACEMENT CHARACTER}"
 """Stands for a name that is not known but is surely there."""
+
+
+class Substitution(StrEnum):
+    """What `Computed` calls a part that more depends on than how it is told."""
+
+    PROCESS = "process substitution"
+    """`<(...)`: a file whose text a command of the line makes."""
 
 
 class Text(Struct, frozen=True, tag=True):

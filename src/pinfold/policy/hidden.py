@@ -1,6 +1,7 @@
 """Whether a path is one that does not exist for agents."""
 
 from collections.abc import Collection
+from enum import StrEnum
 from functools import lru_cache
 
 from msgspec import Struct
@@ -9,7 +10,13 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.policy.ignore import Ignore, Within, united
 from pinfold.policy.paths import upwards
 
-IGNORE_FILES = "an ignore file"
+
+class HiddenBy(StrEnum):
+    """What hides a path that is not an entry of a policy; its value is what people read."""
+
+    IGNORE_FILES = "an ignore file"
+
+
 DEEPEST = 256
 """Components; nobody keeps files deeper, and what is not looked at is hidden."""
 LONGEST = 3_800
@@ -39,7 +46,7 @@ def hidden_by(path: str, policy: SandboxPolicy, roots: tuple[str, ...]) -> str |
         if any(_compiled(root, entry).is_ignored(path) for root in (roots if is_pattern(entry) else ("/",))):
             return entry
     if policy.ignore_mapping and _ignore(tuple(policy.ignore_mapping.items())).is_ignored(path):
-        return IGNORE_FILES
+        return HiddenBy.IGNORE_FILES
     return None
 
 

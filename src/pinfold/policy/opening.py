@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.model.text import Origin
-from pinfold.policy.hidden import IGNORE_FILES, ignored_by, is_hidden_env_file
+from pinfold.policy.hidden import HiddenBy, ignored_by, is_hidden_env_file
 from pinfold.policy.ignore import NAMED
 from pinfold.policy.reasons import remedy_for
 
@@ -39,7 +39,7 @@ def hider(path: str, rule: str, settings: Settings, policy: SandboxPolicy, roots
         if rule and (rule in spelled or _is_home(entry, rule)):
             origin = settings.origin(KEY, place)
             return Hider(rule, origin, remedy_for(origin, f"take `{entry}` from `{KEY}`"))
-    if rule == IGNORE_FILES:
+    if rule is HiddenBy.IGNORE_FILES:
         pattern, directory = ignored_by(path, policy) or (rule, "")
         if directory == NAMED:
             return Hider(pattern, Origin(CLOSED), f"chmod u+rx {pattern}")

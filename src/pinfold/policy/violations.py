@@ -15,7 +15,7 @@ from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPol
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.text import Origin
 from pinfold.model.violation import AGENT, READ, WARDEN, Violation
-from pinfold.policy.hidden import IGNORE_FILES, hidden_by, is_hidden_env_file
+from pinfold.policy.hidden import HiddenBy, hidden_by, is_hidden_env_file
 from pinfold.policy.opening import hider
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.protected import BLOCKED, NOBODY, OBEYED, is_obeyed, protected_names, why_protected
@@ -102,7 +102,7 @@ def _of_hidden(
     """With what hides it."""
     rule = hidden_by(violation.path, policy, roots) or ""
     found = hider(violation.path, rule, settings, policy, roots)
-    where = f"`{found.rule}` of {found.origin}" if rule == IGNORE_FILES else str(found.origin or "")
+    where = f"`{found.rule}` of {found.origin}" if rule is HiddenBy.IGNORE_FILES else str(found.origin or "")
     grantable = is_hidden_env_file(violation.path, rule, policy)
     return replace(violation, rule=rule, origin=where, remedy=found.remedy, grantable=grantable)
 

@@ -8,6 +8,8 @@ Facts about who refuses namespaces:
 - Docker and podman refuse unshare by seccomp, mounts by AppArmor, and a fresh /proc by masking the old one.
 """
 
+from errno import ENOSPC, EOPNOTSUPP
+
 from pinfold.model.machine import Machine
 
 SYSCTL = "sudo sysctl {}"
@@ -16,7 +18,6 @@ DOCKER = (
     " --security-opt systempaths=unconfined ..."
 )
 PODMAN = "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL ..."
-NO_MORE = "No space left on device"
 OUTER = "run it outside of the sandbox or container that refuses it"
 APPARMOR_PROFILE = (
     "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile pinfold {python} flags=(unconfined) {{\\n"
@@ -37,7 +38,7 @@ def remedy(machine: Machine, layer: str) -> str:
     if layer == "fresh_proc":
         return _container(machine) or OUTER
     if layer == "landlock":
-        known = not machine.landlock and "security modules" in machine.landlock_reason
+        known = not machine.landlock and machine.landlock_errno == EOPNOTSUPP
         return BOOT_WITH_LANDLOCK if known else _container(machine) or "boot Linux 5.19 or newer"
     if layer == "cgroup":
         # In the hybrid layout the controllers are version 1's.
@@ -59,7 +60,7 @@ def apparmor_profile(machine: Machine, python: str) -> str:
 def _namespaces(machine: Machine) -> str:
     count = SYSCTL.format("user.max_user_namespaces=15000")
     outer = _container(machine)
-    if machine.most_user_namespaces == 0 and (not outer or NO_MORE in machine.user_namespace.reason):
+    if machine.most_user_namespaces == 0 and (not outer or machine.user_namespace.errno == ENOSPC):
         return f"{count}  # on the machine that runs the container" if outer else count
     if outer:
         return outer

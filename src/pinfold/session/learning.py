@@ -88,6 +88,8 @@ class Learned(Struct, frozen=True):
     """What is in it; None if it is not there."""
     after: str
     notes: tuple[str, ...] = ()
+    was_seen: bool = True
+    """Whether it ran in the sandbox, which sees what it wants."""
 
 
 def learn(session: "Session", listener: Listener, violations: Iterable[Violation]) -> Learned:
@@ -220,9 +222,9 @@ def _notes(session: "Session", proposal: Proposal, records: Iterable[Record]) ->
 def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> Learned:
     """Without what the settings that come of it would not honour: a project's may narrow, an administrator's
     may cap."""
-    file = session.settings_file
+    file, was_seen = session.settings_file, bool(session.counts["fenced"])
     if not file:
-        return Learned(proposal, "", None, "", notes)
+        return Learned(proposal, "", None, "", notes, was_seen)
     before = read_text(file)
     with_all = session.supposing(tomllib.loads(with_values(before or "", _values(proposal.entries))))
     kept = tuple(entry for entry in proposal.entries if _holds(entry, with_all, session))
@@ -232,7 +234,7 @@ def _proven(session: "Session", proposal: Proposal, notes: tuple[str, ...]) -> L
     makes = tuple(path for path in proposal.makes if path in written)
     proposal = Proposal(kept, (*proposal.left, *left), makes)
     after = with_values(before or "", _values(kept))
-    return Learned(proposal, file, before, after, notes)
+    return Learned(proposal, file, before, after, notes, was_seen)
 
 
 def _holds(entry: Entry, judge: "Judge", session: "Session") -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pinfold.model.script import PROCESS_SUBSTITUTION, Computed, Redirection, Word
+from pinfold.model.script import Computed, Redirection, Substitution, Word
 from pinfold.model.text import Span
 from pinfold.shell.findings import Places
 
@@ -69,7 +69,7 @@ def is_stream(file: Word, places: Places = UNMOVED) -> bool:
         return True
     if any(_shortest(path).startswith(STREAMS) or path.startswith(STREAMS) for path in _paths(file, places)):
         return True
-    return any(isinstance(part, Computed) and part.what == PROCESS_SUBSTITUTION for part in file.parts)
+    return any(isinstance(part, Computed) and part.what is Substitution.PROCESS for part in file.parts)
 
 
 def is_standard_input(file: Word, places: Places = UNMOVED) -> bool:

@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import Struct
 
 from pinfold.model.script import (
-    PROCESS_SUBSTITUTION,
     Computed,
     Defaulted,
     Glob,
     Home,
     Part,
+    Substitution,
     Text,
     Variable,
     Word,
@@ -182,7 +182,7 @@ def read_expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
         case "CmdSubst":
             return Computed("command substitution", quoted)
         case "ProcSubst":
-            return Computed(PROCESS_SUBSTITUTION, quoted)
+            return Computed(Substitution.PROCESS, quoted)
         case "ArithmExp":
             return Computed("arithmetic", quoted)
         case kind:

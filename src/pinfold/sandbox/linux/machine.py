@@ -24,6 +24,7 @@ def ask_machine() -> Machine:
         superuser=os.geteuid() == 0,
         landlock=landlock.abi_version(),
         landlock_reason="",
+        landlock_errno=0,
         no_new_privs=TRIED_LATER,
         seccomp=Layer(filters, "" if filters else "this kernel filters no system calls"),
         notification=Layer(listens, "" if listens else "no seccomp notification"),

@@ -42,6 +42,14 @@ class Finding(Struct, frozen=True):
     detail: str
     needs_root: bool
 
+    @property
+    def is_through(self) -> bool:
+        return self.outcome == THROUGH
+
+    @property
+    def is_held(self) -> bool:
+        return self.outcome == HELD
+
 
 Answers = dict[str, tuple[str, str]]
 
