@@ -13,7 +13,7 @@ from tests.session.runs import opened
 
 import pinfold
 from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.sandbox.linux.overuse import OveruseFinder
+from pinfold.sandbox.linux.overuse import OveruseFinder, most_watches
 from pinfold.sandbox.linux.session import LinuxSession
 
 PYTHON = ("/usr/bin/python3", "-I", "-c")
@@ -143,23 +143,69 @@ time.sleep(1000)
 """
 
 
+UNTAKEN = """
+import socket, time
+kept = []
+server = socket.create_server(("127.0.0.1", 0))
+for _ in range(100):
+    with socket.create_connection(server.getsockname()) as each:
+        each.setblocking(False)
+        try:
+            while True: each.send(bytes(65536))
+        except BlockingIOError: pass
+tell()
+time.sleep(1000)
+"""
+OPENED = """
+import os, time
+kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(900)]
+tell()
+time.sleep(1000)
+"""
+SHUT = """
+import ctypes
+assert not ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+"""
+
+
 def who_takes_what_all_programs_share_is_ended() -> None:
     """Here little is taken for all that there is: to take all in truth would stop other tests."""
-    for name, command, most in (("epoll watches", WATCHING, 10_000), ("TCP buffers", BUFFERED, 2 << 20)):
-        with opened() as session:
-            bystander = session.start("sleep 1000", timeout=80)
-            taker = session.start([*PYTHON, TELL + command], timeout=80)
-            told()
-            finder = finder_of(session)
-            assert not list(finder.find())
-            meter = next(each for each in finder.meters if name in each.what)
-            finder.meters = [meter._replace(is_short=lambda: True, most=partial(int, most))]
-            result = taker.wait()
-            assert result.signal == signal.SIGKILL, result
-            assert [name in each.why for each in result.violations] == [True], result
-            assert not list(finder.find())
-            bystander.cancel()
-            assert not bystander.wait().violations
+    is_ended("epoll watches", WATCHING, 10_000)
+    is_ended("TCP buffers", BUFFERED, 2 << 20)
+
+
+def what_nobody_has_accepted_or_sent_counts() -> None:
+    """No program holds either side of these connections."""
+    is_ended("TCP buffers", UNTAKEN, 2 << 20)
+    is_ended("closed unsent", UNTAKEN, 200)
+
+
+def who_opens_most_of_the_machines_files_is_ended() -> None:
+    is_ended("open files", OPENED, 2_000)
+    is_ended("open files", SHUT + OPENED, 2_000)
+
+
+def nobody_hides_what_he_takes_by_being_shut() -> None:
+    """Root can look into every process."""
+    is_ended("epoll watches", SHUT + WATCHING, 10_000 if os.geteuid() == 0 else most_watches())
+    is_ended("TCP buffers", SHUT + BUFFERED, 2 << 20)
+
+
+def is_ended(name: str, command: str, most: int) -> None:
+    with opened() as session:
+        bystander = session.start("sleep 1000", timeout=80)
+        taker = session.start([*PYTHON, TELL + command], timeout=80)
+        told()
+        finder = finder_of(session)
+        assert not list(finder.find())
+        meter = next(each for each in finder.meters if name in each.what)
+        finder.meters = [meter._replace(is_short=lambda: True, most=partial(int, most))]
+        result = taker.wait()
+        assert result.signal == signal.SIGKILL, result
+        assert [name in each.why for each in result.violations] == [True], result
+        assert not list(finder.find())
+        bystander.cancel()
+        assert not bystander.wait().violations
 
 
 def told() -> str:
@@ -179,7 +225,7 @@ def finder_of(session: pinfold.Session) -> OveruseFinder:
     return pens.overuse
 
 
-PROBES = probes_of(globals(), "told", "finder_of")
+PROBES = probes_of(globals(), "told", "finder_of", "is_ended")
 
 if __name__ == "__main__":
     run(globals())

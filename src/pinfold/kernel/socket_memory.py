@@ -40,9 +40,26 @@ def memory_of(sock: socket.socket) -> int:
     return int(received + ahead + queued)
 
 
+def most_orphans() -> int:
+    """How many TCP connections that no program holds the machine keeps; 0 where the kernel does not tell."""
+    with suppress(OSError, ValueError), open("/proc/sys/net/ipv4/tcp_max_orphans") as told:
+        return int(told.read())
+    return 0
+
+
+def are_orphans_many() -> bool:
+    """Whether it has half of them: from there on it may end some (net/ipv4/tcp_timer.c)."""
+    most = most_orphans()
+    return bool(most) and _told_of("TCP", "orphan") * 2 >= most
+
+
 def _memory_taken(protocol: str) -> int:
     """By the buffers of all sockets of the machine."""
+    return _told_of(protocol, "mem") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _told_of(protocol: str, what: str) -> int:
     with suppress(OSError, ValueError), open("/proc/net/sockstat") as told:
         words = next((line.split() for line in told if line.startswith(f"{protocol}:")), [])
-        return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(words[words.index(what) + 1])
     return 0

@@ -5,7 +5,7 @@ import resource
 import socket
 from collections.abc import Callable
 
-from pinfold.kernel.socket_diag import memory_of_sockets
+from pinfold.kernel.socket_diag import sockets_of
 from pinfold.sandbox.linux import channel
 from pinfold.sandbox.linux.init import send_socket
 from pinfold.sandbox.linux.replies import DIAGNOSIS, LEFT, STREAM
@@ -41,7 +41,7 @@ def test_what_sockets_take_is_told_to_who_has_the_socket_for_it() -> None:
             client, (accepted, _) = socket.create_connection(server.getsockname()), server.accept()
             client.send(b"x" * 1000)
             accepted.recv(1, socket.MSG_PEEK)
-            taken = memory_of_sockets(link, socket.IPPROTO_TCP)
+            taken = {each.inode: each.memory for each in sockets_of(link, socket.IPPROTO_TCP)}
             return taken[os.fstat(server.fileno()).st_ino], taken[os.fstat(accepted.fileno()).st_ino]
 
     idle, filled = in_child(action)

@@ -320,7 +320,7 @@ class LinuxSession:
         if self.overuse is None:
             from pinfold.sandbox.linux.overuse import OveruseFinder
 
-            self.overuse = OveruseFinder(self.pid_one)
+            self.overuse = OveruseFinder(self.pid_one, self.pid)
         with suppress(OSError):  # the session has ended
             for tag, violation in self.overuse.find():
                 for command in [each for each in self.running.copy() if each.tag == tag]:
