@@ -329,9 +329,11 @@ def test_what_is_told_begins_a_line_of_its_own(screen: Screen) -> None:
 
 def test_what_is_told_after_a_command_is_in_an_encoding_that_has_no_controls(screen: Screen) -> None:
     screen.run("run", "-c", r"printf '\033%%@ended'; exit 3")
+    screen.wait_for("exit:3")
     wait_until(lambda: "exit:3" in screen.written().partition("ended")[2])
     assert "\x1b%G" in screen.written().partition("ended")[2]
     screen.run("run", "-c", "printf ended; exit 3")
+    screen.wait_for("exit:3")
     wait_until(lambda: "exit:3" in screen.written().partition("ended")[2])
     assert "\x1b%G" not in screen.written().partition("ended")[2]
 
