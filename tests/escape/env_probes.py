@@ -34,6 +34,24 @@ def untracked_env_files_are_hidden() -> None:
         assert os.path.exists(name), name
 
 
+def an_env_file_above_a_project_is_hidden_too() -> None:
+    """Whether or not `git init` has made a repository of the part that somebody works in."""
+    git("init", "-q")
+    put(".env")
+    put("part/.env")
+    put(".env.tracked", "tracked\n")
+    git("add", ".env.tracked")
+    put("part/deep/file")
+    with opened(None, os.path.abspath("part/deep")) as session:
+        stays_hidden(session, "cat ../../.env", "cat ../.env", "cp ../.env x; cat x")
+        assert does(session, "cat ../../.env.tracked") == "tracked\n"
+    git("init", "-q", "part/deep")
+    with opened(None, os.path.abspath("part/deep")) as session:
+        stays_hidden(session, "cat ../../.env", "cat ../.env")
+        put("part/.env.later")
+        wait_until(lambda: SECRET not in does(session, "cat ../.env.later"))
+
+
 def samples_and_tracked_env_files_are_seen() -> None:
     git("init", "-q")
     for name in (".env.example", ".env.production.sample", ".environment", "node_modules/x/.env"):

@@ -378,6 +378,24 @@ def test_other_names_are_told_both_ways() -> None:
 
 
 COVERS_MORE = r"""
+pip download|pip download -d /etc x
+pip wheel|pip wheel --wheel-dir=/etc .
+npm pack|npm pack --pack-destination /etc
+helm template|helm template --output-dir ../x y
+helm pull|helm pull -d /etc x
+helm package|helm package --destination=/etc x
+kubectl cluster-info|kubectl cluster-info dump --output-directory=/etc
+kubectl kustomize|kubectl kustomize --enable-alpha-plugins --enable-exec ./x
+kubectl get|kubectl get --profile-output=/etc/x pods
+gh release download|gh release download -D /etc
+gh release download|gh release download -O /etc/x
+gh run download|gh run download --dir=/etc
+rustc|rustc --extern x=y.so a.rs
+gcc|gcc -fdiagnostics-add-output=sarif:file=/etc/x a.c
+clang|clang -ftime-trace=/etc/x a.c
+clang|clang -index-store-path /etc a.c
+clang|clang -fmodules-cache-path=/etc a.c
+clang|clang -ivfsoverlay x a.c
 ruby|ruby -v x.rb
 ruby -v|ruby -v x.rb
 lua -v|lua -v x.lua
@@ -460,6 +478,11 @@ docker image|docker image save -o ../x y
 podman run|podman run --cidfile ../x y
 """.strip().splitlines()
 COVERS = r"""
+pip download|pip download requests
+npm pack|npm pack --dry-run
+helm template|helm template x y
+kubectl get|kubectl get pods -o wide
+gh release view|gh release view v1 -R a/b
 mypy|mypy --strict a.py
 tsc|tsc --noEmit -p tsconfig.build.json
 prettier|prettier --check .

@@ -13,6 +13,8 @@ found then.
 import os
 import sys
 from _thread import allocate_lock
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from time import monotonic
 
@@ -24,7 +26,7 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.policy import IgnoreMapping
 from pinfold.model.visible import visible
 from pinfold.session.unchanged import MOST_TEXT, Mark, is_closed, listing, mark_of
-from pinfold.settings.files import is_own, mark, read_text
+from pinfold.settings.files import is_for_everybody, is_own, mark, read_text
 from pinfold.settings.sources import upwards
 
 SECONDS = 2.0
@@ -169,7 +171,7 @@ class IgnoreFiles:
                 for path, each in walked.items()
                 for name in each.env_files
                 if PACKAGES.isdisjoint(path.split("/"))
-            ),
+            ).union(_env_files_above(self._above) if env_files else ()),
             ended,
             ended + max(SECONDS, SHARE * (ended - started)),
         )
@@ -186,6 +188,16 @@ class IgnoreFiles:
                 help="open them, or have them taken away: there may be ignore files in them",
             )
         return closed
+
+
+def _env_files_above(directories: tuple[str, ...]) -> Iterator[str]:
+    """Those that lie in one of these themselves: whoever works in a part of a tree is in its project, too."""
+    for directory in directories:
+        with suppress(OSError), os.scandir(directory) as entries:
+            if is_for_everybody(directory):
+                continue  # what lies there is nobody's project
+            found = [entry for entry in entries if is_env_file(entry.name)]
+            yield from (entry.path for entry in found if not entry.is_dir(follow_symlinks=False))
 
 
 def _own_files(directory: str, names: tuple[str, ...]) -> list[str]:
