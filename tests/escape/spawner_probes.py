@@ -3,6 +3,7 @@ in a child of the tests, as root and as an ordinary user, in a workspace of its 
 hold."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -180,6 +181,29 @@ def nobody_slows_down_who_ends_commands() -> None:
     with opened() as session:
         told = session.run(["/usr/bin/python3", "-I", "-c", ENDER, *WAYS])
         assert (told.stdout, told.exit_code) == ("", 0), told
+
+
+PACE = """
+import os
+def refused(change):
+    try: change()
+    except PermissionError: return True
+assert refused(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
+assert refused(lambda: os.setpriority(os.PRIO_PROCESS, 0, -1))
+"""
+
+
+def no_command_is_faster_than_who_ends_commands() -> None:
+    """Some users may have real-time priorities, or more than the usual one."""
+    try:
+        for kind, most in ((resource.RLIMIT_RTPRIO, 50), (resource.RLIMIT_NICE, 40)):
+            resource.setrlimit(kind, (most, most))
+    except (OSError, ValueError):
+        print("this user cannot have such a priority")
+        sys.exit(SKIPPED)
+    with opened() as session:
+        told = session.run(["/usr/bin/python3", "-I", "-c", PACE])
+        assert told.exit_code == 0, told
 
 
 SIBLINGS = """

@@ -71,6 +71,9 @@ def leave_room() -> None:
     _lower(resource.RLIMIT_NOFILE, MOST)
     for kind in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK):
         _lower(kind, resource.RLIM_INFINITY)
+    # Who makes music may have real-time priorities: with one, a command would leave init no turn.
+    for kind in (resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE):
+        resource.setrlimit(kind, (0, 0))
 
 
 def leave_room_to_host() -> None:
