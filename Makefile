@@ -1,5 +1,7 @@
 # make test   everything, with what it needs installed first
+# make quick  what builds no sandbox and is not slow: a minute on two cores
 # make check  ruff and mypy
+# make wheel  dist/*.whl, tried in a fresh environment
 # make bench  speed, as ratios in one run
 # make agents  real agents for tests/agents/, into $PINFOLD_AGENTS or ~/.cache/pinfold-agents
 # make peers  other fences for `make bench` to compare with, into $PINFOLD_PEERS or ~/.cache/pinfold-peers
@@ -7,15 +9,23 @@ PYTHON := .venv/bin/python
 AGENTS := $(or $(PINFOLD_AGENTS),$(HOME)/.cache/pinfold-agents)
 PEERS := $(or $(PINFOLD_PEERS),$(HOME)/.cache/pinfold-peers)
 
-.PHONY: test check bench peers agents clean
+.PHONY: test quick check wheel bench peers agents clean
 
 test: .venv/tested
 	$(PYTHON) -m pytest -n 2 --dist worksteal
+
+quick: .venv/tested
+	$(PYTHON) -m pytest -n 2 --dist worksteal -m 'not sandbox and not slow' --hypothesis-profile quick
 
 check: .venv/tested
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+
+wheel: .venv/tested
+	rm -rf dist
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	.ci/check-wheel dist/*.whl
 
 bench: .venv/tested
 	$(PYTHON) bench/decide.py
@@ -45,4 +55,4 @@ agents:
 	touch $@
 
 clean:
-	rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -111,6 +111,7 @@ def bare(text: str) -> str:
     return "".join(text.replace("\\\\", "\\").replace("↳", "").split())
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(WISHES, COMMANDS, st.text(max_size=3000))
 def test_granted_is_what_was_shown(wishes: list[Widening], command: str, description: str) -> None:

@@ -80,6 +80,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=14).map(lambda pieces: "".joi
 whole = st.builds(lambda head, tail: head + tail, st.sampled_from([b"", b"[a]\nk", b'[a "b"]\nk = ']), texts)
 
 
+@pytest.mark.slow
 @given(whole | st.binary(max_size=40).map(lambda tail: b"[a]\nb = " + tail))
 @settings(max_examples=600, deadline=None)
 @example(b"[a]\nb = x\\")

@@ -114,6 +114,7 @@ def test_on_a_socket() -> None:
     run(test())
 
 
+@pytest.mark.slow
 def test_who_asks_much_holds_up_nobody_else() -> None:
     asked: list[str] = []
 

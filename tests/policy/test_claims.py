@@ -20,6 +20,8 @@ from pinfold.settings.keys import TABLE
 from tests.policy import world
 from tests.policy.world import judged
 
+pytestmark = pytest.mark.slow
+
 MODES = ["ask_every_time", "use_allowlist", "run_everything"]
 UNPARSED = ["if then", "ls |", "echo 'x", "((", "ls # a\\\ntouch x"]
 SANDBOXES = st.fixed_dictionaries({}, optional={

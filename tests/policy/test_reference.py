@@ -6,6 +6,7 @@ together to a line, settings and facts are built to fit, and both are asked.
 
 from typing import Any, Literal, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -135,6 +136,7 @@ def _engine(line: str, s: Situation) -> tuple[Verdict, bool]:
     return decision.verdict, decision.sandboxed
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(situations())
 def test_decide_agrees_with_the_reference(case: tuple[str, Situation]) -> None:

@@ -51,6 +51,7 @@ FIELDS = sorted(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(METHODS)), st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
 def test_parameters_are_understood_wholly_or_refused(method: str, params: dict[str, Any]) -> None:
     kind: type[Params] = METHODS[method][0]

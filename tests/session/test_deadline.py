@@ -36,6 +36,7 @@ def test_late_answers_are_no(mode: str, tmp_path: Path) -> None:
     assert "limits.answer" in decision.reasons[0].remedy
 
 
+@pytest.mark.slow
 def test_late_is_found_while_rules_are_compared(tmp_path: Path) -> None:
     """However many rules of one program a user has, the answer is there."""
     settings = {

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.settings.stand_in import shape
@@ -13,6 +14,8 @@ from pinfold.settings.layers import Layer, read_layer
 from pinfold.settings.merge import merge
 from pinfold.settings.show import effective
 from pinfold.settings.toml import Document
+
+pytestmark = pytest.mark.slow
 
 ENTRIES: dict[Kind, list[Any]] = {
     Kind.RULES: ["git push", "rm", "npm test"],

@@ -86,6 +86,7 @@ def files(draw: st.DrawFn) -> str:
     return text.replace("\n", "\r\n") if draw(st.booleans()) else text
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(files(), TEXT)
 def test_edits_touch_one_list(text: str, entry: str) -> None:

@@ -13,6 +13,8 @@ from tests.shell.oracle import STUBS, explains, is_open, make_stubs, run
 
 from pinfold.shell import Parser, parse
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = 250
 EXPANDED = 400
 

@@ -14,6 +14,8 @@ from pinfold.shell.prefix import Tree
 from pinfold.shell.shfmt import SyntaxTrouble
 from pinfold.shell.syntax import load_tree
 
+pytestmark = pytest.mark.slow
+
 Node = dict[str, Any]
 Path = tuple[str | int, ...]
 

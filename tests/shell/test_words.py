@@ -153,6 +153,7 @@ def ask_bash(words: list[str], folder: str) -> list[list[str] | None]:
     return answers
 
 
+@pytest.mark.slow
 def test_bash_agrees_about_words(tmp_path: os.PathLike[str]) -> None:
     chance = random.Random(20261115)
     words = ["".join(chance.choices(PIECES, k=chance.randint(1, 6))) for _ in range(1500)]

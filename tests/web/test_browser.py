@@ -12,7 +12,10 @@ from pinfold.model.permission import Answer, Capability
 from tests.web.chromium import Browser, found
 from tests.web.world import Asking, page, question
 
-pytestmark = pytest.mark.skipif(not found(), reason="there is no chromium on this machine")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not found(), reason="there is no chromium on this machine"),
+]
 
 EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>"
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from pinfold.integrations.hooks import AGENTS, answer
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.sampled_from(
     [
         "hook_event_name",
