@@ -254,7 +254,7 @@ def test_explain_draws_and_names(tmp_path: Path) -> None:
     assert told.count("make &&") == 1
     words = run(tmp_path, "explain", "--", "git", "push", "two words", settings=RULES).stdout.decode()
     assert "  git push 'two words'\n  ^^^^^^^^^^^^^^^^^^^^\n" in words
-    assert "the rule `git push` speaks of it" in told
+    assert "matches the deny rule `git push`" in told
     assert "settings.toml:3" in told
     assert "to change it" in told
 

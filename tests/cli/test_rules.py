@@ -12,6 +12,8 @@ import pytest
 
 from pinfold.cli import main
 
+TOP = Path(__file__).parent.parent.parent
+
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -182,3 +184,20 @@ def test_that_there_are_none_is_said_within_the_terminal(verb: str, file: Path) 
         os.close(ours)
         os.close(theirs)
     assert len(lines) == 2 and max(map(len, lines)) < 50, lines
+
+
+def test_the_remedy_of_a_denial_works_when_pasted(file: Path, tmp_path: Path) -> None:
+    """In the usual file, and in another, whose path has to be quoted."""
+    environ = {**os.environ, "PATH": f"{TOP}:{os.environ['PATH']}"}
+    environ.pop("XDG_CONFIG_HOME")
+    usual, other = tmp_path / ".config/pinfold/settings.toml", tmp_path / "it's mine.toml"
+    for path, options in ((usual, []), (other, ["--settings", str(other)])):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[commands]\ndeny = ['git push']\n")
+        asked = ["pinfold", "check", "--json", *options, "git push"]
+        told = subprocess.run(asked, env=environ, capture_output=True, text=True, check=False)
+        (reason,) = json.loads(told.stdout)["reasons"]
+        assert reason["step"] == "denied" and ("--settings" in reason["remedy"]) is bool(options)
+        subprocess.run(["bash", "-c", reason["remedy"]], env=environ, check=True, capture_output=True)
+        told = subprocess.run(asked, env=environ, capture_output=True, text=True, check=False)
+        assert json.loads(told.stdout)["decision"] == "allow"

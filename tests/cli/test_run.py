@@ -164,7 +164,7 @@ def test_a_denial_says_why_with_a_caret(person: Person) -> None:
     assert done.returncode == 126 and not done.stdout
     text = done.stderr.decode()
     assert "            ^^^^^^^^^^^^^^^^^" in text and "settings.toml:2" in text
-    assert text.endswith("\n\npinfold: not run\n") and text.count("the rule `curl` speaks of it") == 1
+    assert text.endswith("\n\npinfold: not run\n") and text.count("matches the deny rule `curl`") == 1
     words = person.run("--", "curl", "two words").stderr.decode()
     assert "  curl 'two words'\n  ^^^^^^^^^^^^^^^^\n" in words, words
     alone = person.run("--mode", "ask_every_time", "--", "ls").stderr.decode()

@@ -26,7 +26,7 @@ def test_a_bypass_is_mentioned_where_there_is_one() -> None:
 
 
 def refusal(verdict: Verdict, **more: object) -> str:
-    reason = Reason(StepCode.DENIED, "the rule `git push` speaks of it\nX", verdict, **more)  # type: ignore[arg-type]
+    reason = Reason(StepCode.DENIED, "matches the deny rule `git push`\nX", verdict, **more)  # type: ignore[arg-type]
     return describe_refusal(Decision(verdict, (reason,), True, SandboxPolicy()))
 
 

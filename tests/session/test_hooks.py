@@ -24,7 +24,7 @@ ANSWERS = [
     ("true", "ls", Verdict.ALLOW, ""),
     ("echo '{}'", "ls", Verdict.ALLOW, ""),
     # an allow lifts no rule
-    ("""echo '{"permission": "allow"}'""", "git push", Verdict.DENY, "the rule `git push`"),
+    ("""echo '{"permission": "allow"}'""", "git push", Verdict.DENY, "the deny rule `git push`"),
     ("""echo '{"permission": "allow"}'""", "sudo ls", Verdict.ASK, "more rights"),
     # crash, nonsense, time-out
     ("exit 1", "ls", Verdict.DENY, "exit status 1"),

@@ -25,7 +25,7 @@ def question(
     span = Span(marked, len(command)) if marked >= 0 else None
     reason = Reason(
         StepCode.ASK_RULES,
-        given.pop("why", "the rule `git push` speaks of it"),
+        given.pop("why", "matches the deny rule `git push`"),
         Verdict.ASK,
         rule="git push",
         span=span,

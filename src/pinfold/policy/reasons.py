@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from pinfold.model.approval import AutoRunMode
 from pinfold.model.decision import Reason, StepCode, Verdict
+from pinfold.model.quoting import quoted
 from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.text import Origin, Span
@@ -78,10 +79,20 @@ def by_rules(case: Case, step: StepCode, rules: tuple[Rule, ...], verdict: Verdi
     for part in case.script.commands:
         rule = _matching(case, rules, part, Match.YES)
         if rule:
-            said = because(f"the rule `{rule.text}` speaks of it", rule)
-            yield _by_rule(step, verdict, said, rule, part.span, "change that rule")
+            said = because(f"matches the {verdict} rule `{rule.text}`", rule)
+            yield _by_rule(step, verdict, said, rule, part.span, _taking_back(rule, verdict, case.facts.home))
     doubts = (unknown for unknown in case.script.unknowns if unknown.runs and not unknown.is_data)
     yield from (_by_unknown(step, verdict, unknown, rules[0]) for unknown in told_once(doubts) if rules)
+
+
+def _taking_back(rule: Rule, verdict: Verdict, home: str) -> str:
+    """What takes a rule out again: a command that can be pasted, if it is in a file of the user's own."""
+    origin = rule.origin
+    if origin.layer != "user" or not origin.file:
+        return f"edit {origin}" if origin.file else "change that rule"
+    command = f"pinfold rules remove {verdict} {quoted(rule.text)}"
+    is_usual = origin.file == f"{home}/.config/pinfold/settings.toml"
+    return command if is_usual else f"{command} --settings {quoted(origin.file)}"
 
 
 def by_doubtful_rules(case: Case, step: StepCode, *lists: tuple[Rule, ...]) -> Iterator[Reason]:
