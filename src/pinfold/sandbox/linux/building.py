@@ -83,12 +83,13 @@ def prepare_mounts() -> ClosedTree | None:
 
     To look at a time of reading is a fiftieth of a `grep -r`, and a user namespace has it locked.
     """
-    with contextlib.suppress(PermissionError):
+    try:
         namespaces.unshare(namespaces.CLONE_NEWNS)
         mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
         mounts.mount_setattr(mounts.AT_FDCWD, "/", mounts.AT_RECURSIVE, turn_on=mounts.MOUNT_ATTR_NOATIME)
-        return take_tree()
-    return None
+    except PermissionError:
+        return None
+    return take_tree()
 
 
 def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:

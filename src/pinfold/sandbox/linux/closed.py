@@ -60,11 +60,38 @@ def take_tree() -> ClosedTree:
 
     Preconditions: this is root of the machine, in a mount namespace of its own that shares nothing.
     """
-    if os.stat("/").st_mode & stat.S_IXOTH:
-        with suppress(OSError):
-            return ClosedTree(_put_together(_mapped_parts()), [])
+    tree = _mapped_tree() if os.stat("/").st_mode & stat.S_IXOTH else None
+    if tree is not None:
+        return ClosedTree(tree, [])
     whole = mounts.open_tree(mounts.AT_FDCWD, "/", CLONE | mounts.AT_RECURSIVE)
     return ClosedTree(whole, list(_readable_by_root_alone()))
+
+
+def _mapped_tree() -> int | None:
+    """All of it, detached; None where ids cannot be mapped. Raises OSError where `PLACE` stays covered."""
+    try:
+        top, *others = parts = _mapped_parts()
+    except OSError:
+        return None
+    try:
+        mounts.move_mount(top.tree, mounts.AT_FDCWD, PLACE)
+        try:
+            return _put_together(others)
+        finally:
+            mounts.umount(PLACE, mounts.MNT_DETACH)
+    finally:
+        for part in parts:
+            os.close(part.tree)
+
+
+def _put_together(parts: list[Part]) -> int | None:
+    with suppress(OSError):
+        for part in parts:
+            # What was covered by another mount may have no place.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                mounts.move_mount(part.tree, mounts.AT_FDCWD, PLACE + part.path)
+        return mounts.open_tree(mounts.AT_FDCWD, PLACE, CLONE | mounts.AT_RECURSIVE)
+    return None
 
 
 def _readable_by_root_alone() -> Iterator[tuple[str, bool]]:
@@ -95,24 +122,6 @@ def _is_roots(status: os.stat_result) -> bool:
     search is no such: what is in it is looked at by itself."""
     others = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(status.st_mode) else 0)
     return not status.st_mode & others and 0 in (status.st_uid, status.st_gid)
-
-
-def _put_together(parts: list[Part]) -> int:
-    """The whole tree, detached."""
-    top, *others = parts
-    try:
-        mounts.move_mount(top.tree, mounts.AT_FDCWD, PLACE)
-        try:
-            for part in others:
-                # What was covered by another mount may have no place.
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    mounts.move_mount(part.tree, mounts.AT_FDCWD, PLACE + part.path)
-            return mounts.open_tree(mounts.AT_FDCWD, PLACE, CLONE | mounts.AT_RECURSIVE)
-        finally:
-            mounts.umount(PLACE, mounts.MNT_DETACH)
-    finally:
-        for part in parts:
-            os.close(part.tree)
 
 
 def _mapped_parts() -> list[Part]:
