@@ -119,7 +119,8 @@ def _keep_asking(merged: Merged, layers: Sequence[Layer]) -> None:
         return
     merged.scalars["sandbox.auto_allow"] = Entry(False, raised[0].document, raised[0].path)
     merged.notices.append(
-        f"{told(raised[0].origin)}: the fence is this project's, and you have none: commands inside ask too"
+        f"{told(raised[0].origin)}: the fence is this project's, and you have none: commands inside ask too "
+        "(`sandbox.auto_allow = false`)"
     )
 
 
