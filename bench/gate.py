@@ -30,7 +30,7 @@ from time import perf_counter, sleep
 from typing import NamedTuple
 
 import pinfold
-from pinfold.model.carrying import GATE, PROXY_PORT
+from pinfold.model.gate_protocol import GATE, PROXY_PORT
 
 AIMS = {"throughput": 0.7, "latency": 1.0}
 AT_ONCE = 1000

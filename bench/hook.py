@@ -19,8 +19,8 @@ from time import perf_counter, sleep
 from typing import NamedTuple
 
 from pinfold.integrations.hooks import start
-from pinfold.integrations.hooks.warm import SWITCH, socket_path
-from pinfold.integrations.install.command import hook_words
+from pinfold.integrations.hooks.daemon import SWITCH, socket_path
+from pinfold.integrations.install.hook_command import hook_words
 
 COLD, WARM = 8.0, 2.5
 """The aims: without the service, and with it."""

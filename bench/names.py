@@ -17,9 +17,9 @@ from bench.ground import Ground
 from bench.memory import megabytes
 from bench.works import timed
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.policy.protected import name_rules
+from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found, Request
-from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.linux.host.backend import LinuxBackend
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 FILES, EACH = 5000, 50

@@ -11,7 +11,7 @@ from statistics import median
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request
-from pinfold.sandbox.linux.backend import LinuxBackend
+from pinfold.sandbox.linux.host.backend import LinuxBackend
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)
 PYTHON = "/usr/bin/python3"

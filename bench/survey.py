@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from pinfold.session import unchanged
-from pinfold.session.survey import Surveyor
+from pinfold.workspace import dir_cache
+from pinfold.workspace.scan import Surveyor
 
 IN_A_DIRECTORY = 10
 ROUNDS = 9
@@ -51,7 +51,7 @@ def main() -> None:
             hidden=(".env", "*.pem", "*.key"),
             ignore_mapping={top: ("secret/", "/dist/x")},
         )
-        unchanged.SETTLED = 0
+        dir_cache.SETTLED = 0
         surveyor = Surveyor([top], "/nowhere")
         surveyor(policy)
         walked, first, again = timed(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bench.contenders import Contender, Pinfold, Place, Runner, one_shot
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request
-from pinfold.sandbox.linux.session import LinuxSession
+from pinfold.sandbox.linux.host.session import LinuxSession
 
 FILES, MADE, CALLS, PENS, OUTPUT = 5_000, 10_000, 5_000, 200, 10_000_000
 STRIDE = 1_877  # with no divisor of FILES: neighbours differ in size, and each size comes up once

@@ -10,9 +10,9 @@ import pytest
 import pinfold
 from pinfold.cli import VERBS
 from pinfold.model.decision import StepCode
-from pinfold.model.tables import load_table
+from pinfold.model.toml_cache import load_table
 from pinfold.policy.decide import STEPS
-from pinfold.service import client, remote
+from pinfold.service import client, remote_session
 
 TOP = Path(__file__).parent.parent
 SOURCE = TOP / "src/pinfold"
@@ -20,39 +20,51 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 MAY_IMPORT = {
     "model": set(),
+    "kernel": {"model"},
     "shell": {"model"},
     "policy": {"model"},
     "settings": {"model"},
-    "kernel": {"model"},
     "sandbox": {"model", "kernel"},
     "network": {"model", "kernel"},
-    "approval": {"model"},
+    "approval": {"model", "policy"},
     "audit": {"model"},
     "files": {"model", "kernel"},
-    "session": {"model", "shell", "policy", "settings", "approval", "sandbox", "network", "files", "audit"},
-    "service": {"model", "policy", "approval", "session"},
-    "integrations": {"model", "shell", "policy", "settings", "approval", "audit", "session"},
-    "web": {"model", "session"},
-    "cli": {"model", "shell", "policy", "settings", "approval", "session", "service", "integrations", "web"},
+    "state": {"model", "audit"},
+    "workspace": {"model", "kernel", "policy", "settings", "sandbox", "shell"},
+    "session": {
+        *("model", "kernel", "shell", "policy", "settings", "approval"),
+        *("sandbox", "network", "files", "audit", "state", "workspace"),
+    },
+    "diagnose": {"model", "shell", "policy", "settings", "sandbox", "state", "workspace", "session"},
+    "service": {"model", "kernel", "policy", "approval", "state", "session"},
+    "integrations": {
+        *("model", "kernel", "shell", "policy", "settings", "approval"),
+        *("audit", "state", "workspace", "session", "diagnose"),
+    },
+    "web": {"model", "kernel", "state", "session"},
+    "cli": {
+        *("model", "shell", "policy", "settings", "approval", "state", "workspace", "session"),
+        *("diagnose", "service", "integrations", "web"),
+    },
 }
 # Who may start a process: the shell parser, hooks, the service for agents' hooks, the fence, the attacks
 # on it, a client of the service, which starts that, and `acp`, which starts an editor's agent.
 STARTS_PROCESSES = {
     "shell/shfmt.py",
     "session/hooks.py",
-    "integrations/hooks/warm.py",
+    "integrations/hooks/daemon.py",
     "service/client.py",
     "cli/acp.py",
     "kernel/namespaces.py",
     "kernel/probe.py",
-    "sandbox/attacks/inside.py",
+    "sandbox/attacks/runner.py",
     "sandbox/attacks/lending.py",
     "sandbox/attacks/processes.py",
-    "sandbox/none.py",
-    "sandbox/linux/assembly.py",
-    "sandbox/linux/birth.py",
-    "sandbox/linux/building.py",
-    "sandbox/linux/spawner.py",
+    "sandbox/unsandboxed.py",
+    "sandbox/linux/keeper/build_pen.py",
+    "sandbox/linux/host/spawn_keeper.py",
+    "sandbox/linux/keeper/builders.py",
+    "sandbox/linux/spawner/main.py",
 }
 
 
@@ -96,7 +108,7 @@ def test_what_is_imported_by_name_is_what_is_found_by_name() -> None:
 
 def test_what_programs_use_is_documented() -> None:
     public = [getattr(pinfold, name) for name in pinfold.__all__]
-    public += [client.Welcome, remote.Ended, remote.Event]
+    public += [client.Welcome, remote_session.Ended, remote_session.Event]
     for kind in filter(inspect.isclass, public):
         assert kind.__doc__, kind
         for name, member in vars(kind).items():
@@ -174,8 +186,8 @@ PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 COMPARED_ALL_THE_SAME = {
     ("settings/toml.py", "invalid value"): "tomllib tells its errors by message alone before Python 3.14",
     ("settings/merge.py", "command line"): "the name of a layer",
-    ("session/git_places.py", "ANYWHERE"): "a path that stands for one",
-    ("kernel/numbers.py", "_SINCE_424"): "a list of names",
+    ("workspace/git_places.py", "ANYWHERE"): "a path that stands for one",
+    ("kernel/syscall_numbers.py", "_SINCE_424"): "a list of names",
     ("shell/shfmt.py", "<standard input>:"): "how shfmt begins the place of an error",
 }
 """A module and the text: why it is compared."""

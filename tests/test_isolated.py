@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 import pinfold
-from pinfold.integrations.hooks import wrapping
-from pinfold.integrations.install.command import hook_words
+from pinfold.integrations.hooks import rewrite
+from pinfold.integrations.install.hook_command import hook_words
 from pinfold.isolated import SOURCE, isolated_environment, own_command, program_outside
 
 TOP = Path(__file__).parent.parent
@@ -23,15 +23,15 @@ PACKAGES = Path(msgspec.__file__).parent.parent
 NAMES_THE_INTERPRETER = {
     "isolated.py",  # which builds every argv
     "integrations/hooks/start.py",  # finds the packages around it
-    "integrations/hooks/warm.py",  # a service's name tells what it was started from
-    "integrations/hooks/wrapping.py",  # finds the launcher beside it
-    "sandbox/linux/birth.py",  # an interpreter that knows no path of its own starts nothing
-    "sandbox/linux/keeping.py",
+    "integrations/hooks/daemon.py",  # a service's name tells what it was started from
+    "integrations/hooks/rewrite.py",  # finds the launcher beside it
+    "sandbox/linux/host/spawn_keeper.py",  # an interpreter that knows no path of its own starts nothing
+    "sandbox/linux/host/keeper_client.py",
     "cli/mcp.py",  # told to a person, with -I
-    "session/doctor.py",
-    "session/law.py",  # it is closed to commands
-    "session/own_code.py",
-    "session/selftest/run.py",  # started inside a pen
+    "diagnose/doctor.py",
+    "session/policy_source.py",  # it is closed to commands
+    "workspace/own_code.py",
+    "diagnose/selftest/run.py",  # started inside a pen
 }
 TRAPS = (
     "sitecustomize",
@@ -76,7 +76,7 @@ def marks(directory: Path) -> list[str]:
 
 STARTS: Mapping[str, tuple[str, ...]] = {
     "the function": own_command("check", "ls"),
-    "a line for an agent": (*wrapping.own_program(), "check", "ls"),
+    "a line for an agent": (*rewrite.own_program(), "check", "ls"),
     "a checkout": (str(TOP / "pinfold"), "check", "ls"),
     "a hook": hook_words("claude-code"),
 }
@@ -221,7 +221,7 @@ def test_another_script_is_not_taken_for_the_launcher(
     script.write_text(f"#!{sys.executable}\n")
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    program = wrapping.own_program.__wrapped__
+    program = rewrite.own_program.__wrapped__
     assert program()[1] == "-I"
     installed_one = installed(tmp_path / "x")
     monkeypatch.setattr(sys, "executable", str(installed_one.with_name("python")))

@@ -16,7 +16,7 @@ TESTS = Path(__file__).parent
         "session/test_run.py",  # by its helpers
         "escape/test_granted.py",
         "network/test_programs.py",
-        "kernel/test_calls.py",  # by system calls
+        "kernel/test_syscall.py",  # by system calls
         "cli/test_run.py",  # by the fixtures of its folder
     ],
 )

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pinfold.model.request import CallTool, Connect, ReadFile, RunCommand, UseBrowser, WriteFile
     from pinfold.model.violation import Violation
     from pinfold.service.client import Client, Question
-    from pinfold.service.remote import RemoteExecution, RemoteSession, ServiceError
-    from pinfold.session.asynchronous import AsyncExecution, AsyncSession
+    from pinfold.service.remote_session import RemoteExecution, RemoteSession, ServiceError
+    from pinfold.session.async_session import AsyncExecution, AsyncSession
     from pinfold.session.execution import Execution
     from pinfold.session.result import Result
     from pinfold.session.session import Session
@@ -88,9 +88,9 @@ _HOMES = {
     "model.violation": ("Violation",),
     "approval.chain": ("Approver",),
     "service.client": ("Client", "Question"),
-    "service.remote": ("RemoteExecution", "RemoteSession", "ServiceError"),
+    "service.remote_session": ("RemoteExecution", "RemoteSession", "ServiceError"),
     "session.session": ("Session",),
-    "session.asynchronous": ("AsyncExecution", "AsyncSession"),
+    "session.async_session": ("AsyncExecution", "AsyncSession"),
     "session.execution": ("Execution",),
     "session.result": ("Result",),
 }

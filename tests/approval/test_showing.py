@@ -14,20 +14,20 @@ from msgspec.structs import replace
 
 from pinfold.approval import settle
 from pinfold.approval.showing import LONGEST_COMMAND, MOST_WANTED
-from pinfold.cli.asking import Asking
+from pinfold.cli.question_view import Asking
 from pinfold.integrations.acp import _asked
-from pinfold.integrations.hooks.call import Call, Opinion
-from pinfold.integrations.hooks.judging import judge
+from pinfold.integrations.hooks.hook_call import Call, Opinion
+from pinfold.integrations.hooks.judge_call import judge
 from pinfold.integrations.markdown import verbatim_line
-from pinfold.integrations.mcp.forms import form_of
+from pinfold.integrations.mcp.elicitation import form_of
 from pinfold.model.decision import Reason, StepCode, Verdict, Widening
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, Capability, PermissionNeeded
 from pinfold.model.request import RunCommand, WriteFile
-from pinfold.model.visible import visible
 from pinfold.session import Session
-from pinfold.session.asking import ask_for_permission
-from pinfold.session.plain import question_as_plain
-from pinfold.web.sheet import sheet_of
+from pinfold.session.permission_requests import ask_for_permission
+from pinfold.session.serialize import question_as_plain
+from pinfold.web.wire import sheet_of
 from tests.approval.asking import DECISION, Person, question
 
 FIELDS = ("additional_readwrite_paths", "additional_readonly_paths", "network", "unix_sockets")

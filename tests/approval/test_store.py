@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.approval.desk import Desk
+from pinfold.approval.broker import Desk
 from pinfold.approval.store import MOST, Store
 from pinfold.model.permission import Answer
 from tests.approval.asking import Footing, Person, question

@@ -102,7 +102,7 @@ def test_the_last_are_the_last_though_they_are_in_both_places(path: str) -> None
 
 def test_nobody_waits_for_who_reads(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does that one see what comes meanwhile, here or there."""
-    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    monkeypatch.setattr("pinfold.audit.tail_file.BUSY", 0.01)
     with Journal(path) as journal:
         journal.append("a", "run", {"n": 1})
         journal.settle()

@@ -16,7 +16,7 @@ import pytest
 from pinfold.audit import Entry, Journal, JournalError
 from pinfold.audit.archive import INSERT
 from pinfold.audit.history import entries, has
-from pinfold.audit.lines import HEAD_SIZE
+from pinfold.audit.tail_file import HEAD_SIZE
 from pinfold.model.errors import PinfoldError
 
 
@@ -133,7 +133,7 @@ def test_what_comes_before_a_row_is_written_is_written_before_it(
 
 
 def test_who_is_interrupted_lets_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    monkeypatch.setattr("pinfold.audit.tail_file.BUSY", 0.01)
     path = str(tmp_path / "journal.sqlite")
     with Journal(path) as journal, Journal(path) as other:
         begin = journal._lines.begin
@@ -151,7 +151,7 @@ def test_who_is_interrupted_lets_go(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_one_who_does_not_let_go_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinfold.audit.lines.BUSY", 0.01)
+    monkeypatch.setattr("pinfold.audit.tail_file.BUSY", 0.01)
     path = str(tmp_path / "journal.sqlite")
     with Journal(path) as journal, Journal(path) as other:
         other._lines.begin()

@@ -6,7 +6,7 @@ import sys
 
 from bench.peers import main
 
-from pinfold.session.probe import fence_trouble
+from pinfold.sandbox.probe import fence_trouble
 
 
 def ratios_of_true() -> None:

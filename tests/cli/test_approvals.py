@@ -9,7 +9,7 @@ import pytest
 from pinfold import Answer, Session
 from pinfold.cli import main
 from pinfold.model.permission import Capability, PermissionNeeded, Reach, Reply
-from pinfold.session.state import approvals_file
+from pinfold.state.directory import approvals_file
 from tests.approval.asking import DECISION, EVERY, Person
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.cli import VERBS
-from pinfold.model.visible import first_invisible
+from pinfold.model.escape_text import first_invisible
 
 PINFOLD = str(Path(sys.executable).with_name("pinfold"))
 

@@ -5,7 +5,7 @@ import pty
 import termios
 
 from pinfold.cli.draw import draw, fold, folded
-from pinfold.model.text import Span
+from pinfold.model.locations import Span
 
 
 def test_carets_stand_below_their_part() -> None:

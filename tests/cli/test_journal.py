@@ -11,8 +11,8 @@ import pytest
 
 from pinfold.audit import Journal
 from pinfold.cli import main
-from pinfold.session.sessions import register
-from pinfold.session.state import journal_file
+from pinfold.state.directory import journal_file
+from pinfold.state.sessions import register
 
 
 @pytest.fixture

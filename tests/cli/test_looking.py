@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pinfold.cli.paper import paper
-from pinfold.sandbox.linux import room
-from pinfold.session.doctor import ELSEWHERE, _processes, _state
-from pinfold.session.sessions import register
+from pinfold.cli.console import paper
+from pinfold.diagnose.doctor import ELSEWHERE, _processes, _state
+from pinfold.sandbox.linux import limits
+from pinfold.state.sessions import register
 
 TOP = Path(__file__).parent.parent.parent
 
@@ -113,7 +113,7 @@ def test_doctor_knows_a_home_that_is_mounted_read_only(
 
 @pytest.mark.parametrize(("held", "state"), [(749, "ready"), (750, "not")])
 def test_doctor_knows_who_leaves_no_processes(held: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "processes", lambda: (held, 750))
+    monkeypatch.setattr(limits, "processes", lambda: (held, 750))
     (standing,) = _processes()
     assert standing.state == state and bool(standing.fix) == (state == "not")
 
@@ -169,8 +169,8 @@ def test_who_stops_reading_is_given_no_verdict() -> None:
 
 
 def test_every_claim_of_an_attack_is_one_of_ours() -> None:
-    from pinfold.sandbox.attacks.all import ATTACKS
     from pinfold.sandbox.attacks.attack import BOUNDARY
+    from pinfold.sandbox.attacks.registry import ATTACKS
 
     claims = re.findall(r"^\| `(\w+)` \|", TOP.joinpath("SECURITY.md").read_text(), re.MULTILINE)
     assert {attack.claim for attack in ATTACKS.values()} <= {BOUNDARY, *claims}

@@ -11,7 +11,7 @@ from tests.escape.fence_probes import SECRET, does, opened, put
 from tests.sandbox.probing import PYTHON, SKIPPED, probes_of, run
 
 from pinfold.kernel import mounts, namespaces
-from pinfold.sandbox.linux.closed import ALL_BUT_ROOT
+from pinfold.sandbox.linux.init.closed_tree import ALL_BUT_ROOT
 
 HOME = os.environ.get("HOME", "")
 HOUSE = os.path.dirname(HOME)

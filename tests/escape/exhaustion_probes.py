@@ -12,9 +12,9 @@ from tests.sandbox.probing import probes_of, run
 from tests.session.runs import opened
 
 import pinfold
-from pinfold.kernel.numbers import MACHINE, NUMBERS
-from pinfold.sandbox.linux.overuse import OveruseFinder, most_watches
-from pinfold.sandbox.linux.session import LinuxSession
+from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
+from pinfold.sandbox.linux.host.overuse import OveruseFinder, most_watches
+from pinfold.sandbox.linux.host.session import LinuxSession
 
 PYTHON = ("/usr/bin/python3", "-I", "-c")
 TELL = """

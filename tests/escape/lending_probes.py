@@ -16,9 +16,9 @@ from tests.sandbox.probing import PYTHON, probes_of, run
 from tests.session.runs import opened
 
 from pinfold.model.policy import SandboxPolicy
-from pinfold.policy.protected import name_rules
+from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found, Running
-from pinfold.sandbox.linux.stopped import BUILDER
+from pinfold.sandbox.linux.keeper.resume_stopped import BUILDER
 
 HOME = os.environ.get("HOME", "")
 RULES = name_rules(())

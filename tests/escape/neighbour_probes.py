@@ -14,7 +14,7 @@ from tests.sandbox.probing import SKIPPED, probes_of, run
 from tests.session.runs import Says, opened
 
 import pinfold
-from pinfold.kernel.numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
 
 BEGIN = """
 import array, ctypes, fcntl, os, resource, socket, sys, time

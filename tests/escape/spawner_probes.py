@@ -17,7 +17,7 @@ from tests.sandbox.probing import SKIPPED, probes_of, run
 from tests.session.runs import opened
 
 import pinfold
-from pinfold.kernel.numbers import MACHINE, NUMBERS
+from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
 
 ROUNDS = 8
 LONGEST = 20.0

@@ -10,7 +10,7 @@ import pytest
 from msgspec import json
 
 from pinfold.integrations.hooks import answer
-from pinfold.integrations.hooks.wrapping import wrapped
+from pinfold.integrations.hooks.rewrite import wrapped
 from pinfold.integrations.install.agents import CLAUDE_TOOLS
 
 SETTINGS = '[commands]\nask = ["ship it"]\n[network]\nallow = ["fine.example"]\ndeny = ["evil.example"]\n'

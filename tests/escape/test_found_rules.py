@@ -11,11 +11,11 @@ import pytest
 
 from pinfold import shell
 from pinfold.model.decision import Verdict
-from pinfold.policy.operands import Match
+from pinfold.policy.rule_operands import Match
 from pinfold.policy.rules import restrictive_match
 from pinfold.session import Session
 from pinfold.shell.programs import DATA, chart, program_name
-from pinfold.shell.shape import shape
+from pinfold.shell.rule_text import shape
 
 SAID_OTHERWISE = r"""
 make deploy|make test deploy

@@ -14,11 +14,11 @@ import pytest
 import pinfold
 from pinfold.audit.history import entries
 from pinfold.files import TOOLS, Access, FileTools, tools
-from pinfold.files.editing import replaced
+from pinfold.files.replace_blocks import replaced
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
-from pinfold.sandbox.linux import moving
-from pinfold.session import fences
+from pinfold.sandbox.linux.warden import rename_lock
+from pinfold.session import backends
 from tests.files.races import RACES, race
 from tests.patience import PATIENCE
 
@@ -420,9 +420,9 @@ def test_a_second_project_is_reached_once_it_is_added(session: pinfold.Session, 
 def test_what_has_no_fence_has_no_pens_to_keep_still(
     files: FileTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fences, "_backends", {})
+    monkeypatch.setattr(backends, "_backends", {})
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(moving, "Moving", None)
+    monkeypatch.setattr(rename_lock, "Moving", None)
     files.write("a", "x")
     assert files.read("a").text == "x"
 
@@ -518,7 +518,7 @@ def test_a_bad_expression_is_told_and_a_costly_one_is_cheap(
 
 
 def test_globs() -> None:
-    from pinfold.files.finding import matches
+    from pinfold.files.walk import matches
 
     assert matches("**", "a") and matches("**", "a/b") and matches("**/*.py", "a.py")
     assert matches("**/*.py", "x/y/a.py") and matches("src/**/a", "src/a") and matches("src/**", "src/x/y")

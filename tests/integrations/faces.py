@@ -15,12 +15,12 @@ from pinfold.approval import Approver
 from pinfold.audit.history import entries
 from pinfold.integrations.mcp.server import McpServer
 from pinfold.model.errors import FileRefused
-from pinfold.service.calls import Service
 from pinfold.service.client import Client, Question
 from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
-from pinfold.service.remote import ServiceError
-from pinfold.session.state import journal_file
+from pinfold.service.methods import Service
+from pinfold.service.remote_session import ServiceError
+from pinfold.state.directory import journal_file
 from tests.sandbox.probing import probes_of, run
 
 SETTINGS: dict[str, Any] = {
@@ -54,7 +54,7 @@ class Says:
 
 
 def by_library() -> tuple[str, Told]:
-    from pinfold.policy.convert import from_json
+    from pinfold.policy.json_format import from_json
 
     told: Told = []
     with pinfold.Session([os.getcwd()], settings=SETTINGS, approvers=[Says()]) as session:

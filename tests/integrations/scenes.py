@@ -13,7 +13,7 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters, stdio_client
 from msgspec import json
 
-from pinfold.session.sessions import living
+from pinfold.state.sessions import living
 from tests.patience import PATIENCE
 from tests.sandbox.probing import probes_of, run
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import files, process, quick
-from pinfold.kernel.calls import prctl
+from pinfold.kernel import fast_calls, files, process
+from pinfold.kernel.syscall import prctl
 from tests.kernel.child import USERS, errno_of, in_child
 from tests.patience import PATIENCE
 
@@ -57,7 +57,7 @@ def test_a_descriptor_of_another_process() -> None:
         reader, writer = os.pipe()
         with sleeper() as pid:
             os.close(writer)
-            copy = quick.copy_descriptor(pid, writer)
+            copy = fast_calls.copy_descriptor(pid, writer)
             os.write(copy, b"through it")
             assert not os.get_inheritable(copy)
             return os.read(reader, 100)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.kernel import numbers, process, quick, seccomp
+from pinfold.kernel import fast_calls, process, seccomp, syscall_numbers
 from pinfold.model.machine import Machine
 from tests.kernel.child import USERS, in_child
 
-NUMBER = numbers.NUMBERS[numbers.MACHINE]
+NUMBER = syscall_numbers.NUMBERS[syscall_numbers.MACHINE]
 MKDIR = "mkdir" if "mkdir" in NUMBER else "mkdirat"
 FLAGS = seccomp.FILTER_FLAG_NEW_LISTENER | seccomp.FILTER_FLAG_WAIT_KILLABLE_RECV
 
@@ -47,7 +47,7 @@ def watched(call: str, act: Callable[[], object], answer: Callable[[int], object
             said = errno.errorcode[error.errno or 0]
         os.write(writer, said.encode())
         os._exit(0)
-    listener = quick.copy_descriptor(child, int(os.read(reader, 20)))
+    listener = fast_calls.copy_descriptor(child, int(os.read(reader, 20)))
     seccomp.set_sync_wake_up(listener)
     os.write(go, b"x")
     os.close(writer)
@@ -79,7 +79,10 @@ def test_a_call_is_seen_and_refused(uid: int) -> None:
         return path, call.number, call.architecture
 
     said = in_child(lambda: watched(MKDIR, mkdir, answer), uid)
-    assert said == ("EDQUOT", (b"/proc/none", NUMBER[MKDIR], numbers.AUDIT_ARCH[numbers.MACHINE]))
+    assert said == (
+        "EDQUOT",
+        (b"/proc/none", NUMBER[MKDIR], syscall_numbers.AUDIT_ARCH[syscall_numbers.MACHINE]),
+    )
 
 
 @USERS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.model.links import LONGEST_PATH, REMOVED, real_path
+from pinfold.model.symlinks import LONGEST_PATH, REMOVED, real_path
 
 FILES = ("plain", f"named{REMOVED}", "new\nline", os.fsdecode(b"byte\xff"))
 LINKS = ("there", "through/plain", "nowhere", "loop")

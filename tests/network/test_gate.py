@@ -9,11 +9,11 @@ import pytest
 
 from pinfold.kernel.socket_memory import memory_of
 from pinfold.model.decision import Verdict
-from pinfold.network.breadth import AT_ONCE
-from pinfold.network.buffers import Buffers
+from pinfold.network.buffer_limit import Buffers
 from pinfold.network.limits import Limits
 from pinfold.network.ruling import Ruling
 from pinfold.network.upstream import Upstream
+from pinfold.network.wildcard_budget import AT_ONCE
 from tests.network.hellos import made_hello, real_hello, server_name
 from tests.network.world import LOOPBACK, TAG, World, answer_http, echo, run, server, until
 from tests.patience import PATIENCE

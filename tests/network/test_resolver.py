@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from pinfold.network import dns
+from pinfold.network.fake_ips import StandIns
 from pinfold.network.resolver import MOST_OF_ONE, Resolver
 from pinfold.network.ruling import Outcome, Ruling
-from pinfold.network.stand_ins import StandIns
 from tests.network.test_dns import query
 from tests.network.world import World, run
 from tests.patience import PATIENCE

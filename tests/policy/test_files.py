@@ -9,8 +9,8 @@ from pinfold.model.decision import Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.policy.decide import decide
+from pinfold.policy.hidden_origin import CLOSED
 from pinfold.policy.ignore import naming
-from pinfold.policy.opening import CLOSED
 from tests.policy.world import ROOT, Paper, facts, settings
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY

@@ -10,7 +10,7 @@ from pinfold.model.policy import NetworkRules, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.policy.fingerprint import fingerprint, policy_fingerprint
 from pinfold.settings import Sources, load
-from pinfold.shell.shape import shape
+from pinfold.shell.rule_text import shape
 
 
 def of(text: str) -> Settings:

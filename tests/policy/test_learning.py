@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pinfold.model.decision import Verdict
+from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, PolicyType, SandboxPolicy
 from pinfold.model.request import Connect
 from pinfold.model.settings import FilesystemSettings, NetworkAccess, NetworkSettings, Settings
-from pinfold.model.text import Origin
 from pinfold.policy.connect import reason_of
-from pinfold.policy.elevation import Ground
+from pinfold.policy.grants import Ground
 from pinfold.policy.learning import Entry, Proposal, Record, Said, Surroundings, propose
 from pinfold.policy.paths import contains, is_covered
 from pinfold.settings.policy import policy_of

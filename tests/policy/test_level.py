@@ -14,7 +14,7 @@ from pinfold.model.policy import (
     PolicyType,
     SandboxPolicy,
 )
-from pinfold.policy.convert import to_json
+from pinfold.policy.json_format import to_json
 from pinfold.policy.level import level, settled_level
 from pinfold.policy.widen import narrowed, with_approved
 from tests.policy.world import judged

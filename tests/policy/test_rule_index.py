@@ -5,14 +5,14 @@ import random
 import pytest
 
 from pinfold import shell
+from pinfold.model.locations import Origin
 from pinfold.model.script import Command
 from pinfold.model.settings import Rule
-from pinfold.model.text import Origin
 from pinfold.policy import rule_index
-from pinfold.policy.operands import Match
 from pinfold.policy.rule_index import RuleIndex
+from pinfold.policy.rule_operands import Match
 from pinfold.policy.rules import restrictive_match
-from pinfold.shell.shape import shape
+from pinfold.shell.rule_text import shape
 from tests.shell.grammar import Grammar
 
 NAMES = (

@@ -3,9 +3,9 @@
 import pytest
 
 from pinfold import shell
-from pinfold.policy.operands import Match
+from pinfold.policy.rule_operands import Match
 from pinfold.policy.rules import names, restrictive_match
-from pinfold.shell.shape import shape
+from pinfold.shell.rule_text import shape
 
 YES, MAYBE, NO = Match.YES, Match.MAYBE, Match.NO
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pinfold.model.approval import AutoRunControls
+from pinfold.model.approval_settings import AutoRunControls
 from pinfold.model.decision import Verdict
 from pinfold.model.request import CallTool, UseBrowser
 from pinfold.policy.decide import decide

@@ -12,7 +12,7 @@ from pinfold.model.request import RunCommand
 from pinfold.model.settings import Settings
 from pinfold.policy.decide import decide
 from pinfold.settings import Sources, load
-from pinfold.shell.shape import shape
+from pinfold.shell.rule_text import shape
 
 ROOT = "/home/me/project"
 

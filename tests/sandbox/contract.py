@@ -12,8 +12,8 @@ from pinfold.model.events import Exited, Output, Stream
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox import backend as shell
 from pinfold.sandbox.backend import Backend, Request, Running, Session
-from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.sandbox.none import NoBackend
+from pinfold.sandbox.linux.host.backend import LinuxBackend
+from pinfold.sandbox.unsandboxed import NoBackend
 from tests.patience import wait_until
 
 POLICY = SandboxPolicy(type=PolicyType.WORKSPACE_READWRITE)

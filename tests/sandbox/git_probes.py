@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
-from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.sandbox.linux.presence import WARDEN, building, fresh_socket, take_name
-from pinfold.session.survey import Surveyor
+from pinfold.sandbox.linux.host.backend import LinuxBackend
+from pinfold.sandbox.linux.warden.peer_registry import WARDEN, building, fresh_socket, take_name
+from pinfold.workspace.scan import Surveyor
 from tests.patience import wait_until
 from tests.sandbox.probing import OPEN, PYTHON, among_themselves, probes_of, run
 

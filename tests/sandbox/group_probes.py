@@ -11,10 +11,10 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.machine import Layer
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request
-from pinfold.sandbox.linux.groups import NAME
-from pinfold.sandbox.linux.keeping import Keeping
-from pinfold.sandbox.linux.machine import ask_machine
-from pinfold.sandbox.linux.session import LinuxSession
+from pinfold.sandbox.linux.host.keeper_client import Keeping
+from pinfold.sandbox.linux.host.machine import ask_machine
+from pinfold.sandbox.linux.host.session import LinuxSession
+from pinfold.sandbox.linux.keeper.cgroups import NAME
 from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
 

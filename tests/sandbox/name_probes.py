@@ -11,7 +11,7 @@ import sys
 import time
 
 from pinfold.model.policy import SandboxPolicy
-from pinfold.policy.protected import name_rules
+from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found, Result
 from tests.patience import wait_until
 from tests.processes import is_alive, kill, wardens_of

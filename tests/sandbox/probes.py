@@ -18,20 +18,21 @@ from typing import Any
 
 import pytest
 
-from pinfold.kernel import calls, namespaces
+from pinfold.kernel import namespaces, syscall
 from pinfold.model.errors import ConfinementError
 from pinfold.model.events import Exited, Output
 from pinfold.model.policy import EnvironmentRules, Limits, PolicyType, SandboxPolicy
-from pinfold.policy.protected import name_rules
+from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.backend import Found, Request, Result, Running
 from pinfold.sandbox.environment import HISTORIES
-from pinfold.sandbox.linux import channel, refusals, start
-from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.sandbox.linux.command import receive_terminal
-from pinfold.sandbox.linux.deeds import Deed, End
-from pinfold.sandbox.linux.handing import Hand
-from pinfold.sandbox.linux.pen import Pen
-from pinfold.sandbox.linux.replies import RLIMIT_RTTIME
+from pinfold.sandbox.linux.host import start_command, warden_client
+from pinfold.sandbox.linux.host.backend import LinuxBackend
+from pinfold.sandbox.linux.host.command import receive_terminal
+from pinfold.sandbox.linux.host.granter_client import Hand
+from pinfold.sandbox.linux.host.pen import Pen
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.file_change import Deed, End
+from pinfold.sandbox.linux.protocol.status import RLIMIT_RTTIME
 from tests.patience import PATIENCE, wait_until
 from tests.processes import is_alive, kill, processes_of, status_of, wardens_of
 from tests.sandbox.probing import LIVING, OPEN, SKIPPED, among_themselves, probes_of, run
@@ -396,7 +397,7 @@ def a_swapped_link_opens_nothing() -> None:
     work = bench.work
     session = bench.backend.open_session([work, f"{work}/inner"])
     session.run(bench.request("true"))
-    from pinfold.sandbox.linux.places import look
+    from pinfold.sandbox.linux.host.paths import look
     from pinfold.sandbox.operations import as_data
     from pinfold.sandbox.plan import plan_pen
 
@@ -543,7 +544,7 @@ def cancel_ends_the_tree() -> None:
 def cancel_waits_for_what_the_warden_has_begun() -> None:
     """A name that it makes for one that was killed meanwhile comes before `cancel` returns, or never."""
     among_themselves()
-    refusals.SETTLING = PATIENCE
+    warden_client.SETTLING = PATIENCE
     bench = Bench()
     command = bench.session.start(bench.request("sleep 1000"))
     (warden,) = wardens_of(bench.session.keeping.pid)
@@ -564,7 +565,7 @@ def a_process_whose_first_thread_has_ended_ends_too() -> None:
     """It is told as a zombie, while its other threads go on."""
     bench = Bench()
     program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); "
-    program += f"ctypes.CDLL(None).syscall({calls.number('exit')}, 0)"
+    program += f"ctypes.CDLL(None).syscall({syscall.number('exit')}, 0)"
     result = bench.run(["/usr/bin/python3", "-c", program], timeout=0.7)
     assert result.timed_out and result.signal == signal.SIGKILL, result
     assert "Threads:\t2" not in bench.out("cat /proc/[0-9]*/status 2>/dev/null; true")
@@ -701,7 +702,7 @@ def host_fifos_and_sockets_are_closed() -> None:
 def a_pen_in_a_pen_is_refused_in_one_line() -> None:
     bench = Bench()
     program = (
-        "from pinfold.sandbox.linux.backend import LinuxBackend\n"
+        "from pinfold.sandbox.linux.host.backend import LinuxBackend\n"
         "try: LinuxBackend().open_session(['/usr'])\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
@@ -1028,14 +1029,14 @@ def a_terminal_that_does_not_come_ends_the_command() -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
-    start.receive_terminal = starved  # type: ignore[attr-defined]
+    start_command.receive_terminal = starved  # type: ignore[attr-defined]
     try:
         bench.session.start(bench.request("echo > began; sleep 1000", terminal=(24, 80)))
     except ConfinementError as error:
         assert "terminal" in str(error)
     else:
         raise AssertionError("there was no room for its terminal")
-    start.receive_terminal = receive_terminal  # type: ignore[attr-defined]
+    start_command.receive_terminal = receive_terminal  # type: ignore[attr-defined]
     assert [pen.running for _, pen in bench.session.pens] == [0]
     wait_until(lambda: "sleep" not in bench.out("ps -eo comm"))
     assert bench.session.start(bench.request("tty", terminal=(24, 80))).wait().stdout == b"/dev/pts/0\r\n"

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Found, Request
-from pinfold.sandbox.linux import channel
-from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.sandbox.linux.moving import COMMON, LOCKED
-from pinfold.sandbox.linux.refusals import Refusals
-from pinfold.sandbox.linux.session import LinuxSession
-from pinfold.session.survey import Surveyor
+from pinfold.sandbox.linux.host.backend import LinuxBackend
+from pinfold.sandbox.linux.host.session import LinuxSession
+from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.warden.rename_lock import COMMON, LOCKED
+from pinfold.workspace.scan import Surveyor
 from tests.processes import wardens_of
 from tests.sandbox.probing import OPEN, among_themselves, probes_of, run
 

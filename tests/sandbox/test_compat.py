@@ -10,7 +10,7 @@ from pinfold.model.machine import Machine
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.compat import fit, require_accepted
 from pinfold.sandbox.enforcement import Layer, Level
-from pinfold.sandbox.linux.machine import ask_machine
+from pinfold.sandbox.linux.host.machine import ask_machine
 from pinfold.sandbox.operations import Group, Landlock, NoteReads, Place, Rule, Seccomp
 from pinfold.sandbox.plan import ALL, CHANGE, Places, plan_pen
 from pinfold.sandbox.seccomp import PAIRS, STREAMS

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from pinfold.model.names import Match, NameRule
-from pinfold.sandbox.linux import late
-from pinfold.sandbox.linux.caller import Caller
-from pinfold.sandbox.linux.git import Git
-from pinfold.sandbox.linux.judging import Judge, Wish
-from pinfold.sandbox.linux.neighbours import Neighbours
-from pinfold.sandbox.linux.spots import Place, Spot
+from pinfold.model.protected_names import Match, NameRule
+from pinfold.sandbox.linux.warden import late_mounts
+from pinfold.sandbox.linux.warden.git import Git
+from pinfold.sandbox.linux.warden.notification import Caller
+from pinfold.sandbox.linux.warden.paths import Place, Spot
+from pinfold.sandbox.linux.warden.peers import Neighbours
+from pinfold.sandbox.linux.warden.rules import Judge, Wish
 
 
 class Waiting:
@@ -37,7 +37,7 @@ def test_no_queue_is_left_for_a_watch(tmp_path: Path, monkeypatch: pytest.Monkey
     def none_left() -> int:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(late, "create", none_left)
+    monkeypatch.setattr(late_mounts, "create", none_left)
     (tmp_path / "config.lock").write_text("[user]\n\tname = A\n")
     directory = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     place = Place(str(tmp_path), True, False, None, {}, True)

@@ -19,14 +19,14 @@ from pinfold.approval import Approver
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.service import listener as listening
-from pinfold.service.calls import Service
 from pinfold.service.client import Client, Question
 from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
-from pinfold.service.remote import Event, RemoteSession, ServiceError
+from pinfold.service.methods import Service
+from pinfold.service.remote_session import Event, RemoteSession, ServiceError
 from pinfold.session.room import make_room
-from pinfold.session.sessions import living
+from pinfold.state.sessions import living
 from tests.patience import PATIENCE, wait_until
 from tests.sandbox.probing import probes_of, run
 

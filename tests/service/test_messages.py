@@ -15,10 +15,10 @@ from pinfold.model.errors import (
     SandboxUnavailable,
 )
 from pinfold.model.violation import Violation
-from pinfold.service.calls import METHODS
 from pinfold.service.lines import Lines, TooLong
 from pinfold.service.messages import Fault, Params, decode, fault_line, fault_of, params_of
-from pinfold.session.plain import decision_as_plain, file_refusal_as_plain, question_as_plain
+from pinfold.service.methods import METHODS
+from pinfold.session.serialize import decision_as_plain, file_refusal_as_plain, question_as_plain
 from tests.web.world import question
 
 JSON = st.recursive(
@@ -102,8 +102,8 @@ def test_a_call_that_finds_no_thread_is_told_and_the_next_is_heard(monkeypatch: 
     import os
     import threading
 
-    from pinfold.service.calls import Service
     from pinfold.service.connection import Connection
+    from pinfold.service.methods import Service
 
     def fail(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

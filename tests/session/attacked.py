@@ -3,18 +3,18 @@
 import os
 import sys
 
+from pinfold.diagnose.selftest import Finding, selftest
+from pinfold.diagnose.selftest.run import attack_all
+from pinfold.diagnose.selftest.scratch import Scratch
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.attacks.all import ATTACKS
 from pinfold.sandbox.attacks.attack import APPROVES, HIDDEN, PROTECTED
+from pinfold.sandbox.attacks.registry import ATTACKS
 from pinfold.sandbox.backend import Found
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import Layer
-from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.sandbox.linux.machine import ask_machine, try_machine
-from pinfold.sandbox.none import NoBackend
-from pinfold.session.selftest import Finding, selftest
-from pinfold.session.selftest.run import attack_all
-from pinfold.session.selftest.scratch import Scratch
+from pinfold.sandbox.linux.host.backend import LinuxBackend
+from pinfold.sandbox.linux.host.machine import ask_machine, try_machine
+from pinfold.sandbox.unsandboxed import NoBackend
 
 NOT_YET_THERE = {
     "make_name",

@@ -17,16 +17,17 @@ from unittest import mock
 from msgspec.structs import replace
 
 import pinfold
-from pinfold.audit.lines import Lines
+from pinfold.audit.tail_file import Lines
 from pinfold.model.machine import Layer
 from pinfold.model.policy import PolicyType
-from pinfold.policy.elevation import Ground
+from pinfold.policy.grants import Ground
 from pinfold.sandbox.backend import Request
-from pinfold.sandbox.linux.backend import LinuxBackend
-from pinfold.session import fences, removal
-from pinfold.session.plain import result_as_plain
-from pinfold.session.state import state_directory
+from pinfold.sandbox.linux.host.backend import LinuxBackend
+from pinfold.session import backends
+from pinfold.session.serialize import result_as_plain
 from pinfold.settings import files, sources
+from pinfold.state.directory import state_directory
+from pinfold.workspace import rm_targets
 from tests.patience import PATIENCE, wait_until
 from tests.processes import wardens_of
 from tests.sandbox.name_probes import RUN_AT_ONCE
@@ -836,9 +837,9 @@ def a_failure_of_ours_is_a_no_for_that_call_alone() -> None:
 
     with opened(person) as session:
         old = write(f"{OUT}/old")
-        usual, removal._trees = removal._trees, fail
+        usual, rm_targets._trees = rm_targets._trees, fail
         result = session.run(f"rm -r {old}", timeout=20)
-        removal._trees = usual
+        rm_targets._trees = usual
         assert result.exit_code and not result.timed_out and os.path.exists(old), result
         assert "too many open files" in str(result.violations), result.violations
         assert session.run(f"rm -r {old}", timeout=20).exit_code == 0
@@ -1242,7 +1243,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
 
 def without_notifications_there_is_no_pen_to_write_in() -> None:
     """Names could be made that are protected: nothing runs, and nothing is asked or tried in another way."""
-    backend = fences._backend()
+    backend = backends._backend()
     assert isinstance(backend, LinuxBackend)
     person = Person()
     for fact in ("notification", "wait_killable"):

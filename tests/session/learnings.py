@@ -9,8 +9,8 @@ from typing import Any
 
 import pinfold
 from pinfold.policy.learning import Entry
-from pinfold.session.learning import OTHERWISE, UNSEEN, Learned, Listener, accept, chosen, learn
-from pinfold.session.state import approvals_file
+from pinfold.session.learn import OTHERWISE, UNSEEN, Learned, Listener, accept, chosen, learn
+from pinfold.state.directory import approvals_file
 from tests.sandbox.probing import probes_of, run
 
 HOME = os.environ.get("HOME", "")

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from pinfold.session.unchanged import Mark, listing
+from pinfold.workspace.dir_cache import Mark, listing
 
 
 def note_listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -12,7 +12,7 @@ import msgspec
 
 import pinfold
 from pinfold.approval.store import Store
-from pinfold.session.state import approvals_file
+from pinfold.state.directory import approvals_file
 from tests.sandbox.probing import probes_of, run
 
 VERSION_1 = Path(__file__).parent.parent / "approval/version_1.json"

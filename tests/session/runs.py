@@ -21,10 +21,10 @@ from pinfold.audit import Entry, JournalError
 from pinfold.audit.history import entries
 from pinfold.kernel import namespaces
 from pinfold.model.errors import ConfinementError
-from pinfold.sandbox.linux import start
+from pinfold.sandbox.linux.host import start_command as start
 from pinfold.session import starting
-from pinfold.session.sessions import living
-from pinfold.session.state import journal_file
+from pinfold.state.directory import journal_file
+from pinfold.state.sessions import living
 from tests.patience import wait_until
 from tests.sandbox.probing import probes_of, run
 
@@ -995,7 +995,7 @@ def who_handles_a_signal_never_waits_for_what_it_came_in_the_middle_of() -> None
             signal.signal(signal.SIGUSR1, lambda *_, do=do: do())
             session.fences.fenced().look_again()  # type: ignore[attr-defined]
             with mock.patch(
-                "pinfold.sandbox.linux.draft.look", lambda *_: signal.raise_signal(signal.SIGUSR1)
+                "pinfold.sandbox.linux.host.pen_draft.look", lambda *_: signal.raise_signal(signal.SIGUSR1)
             ):
                 try:
                     raise AssertionError(session.run("true"))

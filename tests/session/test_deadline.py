@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from pinfold.files.finding import LONGEST_GLOB, MOST_PARTS
+from pinfold.files.walk import LONGEST_GLOB, MOST_PARTS
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PolicyError
 from pinfold.policy.ignore import MOST_PATTERNS
 from pinfold.session import Session
-from pinfold.settings.layers import MOST_OF_A_PROJECT
+from pinfold.settings.parse_layer import MOST_OF_A_PROJECT
 from tests.policy.world import Paper, judged
 
 LINE = "x " + "; x ".join(f"'a{number} push; git b'" for number in range(300))

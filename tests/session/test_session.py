@@ -14,7 +14,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.errors import PolicyError
 from pinfold.model.request import ReadFile, RunCommand, WriteFile
 from pinfold.session import Session
-from pinfold.session.ignore_files import IgnoreFiles
+from pinfold.workspace.ignore_files import IgnoreFiles
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 UNFENCED: dict[str, Any] = {

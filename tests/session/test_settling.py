@@ -5,7 +5,7 @@ import pytest
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Settlement, SettlementOutcome
 from pinfold.model.policy import SandboxPolicy
-from pinfold.session.requests import CHANGED
+from pinfold.session.request import CHANGED
 from pinfold.session.settling import settled
 
 YES, NO = (

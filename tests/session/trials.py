@@ -18,10 +18,10 @@ import pinfold
 from pinfold.audit import JournalError
 from pinfold.audit.history import entries
 from pinfold.kernel import mounts, namespaces, process, seccomp
-from pinfold.kernel.calls import number
+from pinfold.kernel.syscall import number
 from pinfold.model.errors import ConfinementError, PinfoldError
-from pinfold.session import fences
-from pinfold.session.state import journal_file
+from pinfold.session import backends
+from pinfold.state.directory import journal_file
 from tests.sandbox.probing import LIVING, run
 
 PROGRAM = "from pinfold.cli import entry; entry()"
@@ -474,7 +474,7 @@ def _try_without(call: str, argument: int | None, code: int, words: str) -> None
 
 
 def _try_once_known(call: str, argument: int | None, code: int) -> None:
-    fences._backend()
+    backends._backend()
     _try_without(call, argument, code, "")
 
 

@@ -14,7 +14,7 @@ from pinfold.settings import Sources, load
 from pinfold.settings.build import build
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.files import LARGEST, read_text, write_text
-from pinfold.settings.layers import read_layer
+from pinfold.settings.parse_layer import read_layer
 from pinfold.settings.toml import parse
 
 BYTES = [

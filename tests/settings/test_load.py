@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from tests.settings.stand_in import layered, shape, write
 
-from pinfold.model.approval import ApprovalSettings, AutoRunMode, Control, SandboxingMode
+from pinfold.model.approval_settings import ApprovalSettings, AutoRunMode, Control, SandboxingMode
 from pinfold.model.errors import PolicyError
+from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
-from pinfold.model.text import Origin
 from pinfold.settings import Sources, load
 from pinfold.settings.keys import TABLE
-from pinfold.settings.layers import read_layer
-from pinfold.settings.review import warnings
+from pinfold.settings.lint import warnings
+from pinfold.settings.parse_layer import read_layer
 from pinfold.settings.show import effective
 from pinfold.settings.toml import parse
-from pinfold.shell.shape import shape as shell_shape
+from pinfold.shell.rule_text import shape as shell_shape
 
 
 def texts(settings: Settings, name: str = "allow") -> list[str]:

@@ -12,9 +12,9 @@ from tests.settings.test_load import ERRORS
 from pinfold.model.errors import PolicyError
 from pinfold.settings import Sources, load
 from pinfold.settings.defaults import default_data
-from pinfold.settings.document import document
+from pinfold.settings.generate_docs import document
 from pinfold.settings.keys import TABLE
-from pinfold.settings.layers import read_layer
+from pinfold.settings.parse_layer import read_layer
 from pinfold.settings.schema import json_schema
 from pinfold.settings.toml import Document
 
@@ -133,7 +133,7 @@ def test_wrong_files(text: str, message: str, line: int) -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    """Run `python -m pinfold.settings.document > docs/settings.md` if this fails."""
+    """Run `python -m pinfold.settings.generate_docs > docs/settings.md` if this fails."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(os.path.join(root, "docs", "settings.md"), encoding="utf-8") as file:
         assert file.read() == document()

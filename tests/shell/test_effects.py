@@ -2,8 +2,8 @@
 
 import pytest
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Glob, Text, Trait, Variable, Word
-from pinfold.model.text import Span
 from pinfold.shell.options import literal_word
 from pinfold.shell.unwrap import unwrap
 

@@ -10,7 +10,7 @@ import pytest
 
 from pinfold.model.script import Script
 from pinfold.shell import parse
-from pinfold.shell.prefix import Tree
+from pinfold.shell.parse_prefix import Tree
 from pinfold.shell.shfmt import SyntaxTrouble
 from pinfold.shell.syntax import load_tree
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Glob, Text, Variable, Word
-from pinfold.model.text import Span
 from pinfold.shell.options import drop, literal_word, may_inject, sort_words
 from pinfold.shell.programs import chart
 

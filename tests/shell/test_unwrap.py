@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinfold.model.locations import Span
 from pinfold.model.script import (
     Assignment,
     Command,
@@ -16,7 +17,6 @@ from pinfold.model.script import (
     Variable,
     Word,
 )
-from pinfold.model.text import Span
 from pinfold.shell import parse
 from pinfold.shell.options import literal_word
 from pinfold.shell.unwrap import Unwrapped, unwrap

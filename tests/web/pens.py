@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pinfold
-from pinfold.session.page import page_directory, page_file
+from pinfold.state.web_page import page_directory, page_file
 from tests.approval.asking import Person
 from tests.network.probes import free_port
 from tests.sandbox.probing import probes_of, run

@@ -16,13 +16,13 @@ import pytest
 from pinfold.approval import is_there, settle
 from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import Answer, Capability, Reach
-from pinfold.session.page import find_page, page_directory, page_file
+from pinfold.state.web_page import find_page, page_directory, page_file
 from pinfold.web import WebApprover
 from pinfold.web.approver import connect
 from pinfold.web.board import Board
-from pinfold.web.place import Page
+from pinfold.web.instance import Page
 from pinfold.web.server import MOST_CLIENTS
-from pinfold.web.sheet import Given, Heard, sheet_of
+from pinfold.web.wire import Given, Heard, sheet_of
 from tests.patience import PATIENCE
 from tests.web.world import EVERY, Asking, Tab, page, question
 
@@ -332,6 +332,6 @@ def test_a_full_disk_is_no_trouble_of_the_port(tmp_path: Path, monkeypatch: pyte
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pinfold.web.place.write_private", full)
+    monkeypatch.setattr("pinfold.web.instance.write_private", full)
     with pytest.raises(PinfoldError, match=r"the page cannot be opened: .*: No space left on device"):
         Page({"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)})

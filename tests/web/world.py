@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
+from pinfold.model.locations import Span
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reply
 from pinfold.model.policy import SandboxPolicy
-from pinfold.model.text import Span
 from pinfold.web import WebApprover
-from pinfold.web.place import Page
+from pinfold.web.instance import Page
 
 EVERY = (Answer.NO, Answer.ONCE, *LASTING)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, PermissionNeeded
-from pinfold.model.visible import visible
 
 MOST_WANTED = 12
 """Things that one yes may grant: a terminal of 24 lines has no room for more beside the answers."""

@@ -25,10 +25,10 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pinfold.approval.keys import EXPLAIN, INTERRUPTS, KEYS, REFUSALS, WIDER, Edited, single_key
-from pinfold.approval.turn import Turn
+from pinfold.approval.terminal_turn import Turn
 from pinfold.model.codes import AskedAt
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import LASTING, Answer, Capability, PermissionNeeded, Reach, Reply
-from pinfold.model.visible import visible
 
 TTY = "/dev/tty"
 SECONDS = 120.0

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
-from pinfold.audit.lines import BUSY, STEP, Line
 from pinfold.audit.size_limit import Forgotten, make_room
+from pinfold.audit.tail_file import BUSY, STEP, Line
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (

@@ -19,7 +19,7 @@ from msgspec import Raw, Struct, json
 from pinfold.audit.archive import opened
 from pinfold.audit.entry import Entry
 from pinfold.audit.journal import Journal, JournalError
-from pinfold.audit.lines import Line, Lines
+from pinfold.audit.tail_file import Line, Lines
 from pinfold.model.errors import PinfoldError
 
 COLUMNS = "id, at, session, kind, about, data"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 from msgspec.structs import asdict
 
 from pinfold.audit.entry import Entry
-from pinfold.audit.lines import Lines
+from pinfold.audit.tail_file import Lines
 from pinfold.model.errors import PinfoldError
 
 if TYPE_CHECKING:

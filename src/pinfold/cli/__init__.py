@@ -97,7 +97,7 @@ def entry() -> "NoReturn":
     if sys.argv[1:2] == ["hook"] and code != OK:
         code = BLOCKED
     if code == INTERRUPTED:
-        from pinfold.cli.ending import follow_command
+        from pinfold.cli.signals import follow_command
 
         follow_command()
     # Everything is written and nothing is left running; taking the interpreter apart would cost 10 ms more.
@@ -116,7 +116,7 @@ def _prepare() -> None:
         from pinfold.session.early import prepare_fence
 
         prepare_fence()
-    from pinfold.light import load_light
+    from pinfold.lazy_imports import load_light
 
     load_light()
 
@@ -202,7 +202,7 @@ def _flush() -> None:
 def _complain(message: str) -> None:
     try:
         from pinfold.cli.draw import tell
-        from pinfold.model.visible import visible
+        from pinfold.model.escape_text import visible
 
         tell(visible(message))  # it may name files
     except OSError:
@@ -227,7 +227,7 @@ def _unknown(name: str) -> int:
     from difflib import get_close_matches
 
     from pinfold.cli.draw import tell
-    from pinfold.model.visible import visible
+    from pinfold.model.escape_text import visible
 
     near = get_close_matches(name, VERBS, n=1)
     hint = f"; did you mean `{near[0]}`?" if near else f"; there are: {', '.join(VERBS)}"

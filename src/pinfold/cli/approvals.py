@@ -9,8 +9,8 @@ from pinfold.cli.common import add_common, print_json, short
 from pinfold.cli.draw import say
 from pinfold.model.decision import StepCode
 from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, Capability, Reach
-from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
     from pinfold.approval.memory import Remembered, Subject
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     import os
 
     from pinfold.approval.store import Store
-    from pinfold.session.state import approvals_file
+    from pinfold.state.directory import approvals_file
 
     store = Store(approvals_file(os.environ))
     return _list(args, store) if args.action == "list" else _revoke(args, store)
@@ -81,7 +81,7 @@ def _states(args: Namespace, answers: "tuple[Remembered, ...]") -> dict[str, str
     """Whether each answer stands on the settings as they are now, in a session that there is."""
     import os
 
-    from pinfold.session.sessions import living
+    from pinfold.state.sessions import living
 
     alive = {session.id for session in living(os.environ)}
     now: dict[tuple[str, ...], str] = {}
@@ -134,7 +134,7 @@ def _as_json(answer: "Remembered", state: str) -> dict[str, object]:
 
 
 def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
-    from pinfold.cli.paper import paper, put, table
+    from pinfold.cli.console import paper, put, table
 
     drawn = table("id", "answer", "state", "until", "what")
     for each in answers:
@@ -149,8 +149,8 @@ def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
 
 def _deed(subject: "Subject") -> str:
     """What was granted: to write a path, or one other thing that can be done to it."""
-    from pinfold.policy.elevation import is_write
-    from pinfold.session.elevation import DONE
+    from pinfold.policy.grants import is_write
+    from pinfold.session.write_questions import DONE
 
     is_git = any(step == StepCode.GIT_WRITES for step, _, _ in subject.reasons)
     return "change" if is_git or is_write(subject.operation) else DONE.get(subject.operation, "change")

@@ -4,12 +4,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
 from pinfold.cli.common import print_json
-from pinfold.cli.requests import add_request, request_of, require_part_of_machine, session_of
+from pinfold.cli.request_args import add_request, request_of, require_part_of_machine, session_of
 from pinfold.model.decision import Decision, Verdict
+from pinfold.model.escape_text import visible
 from pinfold.model.request import Request
-from pinfold.model.visible import visible
 from pinfold.session import Session
-from pinfold.session.plain import decision_as_plain
+from pinfold.session.serialize import decision_as_plain
 
 EXIT = {Verdict.ALLOW: 0, Verdict.ASK: 10, Verdict.DENY: 11}
 

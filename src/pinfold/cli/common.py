@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pinfold.cli import BAD_INPUT
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
+from pinfold.model.escape_text import visible, visible_json
 from pinfold.model.home import home_of
-from pinfold.model.text import Origin
-from pinfold.model.visible import visible, visible_json
+from pinfold.model.locations import Origin
 
 if TYPE_CHECKING:
     from pinfold.model.settings import Settings
@@ -80,7 +80,7 @@ def sources_from(args: Namespace) -> "Sources":
 def settings_from(args: Namespace) -> "Settings":
     from pinfold.policy.hosts import require_pattern
     from pinfold.settings import load
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     return load(sources_from(args), shape, require_pattern)
 
@@ -120,7 +120,7 @@ def print_json(value: object) -> None:
     try:
         encoded = json.encode(value)
     except UnicodeEncodeError:  # a path that is not UTF-8, for one
-        from pinfold.session.plain import all_writable
+        from pinfold.session.serialize import all_writable
 
         encoded = json.encode(all_writable(value))
     sys.stdout.write(visible_json(json.format(encoded, indent=2).decode()) + "\n")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pinfold.cli.common import add_common, here, print_json, project_of
 from pinfold.model.errors import PolicyError
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
 from pinfold.session import Session
 
 if TYPE_CHECKING:
+    from pinfold.diagnose.doctor import Diagnosis
     from pinfold.model.policy import SandboxPolicy
-    from pinfold.session.doctor import Diagnosis
 
 COLOURS = {"not": "red", "partly": "yellow", "enforced": "green", "ready": "green"}
 WELL, UNWELL = 0, 1
@@ -24,8 +24,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from msgspec.structs import replace
 
-    from pinfold.integrations.install.standing import probe_hooks
-    from pinfold.session.doctor import diagnose
+    from pinfold.diagnose.doctor import diagnose
+    from pinfold.integrations.install.health import probe_hooks
 
     project_of(args)  # a directory that is none is bad input, and no finding
     diagnosis = diagnose(*_policy(args), os.environ)
@@ -59,7 +59,7 @@ def as_json(diagnosis: "Diagnosis") -> dict[str, object]:
 def _draw(diagnosis: "Diagnosis") -> None:
     from rich.text import Text
 
-    from pinfold.cli.paper import paper, put, table
+    from pinfold.cli.console import paper, put, table
 
     drawn = table("layer", "state", "")
     for each in diagnosis.standings:

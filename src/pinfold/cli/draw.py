@@ -4,8 +4,8 @@ import os
 import sys
 
 from pinfold.cli import STDERR, STDOUT
-from pinfold.model.text import Span
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
+from pinfold.model.locations import Span
 
 WIDEST = 100
 INDENT = "  "

@@ -10,8 +10,9 @@ from pinfold.cli import STDOUT
 from pinfold.cli.check import answered
 from pinfold.cli.common import place
 from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
-from pinfold.cli.requests import add_request
+from pinfold.cli.request_args import add_request
 from pinfold.model.decision import Decision, Reason, Verdict
+from pinfold.model.escape_text import visible
 from pinfold.model.policy import PolicyType
 from pinfold.model.quoting import quoted
 from pinfold.model.request import (
@@ -24,7 +25,6 @@ from pinfold.model.request import (
     WriteFile,
 )
 from pinfold.model.settings import NetworkAccess, Settings
-from pinfold.model.visible import visible
 from pinfold.session import Session
 
 COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}

@@ -11,9 +11,9 @@ from itertools import chain, islice, pairwise
 from stat import S_IWGRP, S_IWOTH
 
 from pinfold.model.decision import Decision
-from pinfold.model.links import real_path
-from pinfold.model.visible import visible
-from pinfold.policy.hidden import Hiding, hidden_by
+from pinfold.model.escape_text import visible
+from pinfold.model.symlinks import real_path
+from pinfold.policy.hidden_paths import Hiding, hidden_by
 from pinfold.policy.paths import is_covered
 
 AGENT = "SSH_AUTH_SOCK"

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import filled, print_json, short, user_file_of
+from pinfold.model.escape_text import visible
 from pinfold.model.quoting import quoted
-from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
-    from pinfold.integrations.imports.finding import Finding
+    from pinfold.integrations.imports.imported_rule import Finding
     from pinfold.integrations.imports.merge import Merged
 
 AGENTS = ("claude", "cursor", "codex", "gemini")
@@ -32,10 +32,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.integrations.imports.gather import gather
     from pinfold.integrations.imports.merge import merge
+    from pinfold.integrations.imports.read_files import gather
     from pinfold.settings.files import locked, read_text, write_text
-    from pinfold.settings.layers import read_layer
+    from pinfold.settings.parse_layer import read_layer
     from pinfold.settings.toml import parse
 
     path = user_file_of(args)

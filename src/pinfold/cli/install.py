@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
 def tell(args: Namespace, plan: "Plan", done: str, nothing: str) -> None:
     """What was changed, or would be."""
     from pinfold.cli.common import print_json, short
-    from pinfold.model.visible import visible
+    from pinfold.model.escape_text import visible
 
     if args.json:
         files = [

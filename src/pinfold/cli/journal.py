@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.cli.common import filled, print_json, print_table, short
 from pinfold.cli.draw import is_coloured
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
     from pinfold.session.history import Deed
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
 
 def _list(args: Namespace) -> int:
     from pinfold.session.history import EVERY, last_deeds
-    from pinfold.session.state import journal_file
+    from pinfold.state.directory import journal_file
 
     found = last_deeds(os.environ, args.last or EVERY, args.session)
     if args.json:
@@ -98,7 +98,7 @@ def _as_json(deed: "Deed") -> dict[str, object]:
 
 
 def _draw(found: "list[Deed]") -> None:
-    from pinfold.session.sessions import living
+    from pinfold.state.sessions import living
 
     alive = {session.id for session in living(os.environ)}
     rows: list[tuple[str, ...]] = [
@@ -110,7 +110,7 @@ def _draw(found: "list[Deed]") -> None:
         return
     from rich.text import Text
 
-    from pinfold.cli.paper import paper, put, table
+    from pinfold.cli.console import paper, put, table
 
     drawn = table("when", "session", "outcome", "what")
     colours = is_coloured()

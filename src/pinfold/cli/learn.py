@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pinfold.approval.terminal import AS_USUAL, LEAVE_WINDOW, QUIET, SET_RIGHT, TTY, TerminalApprover
-from pinfold.approval.turn import Turn
+from pinfold.approval.terminal_turn import Turn
 from pinfold.cli import STDERR
-from pinfold.cli.asking import Asking
 from pinfold.cli.common import print_json, short
 from pinfold.cli.draw import folded
-from pinfold.cli.ending import hear_endings
-from pinfold.cli.requests import require_part_of_machine
+from pinfold.cli.question_view import Asking
+from pinfold.cli.request_args import require_part_of_machine
 from pinfold.cli.run import DENIED, add_run, as_program, command_of, exit_code, opened
+from pinfold.cli.signals import hear_endings
+from pinfold.model.escape_text import visible
 from pinfold.model.request import RunCommand
-from pinfold.model.visible import visible
 from pinfold.policy.learning import Left
 from pinfold.session import Session
-from pinfold.session.learning import Learned, Listener, accept, chosen, learn
+from pinfold.session.learn import Learned, Listener, accept, chosen, learn
 
 MOST_TOLD = 20
 YES, EACH, NO = "y", "e", "n"
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
 
 
 def _as_json(session: Session, listener: Listener, command: RunCommand) -> int:
-    from pinfold.session.plain import result_as_plain
+    from pinfold.session.serialize import result_as_plain
 
     result = session.run(command)
     learned = learn(session, listener, result.violations)
@@ -72,7 +72,7 @@ def _as_json(session: Session, listener: Listener, command: RunCommand) -> int:
 
 
 def _as_plain(learned: Learned) -> dict[str, object]:
-    from pinfold.session.plain import writable
+    from pinfold.session.serialize import writable
 
     proposal = learned.proposal
     return {

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from pinfold.cli.common import add_common, print_json
-from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
+from pinfold.cli.request_args import add_choices, require_part_of_machine, session_of
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -16,9 +16,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.policy.descriptions import describe_tools
-    from pinfold.policy.summary import Face, summarize
-    from pinfold.session.leading import told
+    from pinfold.policy.prompt_text import Face, summarize
+    from pinfold.policy.tool_descriptions import describe_tools
+    from pinfold.workspace.granted_paths import told
 
     with session_of(args) as session:
         require_part_of_machine(session)
@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
         text = summarize(told(policy, session.roots), settings, session.roots, face)
     tools = describe_tools(settings)
     if args.json:
-        from pinfold.policy.convert import to_executor
+        from pinfold.policy.json_format import to_executor
 
         print_json({"prompt": text, "tools": tools, "sandboxed": bool(text), "policy": to_executor(policy)})
     elif args.tools:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pinfold.cli.common import add_common, place, print_json, print_table, settings_from, user_file_of
 from pinfold.cli.draw import say
 from pinfold.model.errors import PolicyError
+from pinfold.model.escape_text import visible
 from pinfold.model.settings import Rule, Settings
-from pinfold.model.visible import visible
 
 DECISIONS = ("deny", "ask", "allow")
 """In the order in which they are asked."""
@@ -86,7 +86,7 @@ def _require_utf8(what: str, text: str) -> None:
 
 def _add(args: Namespace, key: str) -> int:
     from pinfold.settings.change import add_command, find_command
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     path, before, reason = user_file_of(args), _notes(args), getattr(args, "reason", "")
     there = find_command(path, key, args.command, shape)
@@ -100,7 +100,7 @@ def _add(args: Namespace, key: str) -> int:
 
 def _remove(args: Namespace, key: str) -> int:
     from pinfold.settings.change import remove_command
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     changed = remove_command(user_file_of(args), key, args.command, shape)
     if changed:
@@ -128,7 +128,7 @@ def _elsewhere(args: Namespace, key: str) -> Iterator[str]:
     from difflib import get_close_matches
 
     from pinfold.settings.change import is_same_rule, list_commands
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     try:
         settings = settings_from(args)
@@ -152,7 +152,7 @@ def _elsewhere(args: Namespace, key: str) -> Iterator[str]:
 
 def _notes(args: Namespace) -> list[str]:
     """What there is to say about the settings as they are; nothing where they cannot be read."""
-    from pinfold.settings.review import warnings
+    from pinfold.settings.lint import warnings
 
     try:
         settings: Settings = settings_from(args)

@@ -14,25 +14,25 @@ from msgspec.structs import replace
 
 from pinfold.approval.terminal import TerminalApprover
 from pinfold.cli import SIGNALLED, interrupted
-from pinfold.cli.asking import Asking
 from pinfold.cli.common import add_common, port, print_json, short
 from pinfold.cli.draw import tell
-from pinfold.cli.ending import hear_endings, note_interrupt
-from pinfold.cli.requests import add_call, add_choices, request_from, require_part_of_machine, session_of
+from pinfold.cli.question_view import Asking
+from pinfold.cli.request_args import add_call, add_choices, request_from, require_part_of_machine, session_of
+from pinfold.cli.signals import hear_endings, note_interrupt
 from pinfold.model.codes import AskedAt
 from pinfold.model.errors import PinfoldError, PolicyError
+from pinfold.model.escape_text import visible
 from pinfold.model.home import home_of
 from pinfold.model.permission import PermissionNeeded
 from pinfold.model.request import RunCommand
 from pinfold.model.violation import READ, Violation
-from pinfold.model.visible import visible
 from pinfold.policy.paths import is_covered
-from pinfold.policy.protected import INSTALLED
+from pinfold.policy.shipped_protected import INSTALLED
 from pinfold.session import Session
 from pinfold.session.execution import Execution
-from pinfold.session.granted_globs import has_glob, look
-from pinfold.session.page import page_file
 from pinfold.settings.policy import expand
+from pinfold.state.web_page import page_file
+from pinfold.workspace.granted_globs import has_glob, look
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
@@ -120,7 +120,7 @@ def command_of(args: Namespace) -> RunCommand:
 
 def _agent(name: str) -> "list[Approver]":
     from pinfold.integrations.hooks import AGENTS
-    from pinfold.integrations.hooks.tickets import AgentApprover
+    from pinfold.integrations.hooks.approval_tickets import AgentApprover
 
     if name not in AGENTS:
         raise PolicyError(f"there is no agent `{name}`", help=f"there are: {', '.join(AGENTS)}")
@@ -138,7 +138,7 @@ def _page() -> "list[WebApprover]":
 
 def _tell_of_page(question: PermissionNeeded) -> None:
     """Without this a run that waits looks like one that hangs."""
-    from pinfold.session.telling import headline
+    from pinfold.session.wording import headline
 
     tell(f"waiting for your answer on the page of `pinfold web`: {headline(question, short)}")
 
@@ -171,7 +171,7 @@ def _tell_idle_globs(session: Session) -> None:
 
 
 def _as_json(session: Session, command: RunCommand) -> int:
-    from pinfold.session.plain import result_as_plain
+    from pinfold.session.serialize import result_as_plain
 
     result = session.run(command)
     print_json(result_as_plain(result, session.notices))
@@ -190,14 +190,14 @@ def as_program(
     session: Session, command: RunCommand, person: TerminalApprover
 ) -> tuple[int, tuple[Violation, ...]]:
     """Runs it with our own streams: its exit code, and what it was refused."""
-    from pinfold.cli import streams
-    from pinfold.cli.patience import patience
+    from pinfold.cli import stdio
+    from pinfold.cli.progress import patience
 
-    on_terminal = streams.is_terminal(0) and streams.is_terminal(1) and streams.is_in_front()
+    on_terminal = stdio.is_terminal(0) and stdio.is_terminal(1) and stdio.is_in_front()
     known = session.notices
-    stdin, begin_input = streams.standard_input(person.turn) if not on_terminal else (None, lambda: None)
+    stdin, begin_input = stdio.standard_input(person.turn) if not on_terminal else (None, lambda: None)
     with patience(session.roots, person.turn):
-        execution = session.start(command, stdin=stdin, terminal=streams.size() if on_terminal else None)
+        execution = session.start(command, stdin=stdin, terminal=stdio.size() if on_terminal else None)
     if execution.refusal:
         _tell_refusal(command, execution)
         return DENIED, ()
@@ -211,9 +211,9 @@ def as_program(
         person.interrupt = lambda: _press(execution, INTERRUPT)
     try:
         if on_terminal:
-            end = streams.on_terminal(execution, person.turn, person.close)
+            end = stdio.on_terminal(execution, person.turn, person.close)
         else:
-            end = streams.carried(execution, person.turn)
+            end = stdio.carried(execution, person.turn)
     except KeyboardInterrupt as signalled:
         execution.cancel()
         return interrupted(signalled), ()

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import print_json
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
-    from pinfold.session.selftest.run import Finding
+    from pinfold.diagnose.selftest.run import Finding
 
 HELD, GOT_THROUGH = 0, 1
 SHOWN = {"held": ("held", "green"), "through": ("got through", "red"), "untried": ("not tried", "yellow")}
@@ -32,14 +32,14 @@ def run(args: Namespace) -> int:
 
 
 def _attack(*, quiet: bool) -> list["Finding"]:
-    from pinfold.session.selftest import HOW_MANY, selftest
+    from pinfold.diagnose.selftest import HOW_MANY, selftest
 
     # A line that shows how far it is, where somebody looks; it is gone when the table comes.
     if quiet or not os.isatty(2):
         return list(selftest(os.environ))
     from rich.progress import track
 
-    from pinfold.cli.paper import paper
+    from pinfold.cli.console import paper
 
     with_progress: Iterable[Finding] = track(
         selftest(os.environ), "attacking", total=HOW_MANY, console=paper(stderr=True), transient=True
@@ -50,7 +50,7 @@ def _attack(*, quiet: bool) -> list["Finding"]:
 def _draw(findings: list["Finding"]) -> None:
     from rich.text import Text
 
-    from pinfold.cli.paper import paper, put, table
+    from pinfold.cli.console import paper, put, table
 
     sheet = paper()
     drawn = table("", "attack")

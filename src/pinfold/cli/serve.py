@@ -7,12 +7,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from pinfold.cli.common import add_common, filled, here
-from pinfold.cli.requests import add_choices, overrides_of
+from pinfold.cli.request_args import add_choices, overrides_of
 from pinfold.model.errors import PinfoldError
 from pinfold.web import WebApprover
 
 if TYPE_CHECKING:
-    from pinfold.service.calls import Service
+    from pinfold.service.methods import Service
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
-    from pinfold.service.calls import Service
+    from pinfold.service.methods import Service
     from pinfold.session.room import make_room
 
     make_room()
@@ -45,8 +45,8 @@ def run(args: Namespace) -> int:
 def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, WebApprover]":
     """Whether the fence can be held, and who is asked where a client asks nobody."""
     # Asked now, while there is one thread: what the machine can do is found out by trying.
+    from pinfold.diagnose.doctor import enforcement_of
     from pinfold.session import Session
-    from pinfold.session.doctor import enforcement_of
 
     with Session(settings=args.settings, cwd=args.cwd or here(), overrides=overrides) as session:
         if args.socket:
@@ -78,7 +78,7 @@ def _on_stdio(service: "Service") -> int:
 def _on_socket(path: str, service: "Service") -> int:
     from msgspec import json
 
-    from pinfold.model.visible import visible_json
+    from pinfold.model.escape_text import visible_json
     from pinfold.service.listener import Listener
 
     listener = Listener(path, service, os.environ)

@@ -19,10 +19,10 @@ from pinfold.cli.common import (
 )
 from pinfold.cli.draw import is_coloured, paint
 from pinfold.model.errors import PolicyError
+from pinfold.model.escape_text import visible
+from pinfold.model.locations import Origin
 from pinfold.model.settings import Settings
-from pinfold.model.text import Origin
-from pinfold.model.visible import visible
-from pinfold.settings.layers import Layer
+from pinfold.settings.parse_layer import Layer
 
 NARROWEST = 12
 """Columns that a value keeps in the table, however narrow the terminal; `--json` has it whole."""
@@ -50,7 +50,7 @@ def _schema(_: Namespace) -> int:
 
 
 def _show(args: Namespace) -> int:
-    from pinfold.settings.review import warnings
+    from pinfold.settings.lint import warnings
 
     settings = settings_from(args)
     told = [*settings.notices, *warnings(settings)]
@@ -87,7 +87,7 @@ def rows_of(settings: Settings) -> list[tuple[str, ...]]:
 
 
 def _shown(name: str, value: object, origin: Origin) -> str:
-    from pinfold.settings.document import written
+    from pinfold.settings.generate_docs import written
     from pinfold.settings.shipped import LISTS
     from pinfold.settings.show import limit_shown
 
@@ -149,7 +149,7 @@ def _read(args: Namespace) -> tuple[list[Layer], list[PolicyError]]:
     from pinfold.policy.hosts import require_pattern
     from pinfold.settings.build import require_sound
     from pinfold.settings.sources import Source, list_sources
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     layers: list[Layer] = []
     errors: list[PolicyError] = []
@@ -173,7 +173,7 @@ def _read(args: Namespace) -> tuple[list[Layer], list[PolicyError]]:
 def _one_file(path: str) -> Layer:
     """The file as the layer its name says it is."""
     from pinfold.settings.files import read_text
-    from pinfold.settings.layers import read_layer
+    from pinfold.settings.parse_layer import read_layer
     from pinfold.settings.toml import parse
 
     text = read_text(path)
@@ -185,8 +185,8 @@ def _one_file(path: str) -> Layer:
 def _notes(layers: list[Layer]) -> list[str]:
     from pinfold.settings.build import build
     from pinfold.settings.defaults import default_layer
-    from pinfold.settings.review import warnings
-    from pinfold.shell.shape import shape
+    from pinfold.settings.lint import warnings
+    from pinfold.shell.rule_text import shape
 
     settings = build([*layers, default_layer()], shape)
     return [*settings.notices, *warnings(settings)]
@@ -233,11 +233,11 @@ def _check_examples(layer: Layer) -> None:
 def _matches(decision: str, command: str, line: str) -> bool:
     """A restrictive rule matches by any part of the line; a permissive one must cover every part."""
     from pinfold import shell
+    from pinfold.model.locations import Origin
     from pinfold.model.settings import Rule
-    from pinfold.model.text import Origin
-    from pinfold.policy.operands import Match
+    from pinfold.policy.rule_operands import Match
     from pinfold.policy.rules import covering_rule, restrictive_match
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     script = shell.parse(line)
     rule = Rule(command, shape(command), Origin("user"))

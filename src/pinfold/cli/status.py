@@ -5,16 +5,16 @@ from time import localtime, strftime
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import add_common, print_json, print_table, short
-from pinfold.cli.requests import add_choices, require_part_of_machine, session_of
+from pinfold.cli.request_args import add_choices, require_part_of_machine, session_of
 from pinfold.cli.settings import fitted, rows_as_json, rows_of
+from pinfold.model.escape_text import visible
 from pinfold.model.policy import Level
 from pinfold.model.settings import NetworkAccess
-from pinfold.model.visible import visible
 
 if TYPE_CHECKING:
+    from pinfold.diagnose.doctor import Enforcement
     from pinfold.session import Session
-    from pinfold.session.doctor import Enforcement
-    from pinfold.session.sessions import Living
+    from pinfold.state.sessions import Living
 
 SHOWN = ("mode", "sandbox", "filesystem", "network", "environment", "limits")
 """Sections that make the policy; `pinfold settings show` has the others."""
@@ -31,8 +31,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.session.doctor import enforcement_of
-    from pinfold.session.sessions import living
+    from pinfold.diagnose.doctor import enforcement_of
+    from pinfold.state.sessions import living
 
     with session_of(args) as session:
         require_part_of_machine(session)
@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
 
 
 def _print_json(session: "Session", enforcement: "Enforcement", alive: list["Living"]) -> None:
-    from pinfold.policy.convert import to_executor
+    from pinfold.policy.json_format import to_executor
 
     values = {name: row for name, row in rows_as_json(session.settings).items() if _is_shown(name)}
     print_json(
@@ -92,7 +92,7 @@ def _level_told(session: "Session") -> str:
 
 
 def _notices(session: "Session") -> tuple[str, ...]:
-    from pinfold.session.leading import absent
+    from pinfold.workspace.granted_paths import absent
 
     missing = absent(session.policy, session.roots)
     opened = (

@@ -11,7 +11,7 @@ from pinfold.cli.common import here, port, print_json
 from pinfold.settings.sources import find_project
 
 if TYPE_CHECKING:
-    from pinfold.web.place import Page
+    from pinfold.web.instance import Page
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
-    from pinfold.web.place import Page
+    from pinfold.web.instance import Page
 
     # Whoever ends it while it begins is heard once all of it can be taken away again.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
@@ -64,7 +64,7 @@ def _open(address: str) -> None:
     import webbrowser
 
     from pinfold.isolated import isolated_environment
-    from pinfold.session.page import page_directory
+    from pinfold.state.web_page import page_directory
 
     # Browsers are looked for in PATH, and no command may have put one there.
     os.environ["PATH"] = isolated_environment(os.environ, (find_project(here()),)).get("PATH", os.defpath)

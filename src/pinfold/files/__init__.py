@@ -6,7 +6,7 @@ them together. Whether something may be read or written is asked of whoever made
 the kernel's word.
 """
 
-from pinfold.files.ground import Ground
+from pinfold.files.held_dirs import Ground
 from pinfold.files.tools import TOOLS, Access, Entry, FileText, FileTools, Hit, Written
 
 __all__ = ["TOOLS", "Access", "Entry", "FileText", "FileTools", "Ground", "Hit", "Written"]

@@ -16,11 +16,11 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
-from pinfold.files.editing import replaced
-from pinfold.files.finding import LONGEST_GLOB, MOST_PARTS, matches, walk
-from pinfold.files.ground import KINDS, Ground, Spot, opened, require_file
-from pinfold.files.replacing import Still, failed, put, require_one_name
-from pinfold.files.text import Text, decode, lines_of
+from pinfold.files.atomic_write import Still, failed, put, require_one_name
+from pinfold.files.held_dirs import KINDS, Ground, Spot, opened, require_file
+from pinfold.files.replace_blocks import replaced
+from pinfold.files.text_format import Text, decode, lines_of
+from pinfold.files.walk import LONGEST_GLOB, MOST_PARTS, matches, walk
 from pinfold.kernel.files import RENAME_NOREPLACE, renameat2
 from pinfold.model.errors import FileRefused
 

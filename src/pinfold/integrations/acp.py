@@ -29,15 +29,15 @@ from typing import Any
 import msgspec
 
 from pinfold.approval import Approver
+from pinfold.integrations.acp_terminals import Terminal
 from pinfold.integrations.markdown import verbatim, verbatim_line
-from pinfold.integrations.terminals import Terminal
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import LONGEST_QUESTION, Answer, Capability, PermissionNeeded
-from pinfold.model.visible import visible
-from pinfold.session import Session, telling
-from pinfold.session.plain import file_refusal_as_plain, refusal_as_plain
-from pinfold.session.requests import as_command, as_request
+from pinfold.session import Session, wording
+from pinfold.session.request import as_command, as_request
+from pinfold.session.serialize import file_refusal_as_plain, refusal_as_plain
 
 VERSION = 1
 KEPT = 1 << 20
@@ -328,13 +328,13 @@ def _answer(asked: _Question) -> Answer | None:
 
 def _asked(number: str, session: str, question: PermissionNeeded) -> dict[str, Any]:
     command = visible(question.command)
-    lines = [telling.headline(question, str), f"command: {command}", f"in: {visible(question.cwd)}"]
-    lines += [f"it may {each}" for each in telling.wanted(question, str)]
+    lines = [wording.headline(question, str), f"command: {command}", f"in: {visible(question.cwd)}"]
+    lines += [f"it may {each}" for each in wording.wanted(question, str)]
     lines += [visible(reason.message) for reason in question.decision.reasons]
     if question.description:
         lines.append(f"the agent says: {visible(question.description)}")
-    for offer in telling.offers(question, question.reaches[0], str):
-        effect = f"add {telling.rules(question)} to `{question.rule_key}`"
+    for offer in wording.offers(question, question.reaches[0], str):
+        effect = f"add {wording.rules(question)} to `{question.rule_key}`"
         lines.append(f"{OPTIONS[offer.answer][0]}: {effect if offer.answer is Answer.RULE else offer.effect}")
     call = {
         "toolCallId": f"{OURS}{question.request_id}",
@@ -358,14 +358,14 @@ def _title(question: PermissionNeeded) -> str:
     command = visible(question.command)
     if question.capability is Capability.RUN and question.decision.sandboxed:
         return command
-    wanted = telling.headline(question, str)
-    if question.operation in telling.FOR_THE_SESSION:
-        return "; ".join((wanted, *telling.wanted(question, str)))
+    wanted = wording.headline(question, str)
+    if question.operation in wording.FOR_THE_SESSION:
+        return "; ".join((wanted, *wording.wanted(question, str)))
     if question.decision.widening:
-        wanted += f" ({'; '.join(telling.wanted(question, str))})"
+        wanted += f" ({'; '.join(wording.wanted(question, str))})"
     if wanted == command:  # a file tool's use, which is called by what it does
         return wanted
-    between = ", for " if question.capability in telling.RUNNING else ": "
+    between = ", for " if question.capability in wording.RUNNING else ": "
     return f"{wanted}{between}{command}"
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from pinfold.integrations.parameters import (
+from pinfold.integrations.tool_schemas import (
     ExecuteCommand,
     Explain,
     ListFiles,
@@ -23,12 +23,14 @@ from pinfold.integrations.parameters import (
 )
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
+from pinfold.model.escape_text import visible
+from pinfold.model.msgspec_ready import ready
 from pinfold.model.request import RunCommand
-from pinfold.model.structs import ready
-from pinfold.model.visible import visible
 from pinfold.session import Session
 from pinfold.session.execution import Execution
-from pinfold.session.plain import (
+from pinfold.session.request import as_command
+from pinfold.session.result import Result
+from pinfold.session.serialize import (
     file_refusal_as_plain,
     question_as_plain,
     reason_as_plain,
@@ -36,8 +38,6 @@ from pinfold.session.plain import (
     violation_as_plain,
     writable,
 )
-from pinfold.session.requests import as_command
-from pinfold.session.result import Result
 
 MOST_TEXT = 60_000
 """Characters of each stream that a model is given: its beginning and its end."""
@@ -77,7 +77,7 @@ class Tool(NamedTuple):
 
 
 def execute(session: Session, asked: ExecuteCommand, started: Started) -> Outcome:
-    from pinfold.policy.convert import from_json
+    from pinfold.policy.json_format import from_json
 
     request = RunCommand(
         asked.command,
@@ -200,7 +200,7 @@ def explain(session: Session, asked: Explain, _: Started) -> Outcome:
 
 
 def request_permission(session: Session, asked: RequestPermission, _: Started) -> Outcome:
-    from pinfold.session.asking import ask_for_permission
+    from pinfold.session.permission_requests import ask_for_permission
 
     answered = ask_for_permission(session, asked)
     given = list(answered.given)

@@ -12,7 +12,7 @@ import struct
 from _thread import get_native_id
 from types import TracebackType
 
-from pinfold.kernel.calls import address_of, buffer, libc, number, system_call
+from pinfold.kernel.syscall import address_of, buffer, libc, number, system_call
 
 _CLOCK_MONOTONIC, _SIGEV_THREAD_ID = 1, 4
 _EVENT = struct.Struct("@Piii44x")

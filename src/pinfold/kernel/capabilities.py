@@ -15,7 +15,7 @@ import ctypes
 import errno
 from typing import NamedTuple
 
-from pinfold.kernel.calls import failure, prctl, system_call
+from pinfold.kernel.syscall import failure, prctl, system_call
 
 CAP_DAC_OVERRIDE = 1
 CAP_SETPCAP = 8

@@ -17,7 +17,7 @@ import errno
 import os
 import struct
 
-from pinfold.kernel.calls import Path, buffer, path_bytes, system_call
+from pinfold.kernel.syscall import Path, buffer, path_bytes, system_call
 
 AT_FDCWD = -100
 AT_EACCESS = 0x200

@@ -18,7 +18,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from pinfold.kernel.calls import system_call
+from pinfold.kernel.syscall import system_call
 
 EXECUTE = 1 << 0
 WRITE_FILE = 1 << 1

@@ -19,7 +19,7 @@ import contextlib
 import ctypes
 import os
 
-from pinfold.kernel.calls import Path, check, libc, path_bytes, system_call
+from pinfold.kernel.syscall import Path, check, libc, path_bytes, system_call
 
 MS_NOSUID = 2
 MS_NODEV = 4

@@ -15,7 +15,7 @@ Facts about processes (prctl(2), pidfd_open(2), process_vm_readv(2), close_range
 import ctypes
 import os
 
-from pinfold.kernel.calls import check, libc, prctl, system_call
+from pinfold.kernel.syscall import check, libc, prctl, system_call
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from pinfold.kernel.calls import system_call
+from pinfold.kernel.syscall import system_call
 
 RET_KILL_PROCESS = 0x80000000
 RET_ERRNO = 0x00050000

@@ -25,7 +25,7 @@ import fcntl
 import select
 from socket import IPPROTO_TCP, SO_DOMAIN, SO_PROTOCOL, SO_TYPE, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, TCP_INFO
 
-from pinfold.kernel.calls import libc
+from pinfold.kernel.syscall import libc
 
 LONGEST_ADDRESS = 128
 _SIOCUNIXFILE = 0x89E0

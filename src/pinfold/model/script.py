@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pinfold.model.text import Span
+from pinfold.model.locations import Span
 
 LONGEST_LINE = 10_000
 """Characters; a longer line is not judged, by anybody."""

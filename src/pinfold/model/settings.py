@@ -8,15 +8,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from pinfold.model.approval import (
+from pinfold.model.approval_settings import (
     ApprovalSettings,
     AutoRunControls,
     AutoRunMode,
     ServerConfiguration,
 )
+from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, EnvironmentRules, Limits, PolicyType
 from pinfold.model.script import Shape
-from pinfold.model.text import Origin
 
 
 class IfUnavailable(StrEnum):

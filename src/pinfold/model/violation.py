@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from pinfold.model.codes import AskedAt, ViolationCode
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
 
 MOST_TOLD = 50
 WARDEN = "warden"

@@ -13,7 +13,7 @@ from selectors import PollSelector
 
 
 async def serve(descriptor: int) -> None:
-    from pinfold.network.control import Control
+    from pinfold.network.gate_link import Control
 
     with socket.socket(fileno=descriptor) as line:
         await Control(line).run()

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address, special_kind
-from pinfold.network.breadth import Breadth
+from pinfold.network.dns_lookup import LookUp, LookUps
 from pinfold.network.http_targets import Via
 from pinfold.network.limits import Limits
-from pinfold.network.lookup import LookUp, LookUps
 from pinfold.network.proxy_echo import REPEATED, ProxyEcho, RepeatedError
 from pinfold.network.refusal import Refusal, Why
 from pinfold.network.ruling import Decide, Ruling
 from pinfold.network.upstream import TunnelRefusedError, Upstream, UpstreamError, pass_through
+from pinfold.network.wildcard_budget import Breadth
 
 MOST_ADDRESSES = 6
 MOST_NEAR = 1024

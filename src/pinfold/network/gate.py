@@ -15,28 +15,28 @@ from contextlib import suppress
 from functools import partial
 
 from pinfold.kernel.netlink import is_own_address
-from pinfold.model.carrying import GATE, PROXY_PORT
-from pinfold.model.share import share
-from pinfold.network.breadth import Breadth
-from pinfold.network.buffers import LOOK, Buffers, end_heaviest
+from pinfold.model.fair_share import share
+from pinfold.model.gate_protocol import GATE, PROXY_PORT
+from pinfold.network.buffer_limit import LOOK, Buffers, end_heaviest
+from pinfold.network.connection import Way, set_option
 from pinfold.network.dial import Dialer
-from pinfold.network.finding import Finder
-from pinfold.network.greeting import Greeting
+from pinfold.network.dns_lookup import LookUp
+from pinfold.network.fake_ips import StandIns
+from pinfold.network.host_questions import Questions
 from pinfold.network.http_targets import refusal_page
+from pinfold.network.idle_client import Greeting
 from pinfold.network.limits import Limits
-from pinfold.network.lookup import LookUp
-from pinfold.network.passage import Passage
+from pinfold.network.open_connection import Finder
+from pinfold.network.passthrough import Passage
+from pinfold.network.port_forward import Reach, lead_in
 from pinfold.network.proxy_face import ProxyFace
-from pinfold.network.published import Reach, lead_in
-from pinfold.network.questions import Questions
 from pinfold.network.refusal import Malformed, Refusal, Why
 from pinfold.network.relay import Pump
 from pinfold.network.resolver import Resolver
 from pinfold.network.ruling import Ask, Decide, Known, Record
-from pinfold.network.stand_ins import StandIns
 from pinfold.network.tunnel import pass_bytes
 from pinfold.network.upstream import Upstream
-from pinfold.network.way import Way, set_option
+from pinfold.network.wildcard_budget import Breadth
 
 _ACCEPTED_AT_ONCE = 64
 _REST = 0.1

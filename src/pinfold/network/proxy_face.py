@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from pinfold.model.carrying import GATE, PROXY_PORT
+from pinfold.model.gate_protocol import GATE, PROXY_PORT
 from pinfold.network import socks
-from pinfold.network.finding import Finder
-from pinfold.network.forward import Exchange
+from pinfold.network.connection import Way
+from pinfold.network.http_forward import Exchange
 from pinfold.network.http_layer import Close, Command, HttpLayer, Open, ToClient
 from pinfold.network.http_targets import ESTABLISHED
 from pinfold.network.limits import Limits
+from pinfold.network.open_connection import Finder
 from pinfold.network.refusal import Refusal
-from pinfold.network.way import Way
 
 _PIECE = 65536
 _FAREWELL = 2.0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from pinfold.network.limits import Limits
-from pinfold.network.readable import begin_to_ask, is_gone
+from pinfold.network.socket_wait import begin_to_ask, is_gone
 
 FAST, LOOKED_AT, SLOW = 1 << 17, 1 << 16, 1 << 14
 MOST_KEPT = 64 << 20

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 from pinfold.model.decision import Verdict
 from pinfold.model.hosts import canonical, is_address
 from pinfold.network import dns
+from pinfold.network.fake_ips import StandIns
 from pinfold.network.refusal import Malformed
 from pinfold.network.ruling import Decide, Outcome, Record
-from pinfold.network.stand_ins import StandIns
 
 if TYPE_CHECKING:
     from pinfold.network.dns import Query

@@ -11,16 +11,16 @@ import socket
 from collections.abc import Callable
 
 from pinfold.model.hosts import canonical, is_address, is_same
-from pinfold.network.first_bytes import FirstBytes, Protocol
-from pinfold.network.forward import Exchange
+from pinfold.network.client_hello import ClientHello, HelloReader, SecondHello
+from pinfold.network.connection import Way
+from pinfold.network.http_forward import Exchange
 from pinfold.network.http_layer import HttpLayer
 from pinfold.network.http_targets import Target
 from pinfold.network.limits import Limits
-from pinfold.network.readable import wait_readable
 from pinfold.network.refusal import Malformed, Refusal, Why
 from pinfold.network.relay import Pump, run
-from pinfold.network.tls_hello import ClientHello, HelloReader, SecondHello
-from pinfold.network.way import Way
+from pinfold.network.sniff import FirstBytes, Protocol
+from pinfold.network.socket_wait import wait_readable
 
 _PIECE = 65536
 

@@ -6,7 +6,7 @@ from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.policy.hosts import Pattern, matches, names_special
-from pinfold.policy.reach import UNNAMED
+from pinfold.policy.network_scope import UNNAMED
 from pinfold.policy.reasons import by_setting, needs_person, remedy_for
 
 

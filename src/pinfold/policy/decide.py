@@ -18,8 +18,8 @@ from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunComma
 from pinfold.model.script import Command
 from pinfold.model.settings import Settings
 from pinfold.policy import steps
-from pinfold.policy.candidates import candidates
-from pinfold.policy.case import Case
+from pinfold.policy.allow_suggestions import candidates
+from pinfold.policy.command_context import Case
 from pinfold.policy.reasons import too_late
 
 STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (

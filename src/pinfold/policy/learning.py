@@ -26,13 +26,13 @@ from pinfold.model.policy import TEMPORARY, PolicyType
 from pinfold.model.request import Connect
 from pinfold.model.violation import READ
 from pinfold.policy.connect import reason_of
-from pinfold.policy.elevation import ANYWHERE, Ground, Objection, is_covered_by, is_too_much, objection
-from pinfold.policy.hidden import hidden_by
+from pinfold.policy.explain_violation import place_of
+from pinfold.policy.grants import ANYWHERE, Ground, Objection, is_covered_by, is_too_much, objection
+from pinfold.policy.hidden_paths import hidden_by
 from pinfold.policy.hosts import Pattern
+from pinfold.policy.network_scope import within
 from pinfold.policy.paths import contains, is_covered, outermost
-from pinfold.policy.protected import protected_by
-from pinfold.policy.reach import within
-from pinfold.policy.violations import place_of
+from pinfold.policy.shipped_protected import protected_by
 
 WRITE, GIT_WRITES = "filesystem.write", "filesystem.git_writes"
 HOSTS, SOCKETS, COMMANDS = "network.allow", "network.unix_sockets", "commands.allow"

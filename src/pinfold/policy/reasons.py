@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
-from pinfold.model.approval import AutoRunMode
+from pinfold.model.approval_settings import AutoRunMode
 from pinfold.model.decision import Reason, StepCode, Verdict
+from pinfold.model.locations import Origin, Span
 from pinfold.model.quoting import quoted
 from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
-from pinfold.model.text import Origin, Span
-from pinfold.policy.case import Case
-from pinfold.policy.operands import Match
+from pinfold.policy.command_context import Case
 from pinfold.policy.rule_index import indexed
+from pinfold.policy.rule_operands import Match
 from pinfold.policy.rules import is_sink, may_be_told, restrictive_match
 
 ADMINISTRATOR = "ask your administrator"

@@ -14,7 +14,7 @@ from itertools import dropwhile
 
 from pinfold.model.script import SOME_NAME, Command, Hazard, Shape, Text, Trait, Word
 from pinfold.model.settings import Rule
-from pinfold.policy.operands import Match, has_no_further_goal, operands_among, operands_match
+from pinfold.policy.rule_operands import Match, has_no_further_goal, operands_among, operands_match
 
 SYSTEM_DIRECTORIES = frozenset(
     {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}

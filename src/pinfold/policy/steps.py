@@ -5,13 +5,13 @@ says something decides; none of them knows what the others say. How a reason is 
 `reasons`' business.
 """
 
-from pinfold.model.approval import AutoRunMode
+from pinfold.model.approval_settings import AutoRunMode
 from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.facts import Facts
 from pinfold.model.script import LONGEST_LINE, SOME_NAME, Trait
 from pinfold.model.settings import IfUnavailable
-from pinfold.policy.case import Case
-from pinfold.policy.places import ruinous_targets
+from pinfold.policy.command_context import Case
+from pinfold.policy.operand_paths import ruinous_targets
 from pinfold.policy.reasons import (
     because,
     by_doubtful_rules,
@@ -296,7 +296,7 @@ def unfenced_files(case: Case) -> Reasons:
     if case.is_fenced:
         return SILENT
     # Imported here: inside the fence, the usual case, none of it is needed.
-    from pinfold.policy.protections import file_protections
+    from pinfold.policy.unsandboxed_checks import file_protections
 
     return tuple(file_protections(case))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from pinfold.model.facts import Facts
 from pinfold.model.script import Command
-from pinfold.policy.places import bases, leads_to, written_places
+from pinfold.policy.operand_paths import bases, leads_to, written_places
 
 LINKS = "ln"
 MOVES = frozenset({"mv", "rsync"})

@@ -5,7 +5,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from pinfold.sandbox.doorbells import Doorbells
+from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.threads import begin_thread
 
 CHUNK = 1 << 16

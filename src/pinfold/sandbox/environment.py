@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from pinfold.model.carrying import GATE, PROXY_PORT
+from pinfold.model.gate_protocol import GATE, PROXY_PORT
 from pinfold.model.policy import EnvironmentRules
 
 SECRET_WORDS = (

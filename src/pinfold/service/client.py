@@ -17,14 +17,14 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.isolated import isolated_environment, own_command
+from pinfold.kernel.peer_user import user_of
 from pinfold.model.errors import PinfoldError
+from pinfold.model.msgspec_ready import ready
 from pinfold.model.permission import Answer
-from pinfold.model.structs import ready
 from pinfold.service import proof
 from pinfold.service.lines import Lines
 from pinfold.service.messages import SERVICE_VERSION
-from pinfold.service.remote import Event, Plain, RemoteExecution, RemoteSession, ServiceError
-from pinfold.session.peers import user_of
+from pinfold.service.remote_session import Event, Plain, RemoteExecution, RemoteSession, ServiceError
 
 
 class Welcome(Struct, frozen=True, rename="camel"):

@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import UNSET
 
 from pinfold.service import messages as said
-from pinfold.service.calls import METHODS, Begun, Calls, Method, Service
 from pinfold.service.lines import LONGEST, Lines, TooLong
 from pinfold.service.messages import Fault
+from pinfold.service.methods import METHODS, Begun, Calls, Method, Service
 
 AT_ONCE = 512
 """Calls of one client that may be under way; more are refused."""

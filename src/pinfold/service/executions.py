@@ -12,19 +12,19 @@ from pinfold.service.messages import INVALID_PARAMS, REFUSED, Check, Command, Ex
 from pinfold.service.questions import Tell
 from pinfold.session import Session
 from pinfold.session.execution import Execution
-from pinfold.session.plain import (
+from pinfold.session.request import as_command, judged_line, with_variables
+from pinfold.session.serialize import (
     decision_as_plain,
     question_as_plain,
     refusal_as_plain,
     violation_as_plain,
     writable,
 )
-from pinfold.session.requests import as_command, judged_line, with_variables
 
 
 def command_of(asked: Command | Check) -> RunCommand:
     """The request that a call's own fields make."""
-    from pinfold.policy.convert import from_json
+    from pinfold.policy.json_format import from_json
 
     if asked.command is None:
         raise Fault(INVALID_PARAMS, "invalid", "there is no command")

@@ -20,14 +20,14 @@ from contextlib import contextmanager, suppress
 from threading import BoundedSemaphore, Thread
 from time import sleep
 
+from pinfold.kernel.peer_user import user_of
 from pinfold.model.errors import PinfoldError
-from pinfold.service.calls import Service
 from pinfold.service.connection import Connection
 from pinfold.service.lines import Lines
 from pinfold.service.messages import BUSY, NOT_YOU, Fault, fault_line
+from pinfold.service.methods import Service
 from pinfold.service.socket_place import require_private_directory
-from pinfold.session.peers import user_of
-from pinfold.session.state import state_directory, write_private
+from pinfold.state.directory import state_directory, write_private
 
 MOST_CLIENTS = 128
 LONGEST_PATH = 107

@@ -19,8 +19,8 @@ from pinfold.model.errors import (
     RequestError,
     SandboxUnavailable,
 )
+from pinfold.model.msgspec_ready import ready
 from pinfold.model.permission import Answer
-from pinfold.model.structs import ready
 
 SERVICE_VERSION = "v3"
 """Cursor's name for the first terminal service with a fence; what a client says it speaks."""
@@ -263,7 +263,7 @@ def fault_of(error: BaseException) -> Fault:
         case Fault():
             return error
         case FileRefused():
-            from pinfold.session.plain import file_refusal_as_plain
+            from pinfold.session.serialize import file_refusal_as_plain
 
             told = file_refusal_as_plain(error)
             return Fault(REFUSED, told.pop("kind"), told.pop("message"), **told)

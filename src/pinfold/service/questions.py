@@ -10,7 +10,7 @@ from typing import Any
 
 from pinfold.model.permission import LONGEST_QUESTION, Answer, PermissionNeeded
 from pinfold.service.messages import INVALID_PARAMS, Fault
-from pinfold.session.plain import question_as_plain
+from pinfold.session.serialize import question_as_plain
 
 Tell = Callable[[str, dict[str, Any]], bool]
 """Sends an event; False if nobody is there."""

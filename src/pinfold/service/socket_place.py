@@ -7,7 +7,7 @@ from shlex import quote
 
 from pinfold.model.errors import PinfoldError
 from pinfold.policy.paths import contains
-from pinfold.session.state import state_directory
+from pinfold.state.directory import state_directory
 
 
 def require_private_directory(path: str, environ: Mapping[str, str]) -> None:

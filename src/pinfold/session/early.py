@@ -5,6 +5,6 @@ import sys
 
 def prepare_fence() -> None:
     if sys.platform == "linux":
-        from pinfold.sandbox.linux.birth import start_early
+        from pinfold.sandbox.linux.host.spawn_keeper import start_early
 
         start_early()

@@ -117,7 +117,7 @@ class Execution:
                 raise
             finally:
                 if is_left:
-                    from pinfold.sandbox.letting_go import done_elsewhere
+                    from pinfold.sandbox.deferred_cleanup import done_elsewhere
 
                     done_elsewhere(self._tell_if_left)
                 elif end is None:

@@ -38,9 +38,9 @@ class Explanations:
         own: Callable[[], tuple[str, ...]],
     ) -> "tuple[tuple[Violation, ...], tuple[Violation, ...]]":
         """All that was refused, and what of it is to be reported."""
-        from pinfold.policy.violations import explained, heard, is_ignored
-        from pinfold.session.gitdirs import is_open_to_git
-        from pinfold.session.loopback import is_heard
+        from pinfold.network.listeners import is_heard
+        from pinfold.policy.explain_violation import explained, heard, is_ignored
+        from pinfold.workspace.git_dirs import is_open_to_git
 
         policy = decision.policy
         told = heard(violations, is_heard)

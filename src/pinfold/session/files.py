@@ -15,14 +15,14 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import ReadFile, WriteFile
-from pinfold.session.fences import keep_still
+from pinfold.session.backends import keep_still
 from pinfold.session.judge import Judge
 from pinfold.session.result import is_allowed, refusal_of
 from pinfold.session.settling import settled
 
 if TYPE_CHECKING:
-    from pinfold.approval.desk import Desk
-    from pinfold.session.ledger import Ledger
+    from pinfold.approval.broker import Desk
+    from pinfold.session.journal import Ledger
 
 CHOICES = (Answer.NO, Answer.ONCE, Answer.SESSION)
 

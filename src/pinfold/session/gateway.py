@@ -22,21 +22,21 @@ from pinfold.model.decision import Verdict
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.violation import Violation
-from pinfold.policy.reach import PenReach, leads_out, lent_ports
+from pinfold.policy.network_scope import PenReach, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
-from pinfold.sandbox.doorbells import Doorbells
+from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.threads import begin_thread
 from pinfold.session.judge import Judge
-from pinfold.session.publishing import Publishing
+from pinfold.session.publish import Publishing
 from pinfold.session.repeats import Repeats
-from pinfold.session.state import names_file
+from pinfold.state.directory import names_file
 
 if TYPE_CHECKING:
-    from pinfold.approval.desk import Desk
-    from pinfold.network.line import Line
+    from pinfold.approval.broker import Desk
     from pinfold.network.ruling import Outcome
-    from pinfold.sandbox.gatehouse import Gatehouse
-    from pinfold.session.ledger import Ledger
+    from pinfold.network.session_link import Line
+    from pinfold.sandbox.gate_process import Gatehouse
+    from pinfold.session.journal import Ledger
 
 RESOLVER = "resolver"
 CARRIED = "carried"
@@ -213,10 +213,10 @@ class Gateway:
             self._ledger().trouble(why)
 
     def _begin_gate(self) -> None:
-        from pinfold.network.line import Line
+        from pinfold.network.session_link import Line
         from pinfold.network.upstream import choose
-        from pinfold.sandbox.gatehouse import Gatehouse
-        from pinfold.session.hosts import Hosts
+        from pinfold.sandbox.gate_process import Gatehouse
+        from pinfold.session.host_questions import Hosts
 
         self._gatehouse = Gatehouse()
         hosts = Hosts(self._session, self._judge, self._desk, self._environ, self._pens, self._commands)

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from pinfold.model.codes import ViolationCode
-from pinfold.model.links import real_path
 from pinfold.model.policy import SandboxPolicy
+from pinfold.model.symlinks import real_path
 from pinfold.model.violation import READ, Violation
-from pinfold.policy.opening import UNTRACKED
+from pinfold.policy.hidden_origin import UNTRACKED
 
 DENIED = re.compile(rb"permission denied|EACCES|Errno 13", re.IGNORECASE)
 CHANGED = re.compile(rb"cannot (create|remove|touch|move|overwrite|truncate)", re.IGNORECASE)

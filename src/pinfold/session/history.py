@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pinfold.audit.history import EVERY, Deed, deeds, forget
-from pinfold.session.state import journal_file
+from pinfold.state.directory import journal_file
 
 __all__ = ["EVERY", "Deed", "forget_before", "last_deeds"]
 

@@ -19,8 +19,8 @@ from msgspec import DecodeError, Struct, ValidationError, json
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
 from pinfold.model.home import expanded
+from pinfold.model.msgspec_ready import ready
 from pinfold.model.settings import Hook, HookSettings
-from pinfold.model.structs import ready
 
 if TYPE_CHECKING:
     from subprocess import Popen

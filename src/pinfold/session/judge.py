@@ -12,20 +12,20 @@ from pinfold.isolated import isolated_environment, shadowed_program
 from pinfold.model.deadline import Deadline
 from pinfold.model.decision import Decision, Verdict
 from pinfold.model.facts import Facts, HookAnswer
-from pinfold.model.links import real_path
+from pinfold.model.locations import Origin, Span
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Connect, Request, RunCommand
 from pinfold.model.script import Script, Unknown
 from pinfold.model.settings import Rule, Settings
-from pinfold.model.text import Origin, Span
+from pinfold.model.symlinks import real_path
 from pinfold.policy.decide import decide
-from pinfold.session.disk import Disk
-from pinfold.session.law import Law
-from pinfold.session.leading import with_places
-from pinfold.session.made_inside import MadeInside
-from pinfold.session.probe import fence_trouble, is_inside_fence
-from pinfold.session.requests import as_request, has_unread_variables, judged_line
-from pinfold.shell.shape import shape
+from pinfold.sandbox.probe import fence_trouble, is_inside_fence
+from pinfold.session.policy_source import Law
+from pinfold.session.request import as_request, has_unread_variables, judged_line
+from pinfold.shell.rule_text import shape
+from pinfold.workspace.disk import Disk
+from pinfold.workspace.granted_paths import with_places
+from pinfold.workspace.made_inside import MadeInside
 
 UNREAD = "it is given variables that are too long to be judged"
 MOST_ANSWERS, MOST_FOLLOWED = 1024, 16
@@ -137,7 +137,7 @@ class Judge:
     def check_host(self, host: str, port: int | None, policy: SandboxPolicy) -> Decision:
         """What would be done about a connection under a policy; without a port, about the most open one."""
         from pinfold.policy.connect import judge_connect
-        from pinfold.policy.reach import ports_of, within
+        from pinfold.policy.network_scope import ports_of, within
 
         settings = within(policy, self.law.settings)
         facts = Facts(self.cwd, self.roots, self.home, Disk(), policy)

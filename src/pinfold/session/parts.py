@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.probe import fence_trouble
 from pinfold.session.judge import Judge
 from pinfold.session.leaving import close_at_exit
-from pinfold.session.made_inside import MadeInside
-from pinfold.session.probe import fence_trouble
-from pinfold.session.state import approvals_file
+from pinfold.state.directory import approvals_file
+from pinfold.workspace.made_inside import MadeInside
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
-    from pinfold.approval.desk import Desk
+    from pinfold.approval.broker import Desk
     from pinfold.files import FileTools
-    from pinfold.session.elevation import Elevations
-    from pinfold.session.fences import Fences
+    from pinfold.session.backends import Fences
     from pinfold.session.files import SessionFiles
-    from pinfold.session.ledger import Ledger
+    from pinfold.session.journal import Ledger
+    from pinfold.session.write_questions import Elevations
 
 CLOSED = "the session is closed; open another"
 
@@ -78,9 +78,9 @@ class Parts:
     def desk(self) -> "Desk":
         with self._lock:
             if self._desk is None:
-                from pinfold.approval.desk import Desk
+                from pinfold.approval.broker import Desk
                 from pinfold.approval.store import Store
-                from pinfold.session.approvals import Footing
+                from pinfold.session.choices import Footing
 
                 footing = Footing(self._judge, self._user, self._environ, self._is_under_way, self._ungranted)
                 store = Store(approvals_file(self._environ))
@@ -118,7 +118,7 @@ class Parts:
         with self._lock:
             if self._ledger is None:
                 self.require_open()
-                from pinfold.session.ledger import Ledger
+                from pinfold.session.journal import Ledger
 
                 judge = self._judge()
                 size = judge.law.settings.journal.size
@@ -137,7 +137,7 @@ class Parts:
         self.require_open()
         with self._lock:
             if self._fences is None:
-                from pinfold.session.fences import Fences
+                from pinfold.session.backends import Fences
                 from pinfold.session.gateway import Gateway
 
                 self._fences = Fences(
@@ -159,7 +159,7 @@ class Parts:
     def _elevations(self) -> "Elevations":
         """Preconditions: the lock is held."""
         if self.elevation is None:
-            from pinfold.session.elevation import Elevations
+            from pinfold.session.write_questions import Elevations
 
             anybody = self.has_anybody()
             self.elevation = Elevations(

@@ -19,9 +19,8 @@ from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge, Talk
-from pinfold.session.made_inside import MadeInside
 from pinfold.session.parts import Parts
-from pinfold.session.requests import (
+from pinfold.session.request import (
     Given,
     as_command,
     directory,
@@ -30,19 +29,20 @@ from pinfold.session.requests import (
     start_in,
     with_variables,
 )
-from pinfold.settings.layers import overlaid
+from pinfold.settings.parse_layer import overlaid
 from pinfold.settings.sources import find_project
+from pinfold.workspace.made_inside import MadeInside
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
-    from pinfold.approval.desk import Desk
+    from pinfold.approval.broker import Desk
     from pinfold.files import FileTools
-    from pinfold.policy.elevation import Ground
+    from pinfold.policy.grants import Ground
+    from pinfold.session.backends import Fences
     from pinfold.session.execution import Execution
-    from pinfold.session.fences import Fences
-    from pinfold.session.ledger import Ledger
+    from pinfold.session.journal import Ledger
     from pinfold.session.result import Result
-    from pinfold.session.retrying import Retries
+    from pinfold.session.retry import Retries
     from pinfold.session.settling import Settlements
     from pinfold.session.starting import Starting
 
@@ -85,7 +85,7 @@ class Session:
         self._held: Mapping[str, Any] | None = None
         """What it had before it was resumed, and what the person in front of it has changed since."""
         if resume:
-            from pinfold.session.resuming import kept_of, require_same
+            from pinfold.session.resume import kept_of, require_same
 
             kept = kept_of(resume, self.environ)
             if projects:
@@ -122,7 +122,7 @@ class Session:
 
     def _keep(self) -> None:
         """Writes down what it has, for a later `resume`."""
-        from pinfold.session.resuming import keep
+        from pinfold.session.resume import keep
 
         law = self._judge.law
         keep(self.id, self.roots, self._user, self._opened_with, law.settings, self.environ)
@@ -170,14 +170,14 @@ class Session:
     @property
     def settings_file(self) -> str:
         """Where the user's own settings are, or would be; empty where they are no file."""
-        from pinfold.session.approvals import file_of
+        from pinfold.session.choices import file_of
 
         return file_of(self._user, self.environ)
 
     @property
     def fingerprint(self) -> str:
         """What answers to its questions stand on now: one given under another holds no more."""
-        from pinfold.session.approvals import Footing
+        from pinfold.session.choices import Footing
 
         return Footing(lambda: self._judge, self._user, self.environ).fingerprint()
 
@@ -312,7 +312,7 @@ class Session:
         questions, start = self._asking(), self._starting().start
         with self._lock:
             if self._retries is None:
-                from pinfold.session.retrying import Retries
+                from pinfold.session.retry import Retries
 
                 self._retries = Retries(questions, self._parts, lambda: self._judge, start)
             return self._retries

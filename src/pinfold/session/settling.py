@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from pinfold.model.decision import Decision, StepCode, Verdict
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import RunCommand
-from pinfold.session.approvals import choices_of
+from pinfold.session.choices import choices_of
 from pinfold.session.judge import Judge
-from pinfold.session.requests import CHANGED, judged_line, line_of
+from pinfold.session.request import CHANGED, judged_line, line_of
 
 if TYPE_CHECKING:
-    from pinfold.approval.desk import Desk
+    from pinfold.approval.broker import Desk
     from pinfold.model.violation import Violation
 
 
@@ -80,7 +80,7 @@ class Settlements:
         refused = self._refused(line_of(command))
         if not refused:
             return None
-        from pinfold.policy.violations import sufficient
+        from pinfold.policy.explain_violation import sufficient
 
         policy = sufficient(refused, os.path.exists)
         if policy is None:

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pinfold.model.decision import Decision, Verdict
-from pinfold.model.links import real_path
 from pinfold.model.permission import Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
+from pinfold.model.symlinks import real_path
 from pinfold.sandbox.backend import Request as Start
 from pinfold.session.execution import End, Execution, Unseen
 from pinfold.session.explaining import Explanations
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
-from pinfold.session.requests import Given
+from pinfold.session.request import Given
 from pinfold.session.result import is_allowed
 
 if TYPE_CHECKING:
     from pinfold.model.violation import Violation
-    from pinfold.session.debugging import Debugging
-    from pinfold.session.ledger import Ledger
-    from pinfold.session.retrying import Retries
+    from pinfold.session.debug_output import Debugging
+    from pinfold.session.journal import Ledger
+    from pinfold.session.retry import Retries
 
 
 class Starting:
@@ -154,7 +154,7 @@ class Starting:
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""
         if not policy.debug_output_dir:
             return None
-        from pinfold.session.debugging import Debugging
+        from pinfold.session.debug_output import Debugging
 
         return Debugging(policy, start)
 

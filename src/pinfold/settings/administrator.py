@@ -5,8 +5,8 @@ lets a command run without one.
 """
 
 from pinfold.settings.keys import BY_NAME
-from pinfold.settings.layers import Entry, Layer, told
 from pinfold.settings.merge import Merged, closes_over_hidden, shown
+from pinfold.settings.parse_layer import Entry, Layer, told
 
 _BINDINGS = (
     ("admin.sandboxing", "enabled", "sandbox.enabled", True),

@@ -9,7 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pinfold.model.approval import AutoRunControls, AutoRunMode, Control, SandboxingControls, SandboxingMode
+from pinfold.model.approval_settings import (
+    AutoRunControls,
+    AutoRunMode,
+    Control,
+    SandboxingControls,
+    SandboxingMode,
+)
+from pinfold.model.escape_text import visible
+from pinfold.model.locations import Origin
 from pinfold.model.policy import (
     POLICY_WORDS,
     Cap,
@@ -37,12 +45,10 @@ from pinfold.model.settings import (
     Settings,
     TmpAccess,
 )
-from pinfold.model.text import Origin
-from pinfold.model.visible import visible
 from pinfold.settings.administrator import EMPTIED, bind, insisting
 from pinfold.settings.keys import BY_NAME, Kind
-from pinfold.settings.layers import Entry, Layer
 from pinfold.settings.merge import Merged, merge
+from pinfold.settings.parse_layer import Entry, Layer
 
 _SANDBOXING = {
     "user": SandboxingMode.UNSPECIFIED,

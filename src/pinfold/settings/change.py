@@ -6,12 +6,12 @@ command line and by an approval that is to hold always.
 
 from collections.abc import Callable, Iterable
 
+from pinfold.model.escape_text import visible
 from pinfold.model.script import Shape
-from pinfold.model.visible import visible
 from pinfold.settings import edit
 from pinfold.settings.files import locked, read_text, write_text
 from pinfold.settings.keys import BY_NAME, Kind
-from pinfold.settings.layers import Entry, read_layer
+from pinfold.settings.parse_layer import Entry, read_layer
 from pinfold.settings.toml import parse
 
 

@@ -6,7 +6,7 @@ Made once in a process. It has no places: what is shipped is told as `default`.
 from functools import cache
 
 from pinfold.settings.keys import TABLE
-from pinfold.settings.layers import Layer, read_layer
+from pinfold.settings.parse_layer import Layer, read_layer
 from pinfold.settings.shipped import COMPOSITE, SAFE
 from pinfold.settings.toml import Document
 

@@ -8,9 +8,9 @@ import tomllib
 from typing import Any
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.visible import is_invisible
-from pinfold.settings.locate import locate
-from pinfold.settings.places import Path, Places
+from pinfold.model.escape_text import is_invisible
+from pinfold.settings.text_positions import Path, Places
+from pinfold.settings.toml_positions import locate
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 

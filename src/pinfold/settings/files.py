@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
 
 LARGEST = 1_000_000
 """Bytes; the largest sensible settings file is a hundredth of it."""

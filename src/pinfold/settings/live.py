@@ -17,7 +17,7 @@ from pinfold.model.settings import Settings
 from pinfold.settings.build import build, require_sound
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.files import mark
-from pinfold.settings.layers import Layer
+from pinfold.settings.parse_layer import Layer
 from pinfold.settings.sources import Source, Sources, list_sources, managed_files, watched
 
 _Marks: TypeAlias = tuple[tuple[str, tuple[int, ...] | None], ...]

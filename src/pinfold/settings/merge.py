@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from pinfold.model.text import Origin
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
+from pinfold.model.locations import Origin
 from pinfold.settings.keys import BY_NAME, LAYERS, PROJECT_LAYERS, TABLE, TABLES, Direction, Key, Who
-from pinfold.settings.layers import Entry, Layer, told
+from pinfold.settings.parse_layer import Entry, Layer, told
 
 _FENCE = {"sandbox.enabled": False, "sandbox.policy": "danger-full-access"}
 """What says whether there is a fence, and the value by which there is none."""

@@ -10,8 +10,8 @@ from typing import Any
 from pinfold.model.settings import Settings
 from pinfold.settings.defaults import default_data, default_layer
 from pinfold.settings.keys import BY_NAME, TABLE, Direction, Key, Kind
-from pinfold.settings.layers import Entry, Layer, read_layer
 from pinfold.settings.merge import Merged, shown
+from pinfold.settings.parse_layer import Entry, Layer, read_layer
 from pinfold.settings.toml import Document
 
 LAYER = "session"

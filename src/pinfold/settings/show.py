@@ -5,7 +5,7 @@ The reverse of `build`; a test checks that no key is forgotten.
 
 from typing import Any
 
-from pinfold.model.approval import Control, SandboxingMode
+from pinfold.model.approval_settings import Control, SandboxingMode
 from pinfold.model.policy import POLICY_WORDS
 from pinfold.model.settings import Hook, Rule, Settings
 from pinfold.settings.keys import TABLE

@@ -11,10 +11,10 @@ from functools import partial
 from msgspec import Struct
 
 from pinfold.model.errors import PolicyError
+from pinfold.model.escape_text import visible
 from pinfold.model.home import home_of
-from pinfold.model.visible import visible
 from pinfold.settings.files import is_for_everybody, is_own, list_directory, read_text
-from pinfold.settings.layers import Layer, read_layer
+from pinfold.settings.parse_layer import Layer, read_layer
 from pinfold.settings.toml import Document, parse
 
 MANAGED = "/etc/pinfold/managed.toml"

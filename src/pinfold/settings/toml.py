@@ -6,9 +6,9 @@ Turns every way a text can be broken into one `PolicyError`. Knows no keys and o
 import re
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.text import Origin
-from pinfold.model.visible import is_invisible, visible
-from pinfold.settings.places import Path, Place, Places
+from pinfold.model.escape_text import is_invisible, visible
+from pinfold.model.locations import Origin
+from pinfold.settings.text_positions import Path, Place, Places
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
@@ -57,7 +57,7 @@ class Document:
     @property
     def places(self) -> Places:
         if self._places is None:
-            from pinfold.settings.locate import locate
+            from pinfold.settings.toml_positions import locate
 
             self._places = locate(self.text)
         return self._places

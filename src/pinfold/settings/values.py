@@ -7,7 +7,7 @@ Nothing here knows files, layers or which key is being checked.
 import re
 from collections.abc import Callable, Iterator
 
-from pinfold.model.visible import visible
+from pinfold.model.escape_text import visible
 from pinfold.settings.keys import Key, Kind
 
 

@@ -121,7 +121,7 @@ def _literal(assigned: Assignment) -> str | None:
 
 
 def _added(assigned: Assignment) -> str | None:
-    from pinfold.shell.telling_variables import as_written  # most values are literal
+    from pinfold.shell.command_variables import as_written  # most values are literal
 
     text = as_written(assigned.value) if assigned.value is not None else None
     if text is None:

@@ -7,9 +7,9 @@ that only adds caution.
 """
 
 from pinfold.model.script import Command, Word
-from pinfold.shell.directories import MOVERS, without_prefix
-from pinfold.shell.findings import Findings, Nested
+from pinfold.shell.cd_tracking import MOVERS, without_prefix
 from pinfold.shell.name_builtins import TAKES_NAMES
+from pinfold.shell.results import Findings, Nested
 from pinfold.shell.text_builtins import RUNS_TEXT
 from pinfold.shell.variables import EVALUATED, RUN_LATER, keeps
 

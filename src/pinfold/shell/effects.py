@@ -13,10 +13,10 @@ import re
 
 from msgspec.structs import replace
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Command, Computed, Hazard, Text, Trait, Word
-from pinfold.model.text import Span
-from pinfold.shell.forms import FORMS
-from pinfold.shell.narrowing import is_narrowed, some_of
+from pinfold.shell.find_filters import is_narrowed, some_of
+from pinfold.shell.operand_forms import FORMS
 from pinfold.shell.options import Given, Stage, drop, implied, literal_word
 from pinfold.shell.programs import Chart
 from pinfold.shell.variables import assignment_hazards

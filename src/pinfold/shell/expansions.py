@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from pinfold.model.escape_text import first_invisible
+from pinfold.model.locations import Span
 from pinfold.model.script import Word
-from pinfold.model.text import Span
-from pinfold.model.visible import first_invisible
 from pinfold.shell.arithmetic import COMPARES_NUMBERS, is_constant, is_number, is_plain_subscript, leaves
-from pinfold.shell.findings import Findings, Places
 from pinfold.shell.literals import commands_in, quoted_substitutions, still_expands, value_of
 from pinfold.shell.quotes import undo_ansi_c
+from pinfold.shell.results import Findings, Places
 from pinfold.shell.source import Source
 from pinfold.shell.variables import note_assigned
 from pinfold.shell.words import Scope, UnknownNode, read_word

@@ -5,8 +5,8 @@ Where they may not, `UnknownNode` says so.
 
 from typing import Any
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Part, Text, Word
-from pinfold.model.text import Span
 from pinfold.shell.literals import value_of
 from pinfold.shell.quotes import undo_here_document
 from pinfold.shell.source import Source

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from itertools import zip_longest
 
 from pinfold.model.script import Command, Computed, Word
-from pinfold.shell.findings import Findings
 from pinfold.shell.literals import holds_substitution
 from pinfold.shell.options import drop
+from pinfold.shell.results import Findings
 from pinfold.shell.variables import OWN_LISTS, RUN_LATER, default, keeps, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]

@@ -11,9 +11,9 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Glob, Text, Variable, Word
-from pinfold.model.text import Span
-from pinfold.shell.forms import FORMS, in_one_form
+from pinfold.shell.operand_forms import FORMS, in_one_form
 from pinfold.shell.programs import Chart, Option, is_risky
 
 NUMBER = r"-[0-9]+"

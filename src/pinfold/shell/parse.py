@@ -19,13 +19,13 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pinfold.model.deadline import NEVER, Deadline
+from pinfold.model.locations import Span
 from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
-from pinfold.model.text import Span
 from pinfold.shell.argument_variables import giving, with_given_words
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
-from pinfold.shell.findings import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
-from pinfold.shell.prefix import Reading, Tree, read_lines
+from pinfold.shell.parse_prefix import Reading, Tree, read_lines
+from pinfold.shell.results import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
 from pinfold.shell.source import Source
 from pinfold.shell.syntax import MAX_CHARACTERS, load_tree

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.model.script import Trait
-from pinfold.model.tables import load_as
+from pinfold.model.toml_cache import load_as
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
 

@@ -6,13 +6,13 @@ the number of a descriptor. Whose redirections they are is `walk`'s business.
 
 from collections.abc import Sequence
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Redirection, Word
-from pinfold.model.text import Span
 from pinfold.shell.expansions import ExpansionVisitor, Node
-from pinfold.shell.findings import Places
 from pinfold.shell.here_documents import is_quoted, read_here_document
-from pinfold.shell.inputs import HERE, is_of_standard_input
 from pinfold.shell.literals import holds_substitution
+from pinfold.shell.results import Places
+from pinfold.shell.stdin import HERE, is_of_standard_input
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))

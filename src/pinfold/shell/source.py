@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pinfold.model.text import Span
+from pinfold.model.locations import Span
 
 
 class Source:

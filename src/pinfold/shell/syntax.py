@@ -18,8 +18,8 @@ from typing import Self
 import msgspec
 
 from pinfold.model.errors import PinfoldError
-from pinfold.shell.plain import plain_tree
-from pinfold.shell.prefix import Tree
+from pinfold.shell.fast_parser import plain_tree
+from pinfold.shell.parse_prefix import Tree
 from pinfold.shell.shfmt import NoAnswer, ParserTrouble, Process, SyntaxTrouble, ask, end, leave, start
 
 SPARE = 3

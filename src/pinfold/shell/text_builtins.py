@@ -8,11 +8,11 @@ Facts about bash: text is run later by traps, aliases, completions, keys (`bind 
 
 from collections.abc import Callable
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Command, Word
-from pinfold.model.text import Span
-from pinfold.shell.directories import anywhere
-from pinfold.shell.findings import Findings, Nested
-from pinfold.shell.inputs import is_stream
+from pinfold.shell.cd_tracking import anywhere
+from pinfold.shell.results import Findings, Nested
+from pinfold.shell.stdin import is_stream
 
 Judge = Callable[[Command, list[Word], Findings], list[Nested]]
 """Takes a command and its words after the name; gives back the texts that it runs."""

@@ -16,23 +16,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
+from pinfold.shell.command_variables import told_by
 from pinfold.shell.dialects import reads_alike
 from pinfold.shell.effects import complete, lenient, uncharted
-from pinfold.shell.filling import filled, with_found, with_inputs
-from pinfold.shell.findings import MAX_DEPTH, ShellText
-from pinfold.shell.inputs import given_texts, is_standard_input, is_stream, piped
 from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
+from pinfold.shell.placeholders import filled, with_found, with_inputs
+from pinfold.shell.program_alias import file_as_program, module_as_program, package_name, service_of
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
-from pinfold.shell.stand_ins import file_as_program, module_as_program, package_name, service_of
-from pinfold.shell.started import Started
-from pinfold.shell.telling_variables import told_by
+from pinfold.shell.results import MAX_DEPTH, ShellText
+from pinfold.shell.stdin import given_texts, is_standard_input, is_stream, piped
+from pinfold.shell.unwrap_result import Started
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
-from pinfold.shell.written import NOTHING as NOTHING_HELD
-from pinfold.shell.written import HeldBy, Written
+from pinfold.shell.written_files import NOTHING as NOTHING_HELD
+from pinfold.shell.written_files import HeldBy, Written
 
 if TYPE_CHECKING:
-    from pinfold.shell.code import Code
+    from pinfold.shell.inline_code import Code
 
 NOTHING = Runs()
 ASSUMED = ("HOME", "PATH")
@@ -74,7 +74,7 @@ def unwrap(
 def _written(command: Command) -> tuple[Written, ...]:
     if not command.redirections and not command.writes:
         return ()
-    from pinfold.shell.outputs import written_by  # most commands write no file
+    from pinfold.shell.stdout import written_by  # most commands write no file
 
     return tuple(written_by(command))
 
@@ -206,7 +206,7 @@ class _Unwrapping:
             self.hazards += [Hazard(table.why, t.span) for t in texts if re.search(table.unsafe, lenient(t))]
 
     def _code(self) -> "Code":
-        from pinfold.shell.code import Code  # most commands run none
+        from pinfold.shell.inline_code import Code  # most commands run none
 
         return Code(self.found, self.stages, self.held_by)
 

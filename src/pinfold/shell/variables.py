@@ -9,11 +9,11 @@ harmless whatever it holds. The list of harmless names is `data/environment.toml
 import re
 from collections.abc import Iterator
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Computed, Defaulted, Hazard, Variable, Word
-from pinfold.model.text import Span
-from pinfold.shell.findings import Findings
 from pinfold.shell.options import drop
 from pinfold.shell.programs import harmless_variable, is_shell_text
+from pinfold.shell.results import Findings
 
 DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
 # Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.

@@ -11,14 +11,14 @@ INVARIANT: every word of every node is given to `expansions.visit_word`, so no s
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Redirection, Text, Word
-from pinfold.model.text import Span
-from pinfold.shell.directories import After, after_command, anywhere, stays, unite
+from pinfold.shell.cd_tracking import After, after_command, anywhere, stays, unite
 from pinfold.shell.expansions import Node
-from pinfold.shell.findings import Findings, Places
-from pinfold.shell.inputs import fed_from, piped, unknown_text
 from pinfold.shell.redirections import RedirectionVisitor
+from pinfold.shell.results import Findings, Places
 from pinfold.shell.source import Source
+from pinfold.shell.stdin import fed_from, piped, unknown_text
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
@@ -169,7 +169,7 @@ class _Walker(RedirectionVisitor):
                 raise UnknownNode(f"an unknown operator: {op}")
 
     def printed_by(self, stmt: Node) -> tuple[Redirection, ...]:
-        from pinfold.shell.outputs import printed  # most lines have no pipe
+        from pinfold.shell.stdout import printed  # most lines have no pipe
 
         text, files = printed(stmt, self.scope)
         return tuple(map(fed_from, files)) if text is None else (piped(text),)
@@ -361,7 +361,7 @@ class _Walker(RedirectionVisitor):
         )
         self.findings.commands.append(command)
         if self.called and self.source.within is None and not self.facts.sets_parameters:
-            from pinfold.shell.passing import Passing  # most lines have no function
+            from pinfold.shell.forwarding_functions import Passing  # most lines have no function
 
             self.findings.pass_on(Passing(self.called, command))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from pinfold.model.locations import Span
 from pinfold.model.script import (
     Computed,
     Defaulted,
@@ -24,7 +25,6 @@ from pinfold.model.script import (
     Variable,
     Word,
 )
-from pinfold.model.text import Span
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
 from pinfold.shell.literals import value_of
 from pinfold.shell.quotes import undo_ansi_c, undo_double

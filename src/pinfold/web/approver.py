@@ -9,13 +9,13 @@ from time import monotonic
 
 import msgspec
 
+from pinfold.kernel.peer_user import user_of
 from pinfold.model.home import home_of
+from pinfold.model.msgspec_ready import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
-from pinfold.model.structs import ready
-from pinfold.session.page import page_directory
-from pinfold.session.peers import user_of
-from pinfold.session.telling import rule_trouble
-from pinfold.web.sheet import LONGEST, Given, Heard, line_of, sheet_of
+from pinfold.session.wording import rule_trouble
+from pinfold.state.web_page import page_directory
+from pinfold.web.wire import LONGEST, Given, Heard, line_of, sheet_of
 
 SOCKET = "questions"
 SECONDS = 120.0

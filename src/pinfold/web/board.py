@@ -6,7 +6,7 @@ from threading import Condition
 from time import monotonic
 from typing import NamedTuple
 
-from pinfold.web.sheet import Given, Heard, Sheet
+from pinfold.web.wire import Given, Heard, Sheet
 
 MOST = 200
 """Questions that stand at once; more are not taken."""

@@ -19,11 +19,11 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Struct
 
-from pinfold.model.structs import ready
+from pinfold.model.msgspec_ready import ready
 from pinfold.web.board import Board
-from pinfold.web.crowd import Crowd
-from pinfold.web.guard import API, HEADERS, objection
-from pinfold.web.sheet import Given
+from pinfold.web.request_guard import API, HEADERS, objection
+from pinfold.web.threaded_server import Crowd
+from pinfold.web.wire import Given
 
 MOST_CLIENTS = 64
 PATIENCE = 25.0

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pinfold.integrations.hooks import AGENTS, answer
-from pinfold.integrations.hooks.call import Reply
-from pinfold.integrations.hooks.wrapping import own_program, unwrapped, wrapped
+from pinfold.integrations.hooks.hook_call import Reply
+from pinfold.integrations.hooks.rewrite import own_program, unwrapped, wrapped
 
 PAYLOADS = Path(__file__).parent / "payloads"
 ROWS = [
@@ -255,7 +255,7 @@ def test_the_whole_machine_is_no_project_of_an_agent(
     home: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And is not looked through for ignore files, while the agent's patience ends."""
-    monkeypatch.setattr("pinfold.session.ignore_files.IgnoreFiles.mapping", None)
+    monkeypatch.setattr("pinfold.workspace.ignore_files.IgnoreFiles.mapping", None)
     said = answer("claude-code", command("claude-code", "ls", home, cwd="/"), environ)
     assert opinion("claude-code", said)[0] == "deny" and b"work in a directory of it" in said.stdout
     payload = {"hook_event_name": "SessionStart", "cwd": "/", "source": "new"}
@@ -329,7 +329,7 @@ def test_the_agents_rules_hold_where_it_was_started_however_they_are_written(
 
 def test_what_a_hook_refuses_is_in_the_journal(home: Path, environ: dict[str, str]) -> None:
     from pinfold.audit import history
-    from pinfold.session.state import journal_file
+    from pinfold.state.directory import journal_file
 
     assert claude("git push", home, environ)[0] == "deny"
     assert claude("npm test", home, environ)[0] == "allow"

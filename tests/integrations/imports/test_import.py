@@ -11,9 +11,9 @@ import pytest
 
 from pinfold.cli import main
 from pinfold.integrations.imports import claude, codex, cursor, gemini
-from pinfold.integrations.imports.finding import Fit, Found
+from pinfold.integrations.imports.imported_rule import Fit, Found
 from pinfold.integrations.imports.merge import merge
-from pinfold.settings.layers import read_layer
+from pinfold.settings.parse_layer import read_layer
 from pinfold.settings.toml import parse
 from tests.integrations.program import pinfold
 

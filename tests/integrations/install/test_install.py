@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pinfold.integrations.hooks import AGENTS
-from pinfold.integrations.install.command import MARK
-from pinfold.integrations.install.standing import probe_hooks
+from pinfold.integrations.install.health import probe_hooks
+from pinfold.integrations.install.hook_command import MARK
 from tests.integrations.program import pinfold
 
 FILES = {

@@ -11,9 +11,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
 REHEARSED = """
 import gc, os, sys
 from pinfold.kernel.process import close_all_but
-from pinfold.policy.protected import name_rules
+from pinfold.policy.shipped_protected import name_rules
 from pinfold.sandbox.linux import assembly, charge, standing
-from pinfold.sandbox.linux.neighbours import Neighbours
+from pinfold.sandbox.linux.warden.peers import Neighbours
 
 gc.disable()
 charge.HOST, charge.BOUND = "", os.getcwd()

@@ -8,8 +8,8 @@ agents takes for a block. Other exit statuses, and no answer at all, would let t
 from collections.abc import Mapping
 from importlib import import_module
 
-from pinfold.integrations.hooks.call import Call, MalformedError, Opinion, Outcome, Reply, blocked
-from pinfold.integrations.hooks.fields import decoded
+from pinfold.integrations.hooks.hook_call import Call, MalformedError, Opinion, Outcome, Reply, blocked
+from pinfold.integrations.hooks.payload import decoded
 from pinfold.model.errors import PinfoldError
 
 AGENTS = {
@@ -43,9 +43,9 @@ def _outcome(call: Call, environ: Mapping[str, str]) -> Outcome:
     if not call.requests and not call.trouble and call.event not in STARTS:
         return Outcome(Opinion.NONE)
     if call.event in STARTS:
-        from pinfold.integrations.hooks.greeting import greet
+        from pinfold.integrations.hooks.session_start import greet
 
         return greet(call, environ)
-    from pinfold.integrations.hooks.judging import judge
+    from pinfold.integrations.hooks.judge_call import judge
 
     return judge(call, environ)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from msgspec import json
 
-from pinfold.integrations.hooks.call import Call, Mode, Opinion, Outcome, Reply, UnjudgedError
-from pinfold.integrations.hooks.fields import Payload, directory, optional, table, text
+from pinfold.integrations.hooks.hook_call import Call, Mode, Opinion, Outcome, Reply, UnjudgedError
+from pinfold.integrations.hooks.payload import Payload, directory, optional, table, text
 from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
 
 PRE, REQUEST, START = "PreToolUse", "PermissionRequest", "SessionStart"

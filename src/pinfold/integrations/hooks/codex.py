@@ -9,8 +9,8 @@ takes allow and deny without changes. Edits are `apply_patch`. Tools are named a
 from collections.abc import Mapping
 
 from pinfold.integrations.hooks import claude
-from pinfold.integrations.hooks.call import Call, Opinion, Outcome, Reply
-from pinfold.integrations.hooks.fields import Payload
+from pinfold.integrations.hooks.hook_call import Call, Opinion, Outcome, Reply
+from pinfold.integrations.hooks.payload import Payload
 
 
 def read(payload: Payload, environ: Mapping[str, str]) -> Call:

@@ -23,9 +23,9 @@ from collections.abc import Mapping
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from pinfold.integrations.hooks.call import Call, MalformedError, Opinion, Outcome, Reply, UnjudgedError
 from pinfold.integrations.hooks.claude import changed, reason
-from pinfold.integrations.hooks.fields import Payload, directory, optional, table, text, texts
+from pinfold.integrations.hooks.hook_call import Call, MalformedError, Opinion, Outcome, Reply, UnjudgedError
+from pinfold.integrations.hooks.payload import Payload, directory, optional, table, text, texts
 from pinfold.integrations.hooks.tools import COMMANDS, plain, requests_of
 from pinfold.model.request import CallTool, ReadFile, Request, RunCommand
 

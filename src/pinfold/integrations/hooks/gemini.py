@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from msgspec import json
 
-from pinfold.integrations.hooks.call import Call, Opinion, Outcome, Reply, UnjudgedError
 from pinfold.integrations.hooks.claude import reason
-from pinfold.integrations.hooks.fields import Payload, directory, optional, table, text
+from pinfold.integrations.hooks.hook_call import Call, Opinion, Outcome, Reply, UnjudgedError
 from pinfold.integrations.hooks.mcp_names import mcp_calls
+from pinfold.integrations.hooks.payload import Payload, directory, optional, table, text
 from pinfold.integrations.hooks.tools import requests_of
 
 BEFORE, START = "BeforeTool", "SessionStart"

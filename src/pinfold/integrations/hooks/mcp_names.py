@@ -5,7 +5,7 @@ Where SERVER or TOOL has the separator in it, the name can be read in several wa
 allowed.
 """
 
-from pinfold.integrations.hooks.call import UnjudgedError
+from pinfold.integrations.hooks.hook_call import UnjudgedError
 from pinfold.model.request import CallTool
 
 MOST_READINGS = 16

@@ -76,7 +76,7 @@ def _find_packages() -> None:
 
 
 def _load_msgspec() -> None:
-    from pinfold.light import load_light
+    from pinfold.lazy_imports import load_light
 
     load_light("msgspec")
 
@@ -119,8 +119,8 @@ def _load_warm() -> "ModuleType":
     """The module beside this one, without the packages around it: they bring more than it needs."""
     from _frozen_importlib_external import SourceFileLoader  # `importlib` itself would be 1 ms more
 
-    name = "pinfold.integrations.hooks.warm"
-    loader = SourceFileLoader(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), "warm.py"))
+    name = "pinfold.integrations.hooks.daemon"
+    loader = SourceFileLoader(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), "daemon.py"))
     warm = type(sys)(name)
     warm.__file__ = loader.path
     loader.exec_module(warm)

@@ -12,7 +12,7 @@ begin with `/`, `~` or `..` and so lead anywhere; the part of it before the firs
 from collections.abc import Iterator, Mapping
 from os.path import expanduser, join
 
-from pinfold.integrations.hooks.call import MalformedError, UnjudgedError
+from pinfold.integrations.hooks.hook_call import MalformedError, UnjudgedError
 from pinfold.integrations.hooks.mcp_names import mcp_calls
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 
@@ -189,7 +189,7 @@ def _patched(given: Mapping[str, object], cwd: str) -> tuple[Request, ...]:
 
 def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
     """Claude Code's Monitor hears of events from a command, or from a socket by its address; never both."""
-    from pinfold.integrations.hooks.addresses import fetch_of
+    from pinfold.integrations.hooks.urls import fetch_of
 
     socket = given["ws"]
     url = socket.get("url") if isinstance(socket, Mapping) else None
@@ -199,7 +199,7 @@ def _listened(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
 
 
 def _fetched(tool: str, given: Mapping[str, object]) -> tuple[Request, ...]:
-    from pinfold.integrations.hooks.addresses import fetch_of
+    from pinfold.integrations.hooks.urls import fetch_of
 
     urls = [url for key in ("url", "urls") for url in _texts(given.get(key))]
     words = (word for text in _texts(given.get("prompt")) for word in text.split() if "://" in word)

@@ -9,8 +9,8 @@ were camelCase at first.
 from collections.abc import Mapping
 
 from pinfold.integrations.hooks import claude
-from pinfold.integrations.hooks.call import Call, Outcome, Reply
-from pinfold.integrations.hooks.fields import Payload
+from pinfold.integrations.hooks.hook_call import Call, Outcome, Reply
+from pinfold.integrations.hooks.payload import Payload
 
 
 def read(payload: Payload, environ: Mapping[str, str]) -> Call:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from pinfold.integrations.imports import common
 from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.finding import Fit, Found
+from pinfold.integrations.imports.imported_rule import Fit, Found
 
 REACH = "commands would reach it here too, not a tool alone"
 RULE = re.compile(r"(\w[\w-]*)(?:\((.*)\))?", re.DOTALL)
@@ -142,7 +142,7 @@ def _sandbox(found: Found, sandbox: Mapping[str, object]) -> None:
 
 
 def _excluded(found: Found, text: str) -> None:
-    from pinfold.shell.shape import shape
+    from pinfold.shell.rule_text import shape
 
     base = text[:-2] if text.endswith((" *", ":*")) else text
     try:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from pinfold.integrations.imports.finding import Fit, Found
-from pinfold.shell.shape import shape
+from pinfold.integrations.imports.imported_rule import Fit, Found
+from pinfold.shell.rule_text import shape
 
 LISTS = {"allow": "commands.allow", "ask": "commands.ask", "deny": "commands.deny"}
 ANY_MORE = "a rule here holds for whatever words follow, too"

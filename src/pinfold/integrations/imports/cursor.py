@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pinfold.integrations.imports import common
 from pinfold.integrations.imports.claude import REACH
 from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.finding import Fit, Found
+from pinfold.integrations.imports.imported_rule import Fit, Found
 
 RULE = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 FILES = ("permissions.json", "cli-config.json", "sandbox.json")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pinfold.integrations.imports import common
 from pinfold.integrations.imports.common import table, texts
-from pinfold.integrations.imports.finding import Fit, Found
+from pinfold.integrations.imports.imported_rule import Fit, Found
 
 FILES = ("settings.json", "policies/*.toml")
 SHELL = re.compile(r"(?:run_shell_command|ShellTool)(?:\((.*)\))?", re.DOTALL)

@@ -4,9 +4,9 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pinfold.integrations.imports.finding import Finding, Fit
+from pinfold.integrations.imports.imported_rule import Finding, Fit
 from pinfold.settings import edit
-from pinfold.settings.document import written
+from pinfold.settings.generate_docs import written
 from pinfold.settings.keys import BY_NAME
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pinfold.integrations.install.command import hook_line
+from pinfold.integrations.install.hook_command import hook_line
 from pinfold.model.home import home_of
 
 SECONDS = 600

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from pinfold.integrations.install.plan import Change, Plan
-from pinfold.integrations.install.record import forget, keep
+from pinfold.integrations.install.undo_record import forget, keep
 from pinfold.model.errors import PolicyError
 from pinfold.settings.files import locked, read_text, write_text
 

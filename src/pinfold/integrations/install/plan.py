@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pinfold.integrations.install.agents import Target, target_of
-from pinfold.integrations.install.command import is_ours
+from pinfold.integrations.install.hook_command import is_ours
 from pinfold.integrations.install.jsonc import parse, with_member, with_value, without
-from pinfold.integrations.install.record import Kept, kept_of
-from pinfold.integrations.install.slash import slash_command
+from pinfold.integrations.install.slash_command import slash_command
+from pinfold.integrations.install.undo_record import Kept, kept_of
 from pinfold.settings.files import read_text
 
 

@@ -26,13 +26,13 @@ from mcp.server.stdio import stdio_server
 
 from pinfold import __version__
 from pinfold.integrations.mcp.call import Asked, Call
-from pinfold.integrations.mcp.forms import answer_of, form_of
+from pinfold.integrations.mcp.elicitation import answer_of, form_of
 from pinfold.integrations.tools import TOOLS, Outcome, Tool
+from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, PermissionNeeded
-from pinfold.model.visible import visible
-from pinfold.policy.summary import summarize
+from pinfold.policy.prompt_text import summarize
 from pinfold.session import Session
-from pinfold.session.leading import told
+from pinfold.workspace.granted_paths import told
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver

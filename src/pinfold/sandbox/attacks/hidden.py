@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 
-from pinfold.kernel.calls import system_call
+from pinfold.kernel.syscall import system_call
 from pinfold.sandbox.attacks.attack import HIDDEN, Stage, World, attack, prepare
 
 MNT_DETACH = 2

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pinfold.kernel import mounts, namespaces
-from pinfold.kernel.calls import address_of, buffer, system_call
 from pinfold.kernel.process import has_no_new_privs
+from pinfold.kernel.syscall import address_of, buffer, system_call
 from pinfold.sandbox.attacks.attack import (
     APPROVES,
     DEVICES,

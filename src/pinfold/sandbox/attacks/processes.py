@@ -7,7 +7,7 @@ import signal
 import time
 from contextlib import suppress
 
-from pinfold.kernel.calls import system_call
+from pinfold.kernel.syscall import system_call
 from pinfold.sandbox.attacks.attack import APPROVES, BEHIND, HIDDEN, OUTLIVES, Stage, Untried, World, attack
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from itertools import cycle
 
-from pinfold.kernel.calls import buffer, system_call
+from pinfold.kernel.syscall import buffer, system_call
 from pinfold.sandbox.attacks.attack import PROTECTED, World, attack, prepare
 from pinfold.sandbox.attacks.files import MAKE, WRITE, write
 

@@ -193,7 +193,7 @@ IPV6, IPV6_FLOWLABEL_MGR = 41, 32
 SOL_SOCKET = 1
 SOCKET_FILTERS = (26, 50, 51, 52)
 
-# The mark by which a command's processes are found and killed; see sandbox/linux/tags.py.
+# The mark by which a command's processes are found and killed; see sandbox/linux/init/tags.py.
 RLIMIT_RTTIME = 15
 
 # Who ends commands, and with whom a session ends: slowed down, among processes that are not, it has its turn

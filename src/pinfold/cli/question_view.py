@@ -1,0 +1,216 @@
+"""A question as a person at a terminal is shown it: what is wanted, why, and what each answer would do."""
+
+import os
+from typing import TYPE_CHECKING
+
+from pinfold.approval.keys import EXPLAIN, WIDER
+from pinfold.cli.common import short
+from pinfold.cli.draw import draw
+from pinfold.model.decision import StepCode
+from pinfold.model.escape_text import visible
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
+from pinfold.model.request import Connect, Request, RunCommand, WriteFile
+from pinfold.session import wording
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDEST = 100
+MOST_REASONS = 4
+FEWEST_LINES = 6
+BELOW = 18
+"""Lines that stand below the command: reasons, choices, the prompt."""
+AROUND = 2
+"""Those before the question and behind the choices."""
+LONGEST_FACT = 240
+"""Characters of one that are shown before somebody wants to see all of it."""
+UNSEEN = "  not all of this is on the screen: press `e` to see it in parts, then answer"
+GRANTING_NOTHING = ("wanted by", "agent says")
+"""Facts that a yes does not depend on."""
+Facts = list[tuple[str, str]]
+
+
+class Asking:
+    """INVARIANT: whatever comes from elsewhere is drawn in visible characters (`model.visible`), and however
+    long it is, what is wanted stands on the screen together with the choices."""
+
+    def question(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
+        from rich.text import Text
+
+        lines = self._lines(question, columns, rows)
+        if self._fits(question, lines, columns, rows):
+            return lines
+        note = [Text(UNSEEN)] if self._grants_more(question) else []
+        return [*lines, *_drawn([*note, _headline(question), Text()], min(columns, WIDEST))]
+
+    def _lines(self, question: PermissionNeeded, columns: int, rows: int) -> list[str]:
+        from rich.rule import Rule
+        from rich.text import Text
+
+        width = min(columns, WIDEST)
+        command = [Text(line) for line in _command(question, width, _most_lines(rows))]
+        return _drawn(
+            [
+                Rule("pinfold asks", style="yellow", align="left", characters="-" if _is_plain() else "─"),
+                _headline(question),
+                Text(),
+                *(command if question.capability not in wording.RUNNING else ()),
+                _table([(name, _cut(name, value)) for name, value in _facts(question)]),
+                Text(),
+            ],
+            width,
+        )
+
+    def _fits(self, question: PermissionNeeded, lines: list[str], columns: int, rows: int) -> bool:
+        below = len(self.choices(question, question.reaches[0], columns)) + AROUND
+        return len(lines) + below <= rows
+
+    def is_cut(self, question: PermissionNeeded, columns: int, rows: int) -> bool:
+        if self._grants_more(question) and not self._fits(
+            question, self._lines(question, columns, rows), columns, rows
+        ):
+            return True
+        if question.capability in wording.RUNNING:
+            return False
+        return len(_command_lines(question, min(columns, WIDEST))) > _most_lines(rows)
+
+    @staticmethod
+    def _grants_more(question: PermissionNeeded) -> bool:
+        """Whether a yes grants more than the headline tells."""
+        return bool(question.decision.widening or question.source)
+
+    def choices(self, question: PermissionNeeded, reach: Reach, columns: int) -> list[str]:
+        from rich.text import Text
+
+        return _drawn([_table(_answers(question, reach), "bold"), Text()], min(columns, WIDEST))
+
+    def explanation(self, question: PermissionNeeded, columns: int) -> list[str]:
+        from pinfold.cli.explain import told
+
+        width = min(columns, WIDEST)
+        lines = told(_request(question), question.decision, colours=not _is_plain(), width=width)
+        return [*lines, "", *_whole(question, width)]
+
+    def rule_trouble(self, question: PermissionNeeded, text: str) -> str:
+        return wording.rule_trouble(question, text)
+
+
+def _headline(question: PermissionNeeded) -> "RenderableType":
+    from rich.text import Text
+
+    return Text(wording.headline(question, short), style="bold")
+
+
+def _is_plain() -> bool:
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
+
+
+def _request(question: PermissionNeeded) -> Request:
+    match question.capability:
+        case Capability.CONNECT:
+            return Connect(question.host, question.port)
+        case Capability.WRITE:
+            return WriteFile(question.path)
+    return RunCommand(question.command)
+
+
+def _command(question: PermissionNeeded, width: int, most: int) -> list[str]:
+    """The command with the parts marked that the reasons are about."""
+    lines = _command_lines(question, width)
+    if len(lines) <= most:
+        return [*lines, ""]
+    return [
+        *lines[:most],
+        f"  ... and {len(lines) - most} more lines: press `e` to see them, then answer",
+        "",
+    ]
+
+
+def _command_lines(question: PermissionNeeded, width: int) -> list[str]:
+    return draw(question.command.rstrip("\n"), wording.marks(question), width=width - 8, whole=True)
+
+
+def _whole(question: PermissionNeeded, width: int) -> list[str]:
+    """The command and whatever else was too long, nothing left out; and again what is wanted."""
+    from rich.text import Text
+
+    lines = [Text(f"  {visible(line)}") for line in question.command.split("\n")]
+    command = [Text("the whole command:"), *lines, Text()] if question.command else []
+    is_all = bool(question.decision.widening or question.source)
+    facts = [(name, value) for name, value in _facts(question) if is_all or len(value) > LONGEST_FACT]
+    return _drawn([*command, _table(facts), _headline(question)], width)
+
+
+def _cut(name: str, fact: str) -> str:
+    """What a yes grants is never cut."""
+    if name not in GRANTING_NOTHING or len(fact) <= LONGEST_FACT:
+        return fact
+    return f"{fact[:LONGEST_FACT]} … (`e` shows all of it)"
+
+
+def _most_lines(rows: int) -> int:
+    return max(FEWEST_LINES, rows - BELOW)
+
+
+def _facts(question: PermissionNeeded) -> Facts:
+    reasons = wording.reasons(question)
+    facts = wording.circumstances(question, short)
+    if question.decision.widening:  # told one by one
+        reasons = [reason for reason in reasons if reason.step is not StepCode.WIDENING]
+    names = ["why", *[""] * MOST_REASONS]
+    told = dict.fromkeys(visible(reason.message) for reason in reasons[:MOST_REASONS])
+    facts += list(zip(names, told, strict=False))
+    if len(reasons) > MOST_REASONS:
+        facts.append(("", f"and {len(reasons) - MOST_REASONS} more, which `e` shows"))
+    if question.description:
+        facts.append(("agent says", visible(question.description)))
+    return facts
+
+
+def _answers(question: PermissionNeeded, reach: Reach) -> Facts:
+    also = {Answer.NO: " (also Enter, Ctrl-C, and when time is up)"}
+    rows = [
+        (offer.key, str(offer.answer), offer.effect + also.get(offer.answer, ""))
+        for offer in wording.offers(question, reach, short)
+    ]
+    if question.can_widen:
+        after = wording.widening(question, reach, short)
+        word = "narrower" if question.is_widest(reach) else "wider"
+        lasting = "s, while this run lasts, and a" if question.ends_session else "s and a"
+        rows.append((WIDER, word, f"{lasting} then count for {after}"))
+    rows.append((EXPLAIN, "explain", "every reason, where it is written, and the whole command"))
+    return [(f"{key}  {word:7}", effect) for key, word, effect in rows]
+
+
+def _table(rows: Facts, style: str = "dim") -> "RenderableType":
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style=style, no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(f"  {name}", value)
+    return table
+
+
+def _drawn(parts: "list[RenderableType]", width: int) -> list[str]:
+    from io import StringIO
+
+    from rich.console import Console
+
+    plain = _is_plain()
+    sheet = Console(
+        file=StringIO(),
+        width=width - 1,
+        force_terminal=not plain,
+        no_color=plain,
+        color_system=None if plain else "standard",
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for part in parts:
+        sheet.print(part, soft_wrap=False)
+    assert isinstance(sheet.file, StringIO)  # noqa: S101  (for mypy)
+    return [line.rstrip() for line in sheet.file.getvalue().splitlines()]

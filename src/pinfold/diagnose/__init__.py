@@ -1,0 +1,1 @@
+"""What this machine enforces: `doctor`, the probe, and the self-test."""

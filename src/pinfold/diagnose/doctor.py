@@ -1,0 +1,177 @@
+"""What this machine enforces, and what pinfold needs besides: gathered for a person to look at."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from shlex import quote
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.isolated import program_outside
+from pinfold.model.errors import ConfinementError, PinfoldError
+from pinfold.model.home import home_of
+from pinfold.model.machine import Machine
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.settings import Settings
+from pinfold.policy.paths import contains
+from pinfold.sandbox.backend import Request
+from pinfold.sandbox.compat import judge
+from pinfold.sandbox.doctor_report import Standing, State, standings
+from pinfold.sandbox.enforcement import NOTHING, Enforcement, Layer, Level
+from pinfold.sandbox.probe import require_platform
+from pinfold.sandbox.remedies import apparmor_profile
+from pinfold.session.session import Session
+from pinfold.settings import policy_of
+from pinfold.shell.shfmt import find_binary
+from pinfold.state.directory import state_directory
+
+__all__ = ["Diagnosis", "Enforcement", "Standing", "State", "diagnose", "enforcement_of"]
+
+PATIENCE = 10.0
+REPORT = "report it, with the output of: pinfold doctor --json"
+ELSEWHERE = 'export XDG_STATE_HOME="$(mktemp -d)"'
+WHO_HAS_MOST = "ps -u $(id -u) -o nlwp,pid,args --sort=-nlwp | head"
+FENCES = (PolicyType.WORKSPACE_READWRITE, PolicyType.WORKSPACE_READONLY)
+TOLD_BY_LAYERS = (Layer.NAMESPACES, Layer.PROC, Layer.LANDLOCK, Layer.SECCOMP)
+"""Gaps that have a row among the layers, with the very fact behind them."""
+
+
+class Diagnosis(Struct, frozen=True):
+    machine: Machine
+    standings: tuple[Standing, ...]
+    enforcement: Enforcement
+    """Of the policy in force; of the shipped one where settings cannot be read, or ask for no fence."""
+    narrower: str
+    """A command that opens namespaces to this Python alone; empty where that is not the trouble."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether commands would run as the policy says, with nothing missing."""
+        ready = all(each.state in (State.ENFORCED, State.READY) for each in self.standings if each.needed)
+        return ready and self.enforcement.level is Level.FULL
+
+
+def diagnose(policy: SandboxPolicy | None, trouble: str, environ: Mapping[str, str]) -> Diagnosis:
+    """Everything that can be missing, tried where it can be tried.
+
+    `policy` is the one in force, and None where the settings cannot be read, for the reason in `trouble`.
+    Preconditions: this process has one thread.
+    """
+    machine = machine_of_this()
+    enforcement = judge(machine, _with_fence(policy))
+    gaps = (
+        Standing(gap.layer.replace("_", " "), State.NOT, gap.why, gap.remedy)
+        for gap in enforcement.missing
+        if gap.layer not in TOLD_BY_LAYERS
+    )
+    pen = (*_processes(), _pen(_with_fence(policy))) if enforcement.level is not Level.NONE else ()
+    around = (*pen, *_tools(), _settings(trouble), _state(state_directory(environ), home_of(environ)))
+    found = (*standings(machine), *gaps, *around)
+    return Diagnosis(machine, found, enforcement, apparmor_profile(machine, os.path.realpath(sys.executable)))
+
+
+def enforcement_of(session: Session) -> Enforcement:
+    """What this machine enforces of the session's policy.
+
+    Preconditions: this process has one thread.
+    """
+    if not session.settings.sandbox.enabled or session.policy.type not in FENCES:
+        return NOTHING
+    return judge(machine_of_this(), session.policy)
+
+
+def machine_of_this() -> Machine:
+    require_platform()
+    from pinfold.sandbox.linux.host.machine import try_machine
+
+    return try_machine()
+
+
+def _with_fence(policy: SandboxPolicy | None) -> SandboxPolicy:
+    if policy is None:
+        return policy_of(Settings(), (), "/")
+    return policy if policy.type in FENCES else replace(policy, type=FENCES[0])
+
+
+def _processes() -> Iterator[Standing]:
+    """Where the user's programs leave none, no pen can be built, whatever the layers say."""
+    from pinfold.sandbox.linux.limits import processes
+
+    if (found := processes()) is None:
+        return
+    held, most = found
+    told = f"you have {held:,}; from {most:,} on, commands get none"
+    state, fix = (State.READY, "") if held < most else (State.NOT, WHO_HAS_MOST)
+    yield Standing("processes", state, told, fix)
+
+
+def _pen(policy: SandboxPolicy) -> Standing:
+    """Facts are one thing, a pen that was built of them another."""
+    from pinfold.sandbox.linux.host.backend import LinuxBackend
+
+    backend = LinuxBackend()
+    began = monotonic()
+    try:
+        with TemporaryDirectory(prefix="pinfold-doctor-") as work:
+            result = backend.open_session([work]).run(Request(("true",), policy, work, timeout=PATIENCE))
+            backend.close()
+    except ConfinementError as error:
+        return Standing("a pen", State.NOT, str(error), REPORT)
+    except OSError as error:
+        return Standing("a pen", State.NOT, f"no place to try one: {error}", "export TMPDIR=$HOME")
+    finally:
+        backend.close()
+    if result.exit_code != 0:
+        return Standing("a pen", State.NOT, "one was built, and `true` failed in it", REPORT)
+    return Standing("a pen", State.ENFORCED, f"built, used and gone in {monotonic() - began:.2f} s")
+
+
+def _tools() -> Iterator[Standing]:
+    try:
+        yield Standing("shell parser", State.READY, find_binary())
+    except PinfoldError as error:
+        fix = f"{sys.executable} -I -m pip install --force-reinstall shfmt-py"
+        yield Standing("shell parser", State.NOT, str(error), fix)
+    if git := program_outside("git", os.environ):
+        yield Standing("git", State.READY, git)
+    else:
+        why = "not found: what git ignores is not known"
+        yield Standing("git", State.NOT, why, "sudo apt-get install git", needed=False)
+
+
+def _settings(trouble: str) -> Standing:
+    if trouble:
+        return Standing("settings", State.NOT, trouble, "pinfold settings validate")
+    return Standing("settings", State.READY, "every layer can be read")
+
+
+def _state(directory: str, home: str) -> Standing:
+    """Runs are journaled before they begin, so without this directory nothing runs.
+
+    Nobody is told to take a directory over that is not in their home: it may be the system's.
+    """
+    there = directory
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
+        if _is_full(there):
+            return Standing("state directory", State.NOT, f"there is no room left in {there}", ELSEWHERE)
+        return Standing("state directory", State.READY, directory)
+    named = quote(there)
+    if not os.path.isdir(there):
+        fix = f"mv {named} {quote(f'{there}.old')}"
+    elif os.statvfs(there).f_flag & os.ST_RDONLY:
+        fix = ELSEWHERE
+    elif os.stat(there).st_uid == os.getuid():
+        fix = f"chmod u+rwx {named}"
+    else:
+        fix = f"sudo chown $(id -u) {named}" if there != home and contains(home, there) else ELSEWHERE
+    return Standing("state directory", State.NOT, f"{there} cannot be written to", fix)
+
+
+def _is_full(directory: str) -> bool:
+    disk = os.statvfs(directory)
+    return bool(disk.f_blocks) and not (disk.f_bavail if os.geteuid() else disk.f_bfree)

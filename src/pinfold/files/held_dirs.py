@@ -1,0 +1,281 @@
+"""What a path means, inside directories that are held open.
+
+Two steps, and only the second one counts:
+1. The links of a path are followed by name, to know which held directory it ends up in. Anybody may swap
+   something meanwhile.
+2. The place found is walked once more from that directory's descriptor, by openat2 with RESOLVE_BENEATH and
+   RESOLVE_NO_SYMLINKS: a link that was put in the way since is an error. What the walk ends at is held by
+   a descriptor, is what is judged, and is what is read or changed.
+
+INVARIANT: nothing is opened, made, renamed or removed but by a name in a directory that such a walk found.
+A directory can be moved while it is held, and then has another path than was judged: whoever changes names
+in one asks `require_in_place` first, at a time when no pen moves any. A place whose name means another
+directory by now is held anew when a path is looked for, so that tools work where commands do.
+
+Facts (openat2(2), proc(5), open(2)):
+- The links of /proc lead to inodes, not to paths: they are refused, and so are devices' names.
+- O_PATH opens anything without doing anything to it: a FIFO does not wait, a device does not notice.
+"""
+
+import errno
+import os
+import stat
+from _thread import allocate_lock
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from pinfold.kernel.files import STRICT, openat2, reopen
+from pinfold.model.errors import FileRefused
+from pinfold.model.symlinks import way_of
+
+DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+MAGIC = ("/proc/", "/dev/", "/sys/")
+SWAPPED = (errno.ELOOP, errno.EXDEV, errno.EAGAIN)
+
+
+class Spot(NamedTuple):
+    """A name in a directory that is held."""
+
+    directory: int
+    name: str
+    path: str
+    """Where that is: no link is in it."""
+
+    def status(self) -> os.stat_result | None:
+        """What is there now, itself and not where it leads; None if nothing is."""
+        try:
+            return os.stat(self.name or ".", dir_fd=self.directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:  # a name that is too long, for one
+            raise _refusal(error, self.path) from None
+
+
+class Held(NamedTuple):
+    descriptor: int
+    status: os.stat_result
+
+
+class Ground:
+    """Directories, and single files, that tools may work in.
+
+    Preconditions: no link is in their paths. One that is there by now, whoever made it, leads nowhere.
+    """
+
+    def __init__(self, places: Iterable[str] = ()) -> None:
+        self._wanted: tuple[str, ...] = ()
+        self._held: dict[str, Held] = {}
+        """Another one when other places are held: whoever looks through it looks through one set of them."""
+        self._gone: tuple[str, ...] = ()
+        """Places that were to be held, and are not there."""
+        self._lock = allocate_lock()
+        self.hold(places)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return tuple(self._held)
+
+    def hold(self, places: Iterable[str]) -> None:
+        """These from now on, and no others."""
+        self._wanted = tuple(places)
+        self._hold_named(self._wanted)
+
+    def _hold_named(self, wanted: tuple[str, ...]) -> None:
+        """What has the names of now, unless other places are wanted meanwhile."""
+        held: dict[str, Held] = {}
+        gone = []
+        for place in dict.fromkeys(wanted):
+            try:
+                descriptor = _held_by_name(place)
+                held[place] = Held(descriptor, os.fstat(descriptor))
+            except FileNotFoundError:
+                gone.append(place)
+            except OSError:
+                continue  # no directory: then nothing is in it
+        with self._lock:
+            unneeded = held
+            if wanted is self._wanted:
+                unneeded, self._held, self._gone = self._held, held, tuple(gone)
+            for each in unneeded.values():
+                os.close(each.descriptor)
+
+    def close(self) -> None:
+        self.hold(())
+
+    def place(self, path: str, start: str, *, itself: bool = False) -> str:
+        """Where a path leads by the names of now, in a held directory; a link at its end may mean itself."""
+        if not isinstance(path, str):
+            raise TypeError(f"a path is a text here, not {type(path).__name__}")
+        led = follow(path, start, itself=itself)
+        if not self._has_its_names():
+            self._hold_named(self._wanted)
+        self._root_of(led, path)
+        return led
+
+    def _has_its_names(self) -> bool:
+        """Whether what is held is what commands would be given now: a project may have been renamed, or made
+        anew, since."""
+        held = all(_is_at(place, each.status) for place, each in self._held.items())
+        return held and not any(os.path.lexists(place) for place in self._gone)
+
+    @contextmanager
+    def spot(self, place: str, *, make: bool = False) -> Iterator[Spot]:
+        """A place, walked to without any link; its last part may be absent, and with `make` the others."""
+        root = self._root_of(place, place)
+        *above, name = [""] if place == root else os.path.relpath(place, root).split("/")
+        try:
+            directory = self._from(root, above, make)
+        except OSError as error:
+            raise _refusal(error, place) from None
+        try:
+            yield Spot(directory, name, place)
+        finally:
+            os.close(directory)
+
+    def require_in_place(self, spot: Spot) -> None:
+        """That its directory is still the one of its path."""
+        try:
+            _require_named(spot.directory, os.path.dirname(spot.path))
+        except OSError as error:
+            raise _refusal(error, spot.path) from None
+
+    def _from(self, root: str, parts: list[str], make: bool) -> int:
+        # A descriptor of its own: once another thread has closed ours, its number may mean anything.
+        with self._lock:
+            held = os.dup(self._held[root].descriptor) if root in self._held else -1
+        if held < 0:
+            raise OSError(errno.EBADF, "it is not held any more")
+        try:
+            if make:
+                _require_named(held, root)
+            return self._walk(held, parts, make)
+        finally:
+            os.close(held)
+
+    def _walk(self, root: int, parts: list[str], make: bool) -> int:
+        try:
+            return openat2(root, "/".join(parts) or ".", DIRECTORY, resolve=STRICT)
+        except FileNotFoundError:
+            if not make:
+                raise
+        above = self._walk(root, parts[:-1], make)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(parts[-1], dir_fd=above)
+            return openat2(above, parts[-1], DIRECTORY, resolve=STRICT)
+        finally:
+            os.close(above)
+
+    def _root_of(self, led: str, path: str) -> str:
+        """The innermost one, for a place that is held may lie in another."""
+        found = [root for root in self._held if _lies_in(led, root)]
+        if not found:
+            if gone := next((root for root in self._gone if _lies_in(led, root)), ""):
+                mend = "begin another session where there is a directory"
+                raise FileRefused("unreachable", path, f"{gone} is not there", mend)
+            where = "" if led == path else f", which is {led},"
+            said = f"{path}{where} is outside of the workspace"
+            raise FileRefused("outside", path, said, "work inside the projects, or add one to the session")
+        return max(found, key=len)
+
+
+def _lies_in(place: str, root: str) -> bool:
+    return place == root or place.startswith(root.rstrip("/") + "/")
+
+
+def _is_at(place: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.lstat(place), status)
+    except OSError:
+        return False
+
+
+def _held_by_name(place: str) -> int:
+    top = os.open("/", DIRECTORY)
+    try:
+        return openat2(top, place.strip("/") or ".", DIRECTORY, resolve=STRICT)
+    finally:
+        os.close(top)
+
+
+def _require_named(held: int, path: str) -> None:
+    named = _held_by_name(path)
+    try:
+        if not os.path.samestat(os.fstat(held), os.fstat(named)):
+            raise OSError(errno.EAGAIN, "another one has its name")
+    finally:
+        os.close(named)
+
+
+@contextmanager
+def opened(spot: Spot, flags: int, path: str) -> Iterator[int]:
+    """The regular file at a spot, opened; nothing else is."""
+    try:
+        held = openat2(spot.directory, spot.name or ".", os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
+    except OSError as error:
+        raise _refusal(error, path) from None
+    try:
+        require_file(os.fstat(held), path)
+        try:
+            descriptor = reopen(held, flags | os.O_NOCTTY)
+        except OSError as error:
+            raise _refusal(error, path) from None
+    finally:
+        os.close(held)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def require_file(status: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
+    kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+    raise FileRefused("not_a_file", path, f"{path} is {kind}, not a file", "name a file")
+
+
+KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def follow(path: str, start: str, *, itself: bool = False) -> str:
+    """Where a path leads, by the names of now, with every link followed; the end may be absent.
+
+    With `itself`, a link at its end is what is meant.
+    """
+    if not path or "\0" in path:
+        what = "contains a NUL character" if path else "is empty"
+        raise FileRefused("malformed_path", path, f"the path {what}", "send a path")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        # JSON may say half of a character (a surrogate), which no file's name has, nor what tells of it.
+        spelled = path.encode(errors="backslashreplace").decode()
+        said = f"{spelled} has {error.object[error.start]!r}, which is no character"
+        raise FileRefused("malformed_path", spelled, said, "send a path") from None
+    if path.split("/", 1)[0] == "~":
+        # A shell's word for the home: taken as it stands, it would become a directory of that name.
+        raise FileRefused("malformed_path", path, f"{path} begins with a shell's `~`", "send the whole path")
+    for step in way_of(os.path.join(start, path)):
+        if f"{step.place}/".startswith(MAGIC):
+            raise FileRefused("magic_path", path, f"{path} leads into {step.place}", "name the file itself")
+        if itself and step.is_last:
+            return step.place
+    if step.is_link:
+        raise FileRefused("too_many_links", path, f"{path} is a chain of links without an end", "")
+    return step.place
+
+
+def _refusal(error: OSError, path: str) -> FileRefused:
+    if error.errno in SWAPPED:
+        return FileRefused("swapped", path, f"{path} changed while it was looked at", "try again")
+    said = os.strerror(error.errno or errno.EIO)
+    return FileRefused("unreachable", path, f"{path}: {said}", "")

@@ -1,0 +1,100 @@
+"""What an agent's hook is asked, and what it answers, in nobody's own words.
+
+Each agent's module reads its payload into a `Call` and puts an `Outcome` into that agent's answer.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from pinfold.model.request import Request
+
+BLOCKED = 2
+"""The exit status that every one of these agents takes for a no."""
+
+
+class UnjudgedError(ValueError):
+    """The call is one that we judge, and it does not say enough for that."""
+
+
+class Opinion(StrEnum):
+    """The refusing one stands first: it is what any doubt falls to."""
+
+    DENY = "deny"
+    ASK = "ask"
+    ALLOW = "allow"
+    NONE = "none"
+    """Nothing stands against it: the agent goes by its own rules."""
+
+
+class Mode(StrEnum):
+    """How the agent's person lets it work, as far as it bears on our answer."""
+
+    PLAN = "plan"
+    """Nothing is to be changed, and nothing runs unseen."""
+    UNATTENDED = "unattended"
+    """The agent would take a question for a yes, or has nobody to put it to."""
+    NORMAL = "normal"
+
+
+class Call(Struct, frozen=True):
+    """One use of a tool that an agent wants to make."""
+
+    agent: str
+    event: str
+    tool: str
+    cwd: str
+    """Where the agent is; absolute."""
+    workspace: tuple[str, ...] = ()
+    """What the agent works in, by its own word; empty where it does not say."""
+    requests: tuple[Request, ...] = ()
+    """What it comes to. All of them must be allowed; none is a tool that we do not judge."""
+    trouble: str = ""
+    """Why it cannot be judged, though it should be."""
+    tool_input: Mapping[str, object] = {}
+    """As the agent sent it, with what we do not know."""
+    can_rewrite: bool = False
+    """Whether the agent lets this hook change the command."""
+    can_ask: bool = True
+    """Whether the agent puts this hook's questions to its person."""
+    mode: Mode = Mode.NORMAL
+    conversation: str = ""
+    generation: str = ""
+    model: str = ""
+
+
+class Outcome(Struct, frozen=True):
+    """What is to be done about a call."""
+
+    opinion: Opinion
+    message: str = ""
+    """For the person and the model, in one line."""
+    command: str | None = None
+    """The line to run in place of the one that was asked for."""
+    context: str = ""
+    """For the model, at the start of its work."""
+
+
+class Reply(Struct, frozen=True):
+    """What a hook's process writes, and how it exits."""
+
+    stdout: bytes = b""
+    stderr: str = ""
+    exit_code: int = 0
+
+
+class MalformedError(ValueError):
+    """The payload is not what this agent sends."""
+
+
+def no_directory(path: str) -> str:
+    """Why no command can be started there, and what to do."""
+    from pinfold.model.escape_text import visible
+
+    return f"there is no directory {visible(path)}; work in one that is there"
+
+
+def blocked(message: str) -> Reply:
+    """A no that needs no payload to be understood."""
+    return Reply(b"", f"pinfold: {message}\n", BLOCKED)

@@ -1,0 +1,46 @@
+"""Whether the hooks in agents' configurations still start a pinfold.
+
+They name it by whole paths. One that was moved or deleted since leaves hooks that cannot start, and most
+agents let a call pass then, unfenced. Nor is a tool held that an earlier pinfold did not know of.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+
+from pinfold.diagnose.doctor import Standing, State
+from pinfold.integrations.hooks import AGENTS
+from pinfold.integrations.install.agents import target_of
+from pinfold.integrations.install.hook_command import MARK, lines_of
+from pinfold.integrations.install.jsonc import parse
+from pinfold.model.errors import PolicyError
+from pinfold.settings.files import read_text
+
+
+def probe_hooks(environ: Mapping[str, str]) -> Iterator[Standing]:
+    """One standing for each agent that has hooks of ours."""
+    for agent in AGENTS:
+        target = target_of(agent, environ)
+        name, file = f"{agent} hooks", target.file
+        try:
+            text = read_text(file)
+            lines = list(lines_of(parse(text, file).value)) if text and MARK in text else []
+        except PolicyError as error:
+            yield Standing(name, State.NOT, str(error), needed=False)
+            continue
+        if absent := next(filter(None, map(_absent, lines)), ""):
+            yield Standing(name, State.NOT, f"{absent} is not there any more", f"pinfold install {agent}")
+        elif lines and not all(str(entry.value.get("matcher", "")) in str(text) for entry in target.entries):
+            said = "they do not name every tool that is judged by now"
+            yield Standing(name, State.NOT, said, f"pinfold install {agent}")
+        elif lines:
+            yield Standing(name, State.READY, "what they start is there")
+
+
+def _absent(line: str) -> str:
+    """What a hook's line starts and is not there; the line itself, if it is none of ours any more."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return line
+    return next((word for word in words if word.startswith("/") and not os.path.exists(word)), "")

@@ -1,0 +1,91 @@
+"""The addresses of a name that was allowed, as this machine finds them.
+
+Facts about getaddrinfo: it blocks; a name without a last dot may be tried with the machine's search domains,
+so that another name is asked for than was allowed; one with a last dot is not looked for in /etc/hosts.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pinfold.model.fair_share import has_room
+
+LookUp = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a canonical name, the best first; OSError if there is none."""
+MOST_AT_ONCE = 16
+
+
+class LookUps:
+    """So many at a time as there are threads. A command that wants more waits, and leaves some to others.
+
+    INVARIANT: a look-up counts until its thread is done, which cannot be ended, whoever has gone meanwhile.
+    """
+
+    def __init__(self, look_up: LookUp) -> None:
+        self._look_up = look_up
+        self._holders: list[str] = []
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By command: its turns, in their order."""
+
+    async def find(self, name: str, tag: str) -> Sequence[str]:
+        """The addresses of a name that this command wants."""
+        if has_room(self._holders, tag, MOST_AT_ONCE):
+            self._holders.append(tag)
+        else:
+            await self._turn(tag)
+        task = asyncio.ensure_future(self._look_up(name))
+        task.add_done_callback(lambda done: self._done(done, tag))
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Future[Sequence[str]], tag: str) -> None:
+        if not task.cancelled():
+            task.exception()  # or asyncio tells of it on standard error, where its command has gone
+        self._leave(tag)
+
+    async def _turn(self, tag: str) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tag, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave(tag)
+            raise
+
+    def _leave(self, tag: str) -> None:
+        self._holders.remove(tag)
+        for other in list(self._waiting):
+            if has_room(self._holders, other, MOST_AT_ONCE):
+                self._begin_next(other)
+
+    def _begin_next(self, tag: str) -> None:
+        turns = self._waiting[tag]
+        while turns:
+            turn = turns.popleft()
+            if not turn.done():
+                self._holders.append(tag)
+                turn.set_result(None)
+                break
+        if not turns:
+            del self._waiting[tag]
+
+
+def system_look_up(local: Mapping[str, tuple[str, ...]]) -> LookUp:
+    threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="pinfold-lookup")
+
+    def ask(name: str) -> list[str]:
+        flags = socket.AI_ADDRCONFIG
+        found = socket.getaddrinfo(f"{name}.", None, type=socket.SOCK_STREAM, flags=flags)
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+    async def look_up(name: str) -> Sequence[str]:
+        known = local.get(name)
+        if known is not None:
+            return known
+        if name == "localhost" or name.endswith(".localhost"):
+            return "127.0.0.1", "::1"
+        return await asyncio.get_running_loop().run_in_executor(threads, ask, name)
+
+    return look_up

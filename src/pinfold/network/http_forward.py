@@ -1,0 +1,104 @@
+"""Carries out what `http_layer` commands, on two sockets."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from pinfold.network.connection import Way
+from pinfold.network.http_layer import Close, Command, HttpLayer, Switched, ToClient, ToServer
+from pinfold.network.limits import Limits
+from pinfold.network.refusal import Refusal
+from pinfold.network.relay import Pump, run
+from pinfold.network.socket_wait import wait_left
+
+_PIECE, _SMALL = 65536, 2048
+_FEW, _SPARSE = 16, 64
+"""Commands for one piece, or one for so many bytes, that take no time. Where each chunk of a body is a byte,
+all other connections would wait for a piece of the usual size."""
+
+
+class Exchange:
+    """Requests and answers between two sockets, until either side is done."""
+
+    def __init__(self, way: Way, layer: HttpLayer) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._way, self._layer = way, layer
+        self._client, self._server = way.client, way.server
+        self._wanted = asyncio.Event()
+        self._is_over = self._is_switched = False
+
+    async def run(self, commands: Sequence[Command], limits: Limits) -> None:
+        """`commands` are those that the layer gave already."""
+        await self._obey(commands)
+        # While an answer is waited for, nothing is read of the client that would tell of its end.
+        parts = self._from_client(), self._from_server(), wait_left(self._client, limits.gone)
+        tasks = {asyncio.create_task(part) for part in parts}
+        done: set[asyncio.Task[None]] = set()
+        before = -1
+        try:
+            while not done and before != (before := self._way.sent + self._way.received):
+                done, _ = await asyncio.wait(tasks, timeout=limits.idle, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self._is_switched:
+            await self._pump(limits)
+        elif not done:
+            self._way.ended = f"nothing moved for {limits.idle:g} seconds"
+
+    async def _pump(self, limits: Limits) -> None:
+        up, down = Pump(self._client, self._server), Pump(self._server, self._client)
+        up.start()
+        down.start()
+        try:
+            self._way.ended = await run([up, down], limits)
+        finally:
+            self._way.sent += up.moved
+            self._way.received += down.moved
+
+    async def _from_client(self) -> None:
+        size = _PIECE
+        while not self._is_over:
+            await self._wanted.wait()
+            self._wanted.clear()
+            data = await self._loop.sock_recv(self._client, size)
+            commands = self._layer.from_client(data)
+            size = _next_size(data, commands)
+            await self._obey(commands)
+            if not data and not self._is_over:  # it may still read
+                await asyncio.Event().wait()
+
+    async def _from_server(self) -> None:
+        size = _PIECE
+        while not self._is_over and not self._is_switched:
+            data = await self._loop.sock_recv(self._server, size)
+            commands = self._layer.from_server(data)
+            size = _next_size(data, commands)
+            await self._obey(commands)
+            self._is_over = self._is_over or not data
+
+    async def _obey(self, commands: Sequence[Command]) -> None:
+        for command in commands:  # before the client hears of it, who may be gone
+            if isinstance(command, Close) and command.message:
+                self._way.refuse(Refusal(command.why, command.message))
+        for command in commands:
+            if isinstance(command, ToServer):
+                self._way.sent += len(command.data)
+                with suppress(ConnectionError):  # it may have answered and hung up: the answer is still there
+                    await self._loop.sock_sendall(self._server, command.data)
+            elif isinstance(command, ToClient):
+                self._way.received += len(command.data)
+                await self._loop.sock_sendall(self._client, command.data)
+            elif isinstance(command, Switched):
+                self._is_switched = True
+            elif isinstance(command, Close):
+                self._is_over = True
+        # After a switch both directions are the pumps': a read that is called off could lose bytes.
+        if self._layer.wants_client and not self._is_switched:
+            self._wanted.set()
+
+
+def _next_size(data: bytes, commands: Sequence[Command]) -> int:
+    """How much to read at once after this."""
+    return _SMALL if len(commands) > max(_FEW, len(data) // _SPARSE) else _PIECE

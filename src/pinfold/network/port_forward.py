@@ -1,0 +1,81 @@
+"""The way in: a port of this machine's loopback that leads to a server inside a session.
+
+Nobody decides about it here: whoever may connect to this machine's loopback may connect to what is published.
+
+Facts: a socket stays in the network that it was made in. So a process of the session makes one, and the gate,
+which has it, connects it in there. A server may listen on one family alone, as many that say `localhost` do.
+"""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+
+from pinfold.model.decision import Verdict
+from pinfold.network.connection import Way, set_option
+from pinfold.network.limits import Limits
+from pinfold.network.refusal import Refusal, Why
+from pinfold.network.relay import Pump, run
+from pinfold.network.ruling import Ruling
+
+Reach = Callable[[int], Awaitable[socket.socket]]
+"""A fresh stream socket of the network inside, for a connection to this port."""
+BACKLOG = 128
+
+
+def listeners(port: int) -> list[socket.socket]:
+    """This machine's side of a port. Raises OSError if it is not to be had: who says `localhost` is to find
+    nobody else there, in either family."""
+    found = [socket.create_server(("127.0.0.1", port), backlog=BACKLOG)]
+    try:
+        found.append(socket.create_server(("::1", port), family=socket.AF_INET6, backlog=BACKLOG))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            found[0].close()
+            raise
+        # there is no IPv6, and who says `localhost` tries the other one too
+    return found
+
+
+async def lead_in(way: Way, port: int, reach: Reach, limits: Limits) -> None:
+    """Preconditions: the way has its client, which is a connection to the port's listener."""
+    way.host, way.port = "localhost", port
+    way.ruling = Ruling(Verdict.ALLOW, "this machine came in by `network.publish`", str(port))
+    try:
+        async with asyncio.timeout(limits.dial):
+            way.server, way.address = await _connected(reach, port)
+    except OSError as error:
+        why = f"nobody listens on port {port} inside" if error.errno == errno.ECONNREFUSED else str(error)
+        way.refusal = Refusal(Why.REFUSED_THERE, why)
+        way.reset()
+        return
+    down, up = Pump(way.server, way.client), Pump(way.client, way.server)
+    down.start()
+    up.start()
+    way.ended = await run([up, down], limits)
+    way.sent, way.received = up.moved, down.moved
+
+
+async def _connected(reach: Reach, port: int) -> tuple[socket.socket, str]:
+    """A socket that is connected inside, and where."""
+    try:
+        return await _connect(await reach(port), "127.0.0.1", port), "127.0.0.1"
+    except ConnectionRefusedError:
+        sock = await reach(port)
+        if sock.family != socket.AF_INET6:
+            sock.close()
+            raise
+        return await _connect(sock, "::1", port), "::1"
+
+
+async def _connect(sock: socket.socket, address: str, port: int) -> socket.socket:
+    try:
+        sock.setblocking(False)
+        set_option(sock, socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        is_mapped = sock.family == socket.AF_INET6 and ":" not in address
+        target = f"::ffff:{address}" if is_mapped else address
+        await asyncio.get_running_loop().sock_connect(sock, (target, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock

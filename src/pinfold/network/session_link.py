@@ -1,0 +1,223 @@
+"""The session's end of the line to its gate: answers what the gate asks, and gives it its faces.
+
+INVARIANT: whatever goes wrong in answering is a no, and a gate that is gone opens nothing.
+
+`decide` is called on the line's own thread, so it must not wait; `ask` may, and has a thread to itself.
+"""
+
+import _socket
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import NamedTuple
+
+from pinfold.model.decision import Verdict
+from pinfold.model.fair_share import has_room
+from pinfold.network import link_messages
+from pinfold.network.limits import Limits
+from pinfold.network.link_messages import Message
+from pinfold.network.ruling import Outcome, Ruling
+from pinfold.network.upstream import Upstream
+
+LAST_WORDS = 2.0
+"""Seconds that a gate may take to end."""
+
+TOO_MANY = "too many questions are waiting already"
+ANSWER_THEM = "answer them, or add the host to `network.allow`"
+MOST_ASKING, MOST_REACHING = 256, 64
+"""Threads that wait: for answers, and for ports inside."""
+CATCHING_UP, STEP = 0.5, 0.001
+"""Seconds that a gate is listened to at most, and between two looks."""
+
+
+class _Asked(NamedTuple):
+    """A question that the gate waits for."""
+
+    tag: str
+    withdrawn: threading.Event
+
+
+class Line:
+    def __init__(
+        self,
+        sock: socket.socket,
+        decide: Callable[[str, int | None, str], Ruling],
+        ask: Callable[[str, int, str, Ruling, threading.Event], Ruling],
+        record: Callable[[Outcome], None],
+        ended: Callable[[], None],
+        reach: Callable[[int], _socket.socket] | None = None,
+    ) -> None:
+        """`ask` is given an event that is set when nobody waits for the answer any more; `ended` is called
+        once, when the gate is gone. `reach` makes the socket for a connection to a port inside, or raises; it
+        may wait, too."""
+        self._sock = sock
+        self._decide, self._ask, self._record, self._ended = decide, ask, record, ended
+        self._reach = reach
+        self._sending, self._hearing = threading.Lock(), threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._asking: dict[int, _Asked] = {}
+        self._reaching = threading.BoundedSemaphore(MOST_REACHING)
+        self._catching_up: dict[int, threading.Event] = {}
+        self._numbers = count(1)
+
+    def start(
+        self,
+        limits: Limits = Limits(),  # noqa: B008  (it is a value)
+        upstream: Upstream | None = None,
+        names: str = "",
+    ) -> None:
+        """Begins to answer the gate, which has no faces yet. Raises RuntimeError if no thread can.
+
+        `names` is the file in which a user's gates count the names below wildcards.
+        """
+        told = upstream._asdict() if upstream else None
+        start = {"limits": limits._asdict(), "upstream": told, "names": names}
+        self._send({"start": start})
+        thread = threading.Thread(target=self._serve, name="pinfold-gate", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def add(self, face: str, sock: _socket.socket) -> None:
+        """One more face: `RESOLVER`, or the name of a pen, whose warden is at the other end."""
+        self._send({"face": face}, [sock])
+
+    def withdraw(self, face: str) -> None:
+        """Takes a published port back; connections that are open stay open."""
+        self._send({"withdraw_face": face})
+
+    def forget(self) -> None:
+        """What the rules say has changed. Whoever connects after this is decided about anew."""
+        self._send({"forget": True})
+
+    def close(self) -> None:
+        """Ends the gate; what it still has to say is heard."""
+        with suppress(OSError):  # it is gone already
+            self._sock.shutdown(socket.SHUT_WR)
+        if self._thread:
+            self._thread.join(LAST_WORDS)
+
+    def catch_up(self, tag: str) -> None:
+        """Waits until all that the gate has said by now is heard, and has to say of a command that has ended;
+        not for long, if it goes on and on."""
+        self._hear_all()
+        if self._asking:
+            # Whoever waits for an answer may be gone, and the gate not have seen it yet.
+            number = next(self._numbers)
+            caught_up = self._catching_up[number] = threading.Event()
+            self._send({"catch_up": tag, "number": number})
+            caught_up.wait(CATCHING_UP)
+            del self._catching_up[number]
+
+    def _hear_all(self) -> None:
+        patience = time.monotonic() + CATCHING_UP
+        while _is_readable(self._sock, 0) and time.monotonic() < patience:
+            time.sleep(STEP)
+        if self._hearing.acquire(timeout=CATCHING_UP):
+            self._hearing.release()
+
+    def _serve(self) -> None:
+        # INVARIANT: a message is taken and handled under one lock, so what is not in the socket is heard.
+        is_open = True
+        while is_open:
+            _is_readable(self._sock, None)
+            with self._hearing:
+                try:
+                    message, _ = link_messages.receive(self._sock)
+                except OSError:
+                    message = None
+                if message is not None:
+                    self._handle(message)
+                is_open = message is not None
+        for asked in list(self._asking.values()):
+            asked.withdrawn.set()
+        self._ended()
+
+    def _handle(self, message: Message) -> None:
+        if "decide" in message:
+            asked = message["decide"]
+            self._answer(message["number"], lambda: self._decide(asked["host"], asked["port"], asked["tag"]))
+        elif "ask" in message:
+            self._begin_to_ask(message["number"], message["ask"])
+        elif "reach" in message:
+            self._begin_to_reach(message["number"], message["reach"])
+        elif "withdraw" in message:
+            asking = self._asking.get(message["withdraw"])
+            if asking:
+                asking.withdrawn.set()
+        elif "caught_up" in message:
+            if caught_up := self._catching_up.get(message["caught_up"]):
+                caught_up.set()
+        elif "record" in message:
+            self._record(link_messages.outcome_from(message["record"]))
+
+    def _begin_to_ask(self, number: int, asked: Message) -> None:
+        """In a thread, or not at all: a program that wants many hosts at once has no more of them."""
+        waiting = [each.tag for each in list(self._asking.values())]
+        is_full = not has_room(waiting, asked["tag"], MOST_ASKING)
+        question = _Asked(asked["tag"], threading.Event())
+        self._asking[number] = question
+        if is_full or not _has_begun("ask", self._put, number, asked, question.withdrawn):
+            del self._asking[number]
+            self._say(number, Ruling(Verdict.DENY, TOO_MANY, remedy=ANSWER_THEM))
+
+    def _begin_to_reach(self, number: int, port: int) -> None:
+        if self._reaching.acquire(blocking=False):
+            if _has_begun("reach", self._reach_in, number, port):
+                return
+            self._reaching.release()
+        self._send({"reached": port, "number": number})
+
+    def _put(self, number: int, asked: Message, withdrawn: threading.Event) -> None:
+        ruling = link_messages.ruling_from(asked["ruling"])
+        try:
+            self._answer(
+                number, lambda: self._ask(asked["host"], asked["port"], asked["tag"], ruling, withdrawn)
+            )
+        finally:
+            del self._asking[number]
+
+    def _reach_in(self, number: int, port: int) -> None:
+        try:
+            sockets = [self._reach(port)] if self._reach else []
+        except Exception:  # noqa: BLE001  (whatever it was, nobody is led in)
+            sockets = []
+        self._send({"reached": port, "number": number}, sockets)
+        for sock in sockets:
+            sock.close()
+        self._reaching.release()
+
+    def _answer(self, number: int, say: Callable[[], Ruling]) -> None:
+        try:
+            ruling = say()
+        except Exception as error:  # noqa: BLE001  (whatever it was, it is a no)
+            ruling = Ruling(Verdict.DENY, f"no answer could be found: {error}")
+        self._say(number, ruling)
+
+    def _say(self, number: int, ruling: Ruling) -> None:
+        self._send({"ruling": link_messages.ruling_to(ruling), "number": number})
+
+    def _send(self, message: Message, sockets: Sequence[_socket.socket] = ()) -> None:
+        descriptors = [sock.fileno() for sock in sockets]
+        try:
+            with self._sending:
+                socket.send_fds(self._sock, [link_messages.encode(message)], descriptors)
+        except OSError:
+            return  # the reading side finds out and says so
+
+
+def _has_begun(name: str, work: Callable[..., None], *arguments: object) -> bool:
+    try:
+        threading.Thread(target=work, args=arguments, name=f"pinfold-{name}", daemon=True).start()
+    except RuntimeError:  # the user's processes are all used up
+        return False
+    return True
+
+
+def _is_readable(sock: socket.socket, timeout: float | None) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return any(events & select.POLLIN for _, events in poll.poll(timeout))

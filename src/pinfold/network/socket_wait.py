@@ -1,0 +1,69 @@
+"""Waiting for a socket without taking anything from it.
+
+Facts about TCP: who has closed a connection looks the same from here as who has only said all they will.
+The kernel tells them apart by asking the other side (SO_KEEPALIVE), which answers as long as a program holds
+it, and up to two minutes beyond that (tcp_fin_timeout).
+
+A fact about asyncio: a `sock_recv` that is called off at the moment its bytes arrive loses them. Where
+waiting may end early and the connection goes on, the wait and the read are two steps.
+"""
+
+import asyncio
+import select
+import socket
+
+from pinfold.network.connection import set_option
+
+_CLOSED = 7
+"""The state of a connection that is over (TCP_CLOSE)."""
+_QUESTIONS = 3
+"""That are not answered, before it is."""
+_GONE = select.POLLHUP | select.POLLRDHUP | select.POLLERR
+_EVERY = 0.05
+
+
+async def wait_readable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    is_readable = loop.create_future()
+
+    def readable() -> None:
+        if not is_readable.done():
+            is_readable.set_result(None)
+
+    loop.add_reader(sock.fileno(), readable)
+    try:
+        await is_readable
+    finally:
+        loop.remove_reader(sock.fileno())
+
+
+async def wait_gone(sock: socket.socket) -> None:
+    """Until the other side has hung up, whatever it sent before."""
+    poll = select.poll()
+    poll.register(sock, _GONE)
+    while not poll.poll(0):
+        await asyncio.sleep(_EVERY)
+
+
+def begin_to_ask(sock: socket.socket, each: float) -> None:
+    """From now on the kernel asks whether a program is there still, on the other side."""
+    seconds = max(1, round(each))
+    set_option(sock, socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+    set_option(sock, socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, seconds)
+    set_option(sock, socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _QUESTIONS)
+    set_option(sock, socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def is_gone(sock: socket.socket) -> bool:
+    """Whether it was found out that no program is there."""
+    try:
+        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _CLOSED
+    except OSError:  # one that is no TCP tells it by itself
+        return False
+
+
+async def wait_left(sock: socket.socket, each: float) -> None:
+    """Until nobody is there on the other side who could still hear an answer."""
+    begin_to_ask(sock, each)
+    while not is_gone(sock):
+        await asyncio.sleep(each)

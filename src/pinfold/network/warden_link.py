@@ -1,0 +1,107 @@
+"""A pen, as the gate sees it: its warden has connections opened, and hands over the programs' sides of them.
+
+Everything that comes from a pen comes through its warden, which no program of the pen can speak for: so the
+tag of each connection is true, and says which pen and which command it belongs to.
+"""
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+
+from pinfold.model.gate_protocol import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_wish
+from pinfold.network.connection import Way
+from pinfold.network.gate import Gate
+from pinfold.network.limits import Limits
+from pinfold.network.refusal import Refusal
+
+AT_ONCE = 64
+"""How many messages are read before others have their turn."""
+
+
+class Pen:
+    def __init__(self, gate: Gate, warden: socket.socket, name: str, limits: Limits) -> None:
+        self._gate, self._warden, self._name, self._limits = gate, warden, name, limits
+        self._loop = asyncio.get_running_loop()
+        self._opening: dict[int, asyncio.Task[None]] = {}
+        self._opened: dict[int, Way] = {}
+        warden.setblocking(False)
+        self._loop.add_reader(warden, self._read)
+
+    def _read(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._warden, LONGEST, 1, socket.MSG_CMSG_CLOEXEC)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                data, descriptors = b"", []
+            if not data:
+                self.close()
+                return
+            self._handle(parse_wish(data), descriptors)
+
+    def _handle(self, wish: Wish, descriptors: list[int]) -> None:
+        if wish.kind == OPEN:
+            way = self._gate.open_at_once(wish.host, wish.port, self._tag(wish))
+            if way:
+                self._answer(wish, way)
+            else:
+                self._opening[wish.number] = self._loop.create_task(self._open(wish))
+        elif wish.kind == JOIN and descriptors and wish.number in self._opened:
+            self._gate.join(self._opened.pop(wish.number), socket.socket(fileno=descriptors.pop()))
+        elif wish.kind == DROP:
+            self._drop(wish.number)
+        elif wish.kind == PROXY and descriptors:
+            self._gate.take(socket.socket(fileno=descriptors.pop()), self._tag(wish))
+        elif wish.kind == NAMES:
+            self._gate.resolver.learn(wish.port, self._tag(wish))
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _tag(self, wish: Wish) -> str:
+        return f"{self._name}.{wish.tag:x}"
+
+    async def _open(self, wish: Wish) -> None:
+        try:
+            way = await self._gate.open(wish.host, wish.port, self._tag(wish))
+        finally:
+            self._opening.pop(wish.number, None)
+        self._answer(wish, way)
+
+    def _answer(self, wish: Wish, way: Way) -> None:
+        if way.refusal:
+            no = way.refusal
+            self._send(_refusing(wish.number, way.host, no))
+        else:
+            self._opened[wish.number] = way
+            self._loop.call_later(self._limits.held, self._drop, wish.number)
+            self._send(Answer(wish.number, 0, way.host))
+
+    def _send(self, answer: Answer) -> None:
+        # A warden that does not read for thousands of answers is none: what waits for it is dropped later.
+        with suppress(OSError):
+            self._warden.send(answer.encoded())
+
+    def _drop(self, number: int) -> None:
+        task = self._opening.get(number)
+        if task:
+            task.cancel()
+        way = self._opened.pop(number, None)
+        if way:
+            self._gate.drop(way)
+
+    def close(self) -> None:
+        """The pen has ended; what it has under way goes on to its end, and nothing more is opened."""
+        if self._warden.fileno() < 0:
+            return
+        self._loop.remove_reader(self._warden)
+        self._warden.close()
+        for number in (*self._opening, *self._opened):
+            self._drop(number)
+
+
+def _refusing(number: int, host: str, no: Refusal) -> Answer:
+    return Answer(
+        number, no.why.errno, host, no.rule, no.answered, no.message, no.why.code, no.remedy, no.asked_at
+    )

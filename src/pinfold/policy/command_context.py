@@ -1,0 +1,192 @@
+"""A command line with everything that bears on it, worked out once for all steps."""
+
+from enum import IntEnum
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pinfold.model.decision import Widening
+from pinfold.model.facts import Facts
+from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
+from pinfold.model.request import RunCommand
+from pinfold.model.script import Command, Script, Trait
+from pinfold.model.settings import IfUnavailable, Rule, Settings
+from pinfold.policy.operand_paths import bases
+from pinfold.policy.rules import covering_rule, goes_by_its_name, names, writes_somewhere
+
+# Builtins that do the same inside and outside of the fence: they need no exclusion of their own.
+NEUTRAL = frozenset({"cd", "true", ":"})
+
+
+class _Exclusion(IntEnum):
+    NO = 0
+    NEUTRAL = 1
+    YES = 2
+
+
+class Effective(Struct, frozen=True):
+    policy: SandboxPolicy
+    widening: tuple[Widening, ...]
+
+
+class Case:
+    """One `RunCommand` before the steps."""
+
+    def __init__(self, request: RunCommand, settings: Settings, facts: Facts) -> None:
+        self.request = request
+        self.settings = settings
+        self.facts = facts
+        self.script: Script = facts.script
+        self._helpers: dict[str, tuple[str, ...]] = {}
+
+    @cached_property
+    def effective(self) -> Effective:
+        """The user's policy with what the request narrows, and what it would widen."""
+        policy, widening = self._narrowed()
+        if self.request.timeout is not None:
+            policy = replace(policy, limits=_within(policy.limits, self.request.timeout))
+        return Effective(policy, tuple(wish for wish in widening if not _is_bypass(wish)))
+
+    def _narrowed(self) -> tuple[SandboxPolicy, tuple[Widening, ...]]:
+        if self.request.policy is None:
+            return self.facts.policy, ()
+        # Imported here: few requests have a policy of their own, and every start would pay for it.
+        from pinfold.policy.widen import narrowed
+
+        return narrowed(self.facts.policy, self.request.policy, self.settings.cap)
+
+    @cached_property
+    def asks_bypass(self) -> bool:
+        """Whether the request wants to run without the fence: by its flag, its policy, or as `mcp-cli`."""
+        wanted = self.request.policy
+        by_policy = wanted is not None and wanted.type is PolicyType.INSECURE_NONE
+        return self.request.disable_sandbox or by_policy or self._is_mcp_cli
+
+    @property
+    def _is_mcp_cli(self) -> bool:
+        """As in Claude Code: `mcp-cli` does not work fenced, so where it is in use it asks to get out."""
+        programs = {part.program for part in self.script.commands}
+        return self.settings.mcp.cli and programs == {"mcp-cli"}
+
+    # The four gates, in Claude Code's order.
+
+    @property
+    def fence_is_on(self) -> bool:
+        return self.settings.sandbox.enabled and self.effective.policy.type is not PolicyType.INSECURE_NONE
+
+    @property
+    def bypass_is_open(self) -> bool:
+        return self.asks_bypass and self.settings.sandbox.allow_unsandboxed
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.request.command.strip() and not self.request.argv
+
+    @cached_property
+    def is_excluded(self) -> bool:
+        """Whether an exclusion takes every part of the line out of the fence."""
+        parts = self.script.commands
+        known = bool(parts) and not self.script.problem and not self.script.unknowns
+        excluded = [self._exclusion(part) for part in parts]
+        return known and all(excluded) and any(part is not _Exclusion.NEUTRAL for part in excluded)
+
+    def _exclusion(self, part: Command) -> "_Exclusion":
+        """An exclusion says where a program runs. What redirects it or writes besides is not part of it."""
+        if writes_somewhere(part) or any(not hazard.option for hazard in part.hazards):
+            return _Exclusion.NO
+        if goes_by_its_name(part) and (part.program in NEUTRAL or Trait.TRANSPARENT in part.traits):
+            return _Exclusion.NEUTRAL
+        named = any(names(rule.shape, part) for rule in self.settings.sandbox.excluded_commands)
+        return _Exclusion.YES if named else _Exclusion.NO
+
+    @cached_property
+    def wants_fence(self) -> bool:
+        return self.fence_is_on and not self.bypass_is_open and not self.is_excluded
+
+    @cached_property
+    def is_fenced(self) -> bool:
+        """Whether the line runs inside the fence, if it runs."""
+        if not self.wants_fence or self.is_blank:
+            return False
+        return not self.facts.fence_trouble or self.settings.sandbox.if_unavailable is IfUnavailable.REFUSE
+
+    @property
+    def runs_freely(self) -> bool:
+        """Inside the fence, with nothing to ask."""
+        return self.wants_fence and not self.facts.fence_trouble and self.settings.sandbox.auto_allow
+
+    @cached_property
+    def parts(self) -> tuple[Command, ...]:
+        """The commands that need an approval of their own."""
+        return tuple(part for part in self.script.commands if self.shadow(part) or not _needs_no_cover(part))
+
+    def cover(self, part: Command) -> Rule | None:
+        """The allow or safe rule that covers this part, if there is one."""
+        if self.git_helpers(part) or self.shadow(part):
+            return None
+        program = part.words[0].literal if part.words else None
+        if program is None:
+            return None
+        names = dict.fromkeys((program, program.rpartition("/")[2]))
+        return covering_rule(part, tuple(rule for name in names for rule in self._permissive.get(name, ())))
+
+    @cached_property
+    def _permissive(self) -> dict[str, list[Rule]]:
+        """Allow and safe rules by their first word: there are many, and few of them speak of a program."""
+        rules: dict[str, list[Rule]] = {}
+        for rule in (*self.settings.commands.allow, *self.settings.commands.safe):
+            rules.setdefault(rule.shape.words[0], []).append(rule)
+        return rules
+
+    def shadow(self, part: Command) -> str:
+        """Where PATH finds its program, if a command may have put it there. Inside the fence that harms
+        nobody; outside, who gives such a path is asked, too."""
+        name = part.words[0].literal if part.words else None
+        return "" if self.is_fenced or not name or "/" in name else self.facts.shadow(name)
+
+    def git_helpers(self, part: Command) -> tuple[str, ...]:
+        """What the repository would make git run on the way; inside the fence that is the kernel's matter."""
+        if part.program != "git" or self.is_fenced:
+            return ()
+        directories = bases(part, self.facts_for(part))
+        if directories is None:
+            return ("the configuration of an unknown directory",)
+        return tuple(key for directory in directories for key in self._helpers_in(directory))
+
+    def _helpers_in(self, directory: str) -> tuple[str, ...]:
+        """Asked once for each directory: the whole working tree is looked through."""
+        if directory not in self._helpers:
+            self.facts.deadline.require_time()
+            self._helpers[directory] = self.facts.files.git_helpers(directory)
+        return self._helpers[directory]
+
+    def facts_for(self, part: Command) -> Facts:
+        """The facts as they are for one command, after what the others of the line have linked and moved."""
+        names = self._unsettled.get(id(part))
+        return replace(self.facts, unsettled=names) if names else self.facts
+
+    @cached_property
+    def _unsettled(self) -> dict[int, tuple[str, ...]]:
+        parts = self.script.commands
+        if len(parts) < 2:
+            return {}
+        from pinfold.policy.unsettled_names import unsettled_names  # most lines are one command
+
+        names = unsettled_names(parts, self.facts, is_fenced=self.is_fenced)
+        return dict(zip(map(id, parts), names, strict=True))
+
+
+def _within(limits: Limits, timeout: float) -> Limits:
+    """A call may ask for less time, never for more."""
+    return replace(limits, timeout=timeout if limits.timeout is None else min(timeout, limits.timeout))
+
+
+def _is_bypass(wish: Widening) -> bool:
+    return wish.field == "type" and wish.value == PolicyType.INSECURE_NONE.name
+
+
+def _needs_no_cover(part: Command) -> bool:
+    does_nothing = not part.hazards and not writes_somewhere(part)
+    is_wrapper = Trait.TRANSPARENT in part.traits and goes_by_its_name(part)
+    return does_nothing and (not part.words or is_wrapper)

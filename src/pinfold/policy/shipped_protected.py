@@ -1,0 +1,111 @@
+"""Names that commands may not write, although they lie in the workspace.
+
+Each is a file that something on the host would run or obey later, without being asked: a git hook, an
+editor's task, a shell's start-up file. The list is `data/protected.toml`, with the reason of each.
+How a path is held against them is `model.names`.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from functools import lru_cache
+from posixpath import dirname, join
+
+from msgspec import Struct
+
+from pinfold.model.codes import ViolationCode
+from pinfold.model.protected_names import GIT, NameMatcher, NameRule
+from pinfold.model.toml_cache import load_as
+from pinfold.policy.paths import contains, is_covered, normalised
+
+OWN = "your settings protect it"
+BLOCKED = "git writes are blocked"
+OBEYED = "pinfold itself obeys or runs it"
+INSTALLED = "pinfold, or the Python that runs it, is installed there"
+NOBODY = "nobody can grant that"
+
+
+class Reach(StrEnum):
+    ANY = "any"
+    """Wherever it stands in a root."""
+    TOP = "top"
+    """Only directly in a root."""
+
+
+class Grant(StrEnum):
+    NEVER = "never"
+    """Nobody may let it through."""
+    PERSON = "person"
+
+
+class ProtectedName(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    """A path of one or more components; what lies below it is protected with it."""
+    why: str
+    reach: Reach = Reach.ANY
+    grant: Grant = Grant.PERSON
+    code: ViolationCode = ViolationCode.PROTECTED
+
+
+class _Data(Struct, frozen=True, forbid_unknown_fields=True):
+    protected: tuple[ProtectedName, ...]
+
+
+@lru_cache(maxsize=1)
+def protected_names() -> tuple[ProtectedName, ...]:
+    return load_as(_Data, join(dirname(__file__), "data", "protected.toml")).protected
+
+
+def protected_by(
+    path: str, roots: tuple[str, ...], entries: tuple[str, ...], *, is_file: bool = False
+) -> ProtectedName | None:
+    """The protected name that an absolute path is, lies below, or would take along as its directory.
+
+    `entries` are the policy's own: absolute paths, and bare names that hold at any depth. `is_file`: nothing
+    but a plain file gets the name.
+    """
+    matches = _matcher(roots, entries).matches(normalised(path))
+    found = [match for match in matches if not (is_file and match.rest and match.unless_file)]
+    return _listed(found[0].rule) if found else None
+
+
+def is_obeyed(rule: str, own: Callable[[], tuple[str, ...]]) -> bool:
+    """Whether a rule stands for something of `own`: what pinfold itself obeys, runs or remembers."""
+    return rule.startswith("/") and is_covered(rule, own())
+
+
+def why_protected(rule: str, why: str, code: ViolationCode, own: Callable[[], tuple[str, ...]]) -> str:
+    """A rule's reason. One that no list has is of the user's settings, or of what pinfold is and runs on."""
+    if code is not ViolationCode.PROTECTED_BY_SETTINGS or not rule.startswith("/"):
+        return why
+    if is_obeyed(rule, own):
+        return OBEYED
+    return INSTALLED if any(contains(rule, path) for path in own()) else why
+
+
+def name_rules(entries: tuple[str, ...], *, block_git_writes: bool = False) -> tuple[NameRule, ...]:
+    """What a pen's warden holds names against: the list, and the policy's own entries."""
+    git = (
+        (NameRule(GIT, BLOCKED, is_git_writes=True, code=ViolationCode.GIT_WRITES),)
+        if block_git_writes
+        else ()
+    )
+    own = tuple(
+        NameRule(normalised(entry), OWN, code=ViolationCode.PROTECTED_BY_SETTINGS) for entry in entries
+    )
+    listed = tuple(
+        NameRule(each.name, each.why, each.reach is Reach.TOP, each.grant is Grant.PERSON)
+        for each in protected_names()
+    )
+    return (*own, *git, *listed)
+
+
+@lru_cache(maxsize=16)
+def _matcher(roots: tuple[str, ...], entries: tuple[str, ...]) -> NameMatcher:
+    return NameMatcher(name_rules(entries), tuple(normalised(root) for root in roots))
+
+
+def _listed(rule: NameRule) -> ProtectedName:
+    reach = Reach.TOP if rule.top else Reach.ANY
+    return ProtectedName(
+        rule.name, rule.why, reach, Grant.PERSON if rule.grantable else Grant.NEVER, rule.code
+    )

@@ -1,0 +1,1 @@
+"""The granter: makes the file changes that a person granted, outside of every pen."""

@@ -1,0 +1,304 @@
+"""The hand: does what a person has granted, outside of every pen's mounts.
+
+Who it is: a process that the keeper forked, of the user and in the machine's own namespaces, with no
+capability and no way to gain one. It is told deeds by the host alone, one at a time, and the host tells it
+only what was granted. It can do what any program of the user could, and a root user's hand what root without
+powers could.
+
+Facts that shape it:
+- Pens hold what they may not write by read-only mounts of their own, so the same directory is reached here by
+  another mount. Which one it is, is told by device and inode: a path that was renamed, or that a pen has a
+  cover over, leads to another, and then nothing is done.
+- A pen's programs go on while a person thinks. Where they may change names, whatever has the name by now may
+  be another thing: so a file is opened, cut, linked or given a mode by the inode that was looked at
+  (/proc/self/fd), and a name that was free is made by calls that fail if it is not.
+- What was judged is a path, and commands of another session may have a granted directory for their project:
+  they could move what is in it between the look and the deed. So nobody moves anything meanwhile (`moving`).
+- A rename takes whatever has the name. So a plain file is linked by its inode to a name that nobody knows
+  yet, beside the one it is to have, and that is renamed.
+- What has another name (a hard link) could be written by that for good, whatever was granted, and for how
+  long. So of such a file a copy gets the name.
+- Who has a file open for writing keeps it from being run (ETXTBSY). So what was opened is sent in a socket of
+  its own: from there on nobody has it open but the warden, until the caller has it.
+
+Accepted: a kill between that link and its rename leaves the name behind. What takes away a name (unlink,
+rmdir) takes it from whatever has it at that moment, microseconds after the look.
+"""
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable
+
+from pinfold.kernel import capabilities
+from pinfold.kernel.files import (
+    AT_FDCWD,
+    AT_SYMLINK_FOLLOW,
+    RENAME_EXCHANGE,
+    STRICT,
+    access_error,
+    linkat,
+    openat2,
+    renameat2,
+    reopen,
+)
+from pinfold.kernel.process import close_all_but, set_name
+from pinfold.model.git_repositories import completes, is_git_by_name
+from pinfold.model.protected_names import folded
+from pinfold.sandbox.linux.keeper.lifecycle import serve_alone
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.file_change import (
+    CHANGED,
+    COMPLETES,
+    LIKELY,
+    MODE,
+    Deed,
+    End,
+    parse_deed,
+    thing_of,
+)
+from pinfold.sandbox.linux.warden.bare_repository import is_there
+from pinfold.sandbox.linux.warden.rename_lock import kept_still
+
+NAME = "pinfold-hand"
+MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
+MOST_COPIED = 1 << 28
+"""Bytes: others wait for the hand meanwhile."""
+
+
+class Changed(Exception):  # noqa: N818
+    """What was looked at is not there any more."""
+
+
+class Completes(Exception):  # noqa: N818
+    """It would make a repository."""
+
+
+def serve(host: socket.socket) -> None:
+    """Becomes the hand, says that it is ready and does what it is told until the host is gone."""
+    set_name(NAME)
+    keeper = os.getppid()
+    close_all_but({0, 1, 2, host.fileno()})
+    capabilities.drop_all()
+    serve_alone(keeper)
+    hand = Hand()
+    channel.send(host, ("ready",))
+    while True:
+        (kind, plain), _ = channel.receive(host)
+        error, made = hand.answer(kind, parse_deed(plain))
+        letters = () if made is None else (channel.enclosed(made),)
+        channel.send(host, (error,), letters)
+        for letter in letters:
+            os.close(letter)
+
+
+class Hand:
+    def __init__(self) -> None:
+        self.root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.held: list[int] = []
+        self.deeds: dict[str, Callable[[Deed, int], int | None]] = {
+            "open": self.open,
+            "mkdir": self.mkdir,
+            "mknod": self.mknod,
+            "symlink": self.symlink,
+            "link": self.link,
+            "rename": self.rename,
+            "unlink": self.unlink,
+            "rmdir": self.rmdir,
+            "truncate": self.truncate,
+            "chmod": self.chmod,
+        }
+
+    def answer(self, kind: str, deed: Deed) -> tuple[int, int | None]:
+        """An errno and a descriptor; 0 is done."""
+        try:
+            if kind == LIKELY:
+                return self.likely(deed), None
+            with kept_still():
+                return 0, self.do(deed)
+        except Changed:
+            return CHANGED, None
+        except Completes:
+            return COMPLETES, None
+        except OSError as error:
+            return error.errno or errno.EIO, None
+        finally:
+            while self.held:
+                os.close(self.held.pop())
+
+    def likely(self, deed: Deed) -> int:
+        """The errno that it would end with for want of the user's own rights; 0 if none is in sight."""
+        for end in deed.ends[: 2 if deed.operation == "rename" else 1]:
+            parent = self.parent(end)
+            if _now(parent, end) != end.thing:
+                raise Changed
+            changes_thing = end.thing is not None and deed.operation in ("open", "truncate")
+            changes_names = deed.makes or deed.operation in ("unlink", "rmdir")
+            error = access_error(parent, end.name, os.W_OK) if changes_thing else 0
+            if not error and changes_names:
+                error = access_error(parent, b"", os.W_OK | os.X_OK)
+            if error:
+                return error
+        _require_no_repository(deed, self.parent(deed.ends[0]))
+        return 0
+
+    def do(self, deed: Deed) -> int | None:
+        os.umask(deed.numbers[-1])
+        parent = self.parent(deed.ends[0])
+        _require_no_repository(deed, parent)
+        return self.deeds[deed.operation](deed, parent)
+
+    def parent(self, end: End) -> int:
+        try:
+            found = openat2(
+                self.root, end.directory.strip("/") or ".", os.O_PATH | os.O_DIRECTORY, resolve=STRICT
+            )
+        except OSError:
+            raise Changed from None
+        self.held.append(found)
+        status = os.fstat(found)
+        if (status.st_dev, status.st_ino) != end.parent:
+            raise Changed
+        return found
+
+    def thing(self, parent: int, end: End, *kinds: int) -> int:
+        """The very inode that was looked at, as an O_PATH descriptor."""
+        try:
+            found = openat2(parent, end.name, os.O_PATH | os.O_NOFOLLOW, resolve=STRICT)
+        except OSError:
+            raise Changed from None
+        self.held.append(found)
+        kind, device, number = thing_of(os.fstat(found))
+        if (kind, device, number) != end.thing or kind not in kinds:
+            raise Changed
+        return found
+
+    # The deeds.
+
+    def open(self, deed: Deed, parent: int) -> int:
+        end, (flags, mode, _) = deed.ends[0], deed.numbers
+        flags |= os.O_CLOEXEC | os.O_NOCTTY
+        if end.thing is None:
+            try:
+                new = flags & ~os.O_TRUNC | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                return os.open(end.name, new, mode & MODE, dir_fd=parent)
+            except FileExistsError:
+                raise Changed from None
+        inode = self.thing(parent, end, stat.S_IFREG)
+        opened = reopen(inode, flags & ~(MAKING | os.O_NOFOLLOW))
+        if flags & os.O_TRUNC:
+            os.ftruncate(opened, 0)
+        return opened
+
+    def mkdir(self, deed: Deed, parent: int) -> None:
+        self._require_free(deed, parent)
+        os.mkdir(deed.ends[0].name, deed.numbers[0] & MODE, dir_fd=parent)
+
+    def mknod(self, deed: Deed, parent: int) -> None:
+        self._require_free(deed, parent)
+        os.mknod(deed.ends[0].name, deed.numbers[0] & (0o170000 | MODE), dir_fd=parent)
+
+    def symlink(self, deed: Deed, parent: int) -> None:
+        self._require_free(deed, parent)
+        os.symlink(deed.text, deed.ends[0].name, dir_fd=parent)
+
+    def link(self, deed: Deed, parent: int) -> None:
+        self._require_free(deed, parent)
+        source = deed.ends[1]
+        inode = self.thing(self.parent(source), source, stat.S_IFREG, stat.S_IFLNK)
+        self._link(inode, parent, deed.ends[0].name)
+
+    def rename(self, deed: Deed, parent: int) -> None:
+        target, source = deed.ends
+        if _now(parent, target) != target.thing or deed.numbers[0] & RENAME_EXCHANGE:
+            raise Changed
+        origin = self.parent(source)
+        inode = self.thing(origin, source, stat.S_IFREG)
+        is_copied = os.fstat(inode).st_nlink > 1
+        self._replace(self._copy if is_copied else self._link, inode, parent, target.name, deed.numbers[0])
+        if _now(origin, source) == source.thing:
+            os.unlink(source.name, dir_fd=origin)
+        if not is_copied and os.fstat(inode).st_nlink > 1:  # it got one just then
+            self._replace(self._copy, inode, parent, target.name)
+
+    @staticmethod
+    def _replace(
+        put: Callable[[int, int, bytes], None], inode: int, parent: int, name: bytes, flags: int = 0
+    ) -> None:
+        beside = b".pinfold-%s" % os.urandom(8).hex().encode()
+        put(inode, parent, beside)
+        try:
+            renameat2(parent, beside, parent, name, flags)
+        except OSError:
+            os.unlink(beside, dir_fd=parent)
+            raise
+
+    def unlink(self, deed: Deed, parent: int) -> None:
+        self._require_same(deed, parent)
+        os.unlink(deed.ends[0].name, dir_fd=parent)
+
+    def rmdir(self, deed: Deed, parent: int) -> None:
+        self._require_same(deed, parent)
+        os.rmdir(deed.ends[0].name, dir_fd=parent)
+
+    def truncate(self, deed: Deed, parent: int) -> None:
+        opened = reopen(self.thing(parent, deed.ends[0], stat.S_IFREG), os.O_WRONLY)
+        try:
+            os.ftruncate(opened, deed.numbers[0])
+        finally:
+            os.close(opened)
+
+    def chmod(self, deed: Deed, parent: int) -> None:
+        inode = self.thing(parent, deed.ends[0], stat.S_IFREG, stat.S_IFDIR)
+        os.chmod(f"/proc/self/fd/{inode}", deed.numbers[0] & MODE)
+
+    @staticmethod
+    def _link(inode: int, parent: int, name: bytes) -> None:
+        linkat(AT_FDCWD, f"/proc/self/fd/{inode}", parent, name, AT_SYMLINK_FOLLOW)
+
+    @staticmethod
+    def _copy(inode: int, parent: int, name: bytes) -> None:
+        read = reopen(inode, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            made = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=parent)
+            try:
+                status = os.fstat(read)
+                if status.st_size > MOST_COPIED:
+                    raise OSError(errno.EMLINK, "it has other names, and is too large to be copied")
+                # Whoever has those may write on: no more than was there is waited for.
+                left = status.st_size
+                while left > 0 and (done := os.sendfile(made, read, None, left)):
+                    left -= done
+                os.fchmod(made, stat.S_IMODE(status.st_mode) & MODE)
+                os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
+                Hand._link(made, parent, name)
+            finally:
+                os.close(made)
+        finally:
+            os.close(read)
+
+    @staticmethod
+    def _require_free(deed: Deed, parent: int) -> None:
+        if _now(parent, deed.ends[0]) is not None:
+            raise Changed
+
+    @staticmethod
+    def _require_same(deed: Deed, parent: int) -> None:
+        if _now(parent, deed.ends[0]) != deed.ends[0].thing:
+            raise Changed
+
+
+def _require_no_repository(deed: Deed, parent: int) -> None:
+    end = deed.ends[0]
+    if end.thing is not None or not deed.makes or is_git_by_name(end.directory):
+        return
+    if completes(folded(os.fsdecode(end.name)), lambda other: is_there(parent, other)):
+        raise Completes
+
+
+def _now(parent: int, end: End) -> tuple[int, int, int] | None:
+    try:
+        return thing_of(os.stat(end.name, dir_fd=parent, follow_symlinks=False))
+    except FileNotFoundError:
+        return None

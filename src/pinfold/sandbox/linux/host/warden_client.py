@@ -1,0 +1,210 @@
+"""What a pen's warden refused, as the host hears of it; and what the host tells the warden.
+
+Nobody waits for it: the warden writes a record before it answers the call, so whatever a command was refused
+is in the socket by the time its end is known, and one read that does not block finds it.
+"""
+
+import _socket
+import os
+import select
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from pinfold.model.codes import AskedAt, ViolationCode
+from pinfold.model.env_files import Identity
+from pinfold.model.errors import ConfinementError
+from pinfold.model.violation import WARDEN, Violation
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.warden.violations import (
+    ANSWER,
+    ASKED,
+    HOLD,
+    LAST_WORDS,
+    MADE,
+    SETTLE,
+    SETTLED,
+    WITHDRAWN,
+    Said,
+)
+
+STEP = 0.1
+SETTLING = 1.0
+"""Seconds: a warden may be about something longer for another command of its pen."""
+GLANCE = 0.01
+COMMANDS = 256
+"""Of how many commands refusals are kept that nobody has asked for, as of those left running."""
+
+
+class Refusals:
+    def __init__(self, warden: _socket.socket) -> None:
+        self.warden = warden
+        self.warden.setblocking(False)
+        self.news = select.poll()
+        self.news.register(warden, select.POLLIN)
+        self.lock = threading.Lock()
+        self.found: dict[int, dict[tuple[str, str], Violation]] = {}
+        self.asked: Callable[..., None] | None = None
+        """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, its code, whether
+        that is git's writes, deed."""
+        self.made: Callable[[Identity], None] = lambda _identity: None
+        """Told which `.env` files its commands have made."""
+        self.withdrawn: Callable[[int], None] = lambda _id: None
+        self.catch_up: Callable[[int], None] = lambda _tag: None
+        """Returns when whoever else refuses has told what it has refused a command by now."""
+        self.settling = self.settled = 0
+        """How often the warden was asked to tell when it is done, and which time it has told."""
+        self.ended = ""
+        """Why the warden has ended, once it has: its pen is good for nothing then."""
+        self.is_closing = False
+        """Whether its end is our own doing, and so nothing to tell, and nobody is asked any more."""
+
+    def of(self, tag: int) -> tuple[Violation, ...]:
+        """What the command that carries a tag was refused since this was last asked."""
+        self.catch_up(tag)
+        with self.lock:
+            self._read()
+            refused = tuple(self.found.pop(tag, {}).values())
+        return (*refused, _end(self.ended)) if self.ended and not self.is_closing else refused
+
+    def _read(self) -> None:
+        try:
+            # Most commands are refused nothing: to ask costs half of a read that finds nothing.
+            while self.news.poll(0):
+                self._keep(*channel.receive(self.warden)[0])
+        except channel.Closed:
+            self.ended = self.ended or "it said nothing"
+        except OSError:
+            return  # there is no more to read for now, or the pen is closed
+
+    def read(self) -> None:
+        """Takes what has come."""
+        with self.lock:
+            self._read()
+
+    def answer(
+        self,
+        id_: int,
+        error: int,
+        said: Said = Said(),  # noqa: B008  (it is a value)
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
+        """What becomes of a call that waits. Waits for a warden with much to read, which waits for nobody."""
+        while True:
+            try:
+                with self.lock:
+                    return channel.send(self.warden, (ANSWER, id_, error, tuple(said)), descriptors)
+            except BlockingIOError:
+                _wait(self.warden, select.POLLOUT, STEP)
+            except (channel.Closed, OSError):
+                return None  # it has ended, and so has its pen
+
+    def _keep(self, tag: int, *fields: Any) -> None:
+        if tag == ASKED and self.asked:
+            return None if self.is_closing else self.asked(*fields)
+        if tag == WITHDRAWN:
+            return self.withdrawn(*fields)
+        if tag == SETTLED:
+            self.settled = max(self.settled, *fields)
+            return None
+        if tag == MADE:
+            return self.made(Identity(*fields))
+        if tag == LAST_WORDS:
+            self.ended = str(fields[0])
+            return None
+        violation = _violation(*fields)
+        if violation.code is ViolationCode.UNSHOWN and not os.path.exists(violation.path):
+            return None  # nor is there on the machine
+        return self._add(tag, violation)
+
+    def add(self, tag: int, violation: Violation) -> None:
+        """What somebody else than the warden has refused a command."""
+        with self.lock:
+            self._add(tag, violation)
+
+    def _add(self, tag: int, violation: Violation) -> None:
+        while tag not in self.found and len(self.found) >= COMMANDS:
+            del self.found[next(iter(self.found))]
+        self.found.setdefault(tag, {})[violation.operation, violation.path] = violation
+
+    def hold(self, protected: tuple[str, ...], hidden: tuple[str, ...]) -> None:
+        """Tells the warden what has come into being and must not be written or seen.
+
+        Raises if it could not be told now. One that has ended cannot be told: its pen is given up.
+        """
+        with self.lock, suppress(channel.Closed):
+            try:
+                channel.send(self.warden, (HOLD, protected, hidden))
+            except OSError as error:
+                raise ConfinementError(
+                    f"a pen's warden could not be told what is new: {error.strerror}"
+                ) from None
+
+    def settle(self) -> None:
+        """Returns when the warden has done what it had begun. Who was killed is asked nothing more of it."""
+        with self.lock:
+            self.settling = number = self.settling + 1
+            try:
+                channel.send(self.warden, (SETTLE, number))
+            except (OSError, channel.Closed):
+                return  # it has ended, or has more to hear than it can
+        late = monotonic() + SETTLING
+        while self.settled < number and not self.ended and not self.is_closing and monotonic() < late:
+            _wait(self.warden, select.POLLIN, GLANCE)
+            self.read()
+
+    def close(self) -> None:
+        """What it has told by now can be asked for afterwards, too."""
+        with self.lock:
+            self.is_closing = True
+            self._read()
+            self.warden.close()
+
+
+def _wait(warden: _socket.socket, event: int, seconds: float) -> None:
+    """Without the lock: others have to do with the warden meanwhile."""
+    poll = select.poll()
+    with suppress(ValueError):  # closed just now
+        poll.register(warden, event)
+        poll.poll(seconds * 1000)
+
+
+def _end(why: str) -> Violation:
+    told = f"the warden of this pen ended ({why}); calls that needed it failed, and none was let through"
+    code = ViolationCode.WARDEN_ENDED
+    return Violation(WARDEN, "", "", told, "pinfold-warden", 0, grantable=False, code=code)
+
+
+def _violation(
+    operation: str,
+    path: str,
+    rule: str,
+    why: str,
+    code: str,
+    remedy: str,
+    grantable: bool,
+    program: str,
+    pid: int,
+    times: int,
+    answered: str,
+    asked_at: str,
+    is_git_writes: bool,
+) -> Violation:
+    """What `Records.add` has sent."""
+    return Violation(
+        operation,
+        path,
+        rule,
+        why,
+        program,
+        pid,
+        grantable,
+        ViolationCode(code),
+        times,
+        answered,
+        AskedAt(asked_at),
+        is_git_writes,
+        remedy=remedy,
+    )

@@ -1,0 +1,1 @@
+"""The keeper: the process that makes sessions and pens on request."""

@@ -1,0 +1,102 @@
+"""How a pen is put together: mounts, a spawner inside, then this process stays on as its warden.
+
+Where each of them is, and why:
+- The mounts are made in a mount namespace of the pen's own, by a process that has joined the session's
+  others. It is not in the pid namespace, so nothing inside can see or signal it. Nor are its children to be:
+  a process whose children are born into another pid namespace can have no threads, and the warden needs some.
+  But where children are born is a thread's own matter: so the spawner is made by one that ends with that.
+- The spawner is left there as init's child: the init of a pid namespace cannot finish dying before every
+  process of it is reaped, and one whose parent is outside is reaped by whoever inherits it, which some
+  machines' pid 1 never does.
+- To fork Python twice takes a sixth of a pen's time, so the spawner is made while the mounts are: it waits
+  for them, with the powers that commands lack and so out of their reach. Its root it is given: whether
+  pivot_root moves a process that is just being made depends on the moment.
+- The warden acts in the pen's mounts: from outside, a rename over a read-only bind would succeed and detach
+  the bind, since a mount point is busy only for those who see it mounted.
+"""
+
+import os
+import socket
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable
+from contextlib import suppress
+
+from pinfold.kernel.namespaces import setns
+from pinfold.model.protected_names import NameRule
+from pinfold.sandbox.linux.keeper.filters import Filters
+from pinfold.sandbox.linux.keeper.lifecycle import end_with
+from pinfold.sandbox.linux.keeper.mounts import Builder
+from pinfold.sandbox.linux.keeper.network import open_outlet
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.spawner import main as spawner
+from pinfold.sandbox.linux.warden import main as warden
+from pinfold.sandbox.linux.warden.config import Charge, Operations
+from pinfold.sandbox.linux.warden.peers import Neighbours
+
+
+def assemble(theirs: socket.socket, pids: int, filters: Filters, charge: Charge) -> None:
+    """Builds a pen around this process, leaves a spawner in it and serves it as warden, if it has one.
+
+    The first message on the way out brings what hears the session's questions about names, from the first
+    such pen.
+
+    Preconditions: the session's namespaces are joined, but not `pids`; the mount namespace is our own.
+    """
+    if charge.gate:
+        resolver = open_outlet()
+        channel.send(charge.gate, ("outlet", resolver is not None), (resolver.detach(),) if resolver else ())
+    ours, inside = channel.pair()
+    is_left = leave_inside(pids, lambda: spawner.serve(theirs, inside, filters), theirs)
+    builder = Builder()
+    rest = [operation for operation in charge.operations if not builder.apply(operation)]
+    is_left()
+    theirs.close()
+    inside.close()
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    channel.send(ours, rest, (root,))
+    os.close(root)
+    if charge.has_warden:
+        warden.serve(ours, charge)
+
+
+def rehearse(operations: Operations, names: tuple[NameRule, ...], neighbours: Neighbours) -> None:
+    """Makes a warden as of such a pen, and forgets it: all but the descriptors that it leaves open.
+
+    A fork's memory is its parent's until it is written to, at 3 us a page, and Python writes to all that it
+    looks at: half of the time that a warden takes to make. And what the names come to is not made again
+    for the same ones (`matcher_of`).
+
+    INVARIANT: what closes its descriptor by itself when it is forgotten is closed here. Whoever calls this
+    closes the rest by number, and the numbers are others' when Python gets to forgetting.
+    """
+    ours, theirs = channel.pair()
+    with suppress(OSError), ours, theirs:
+        warden.Warden(-1, Charge(operations, names, ours, None, {}, -1, neighbours))
+
+
+def leave_inside(pids: int, serve: Callable[[], None], keeper: socket.socket) -> Callable[[], None]:
+    """A process whose parent ends at once, inside the pid namespace, so that init becomes it.
+
+    It is made meanwhile; what this returns waits until it is, or raises why not.
+    Preconditions: SIGCHLD is ignored, so that the parent is reaped by the kernel.
+    """
+    failed: list[Exception] = []
+    done = allocate_lock()
+    done.acquire()
+
+    def leave() -> None:
+        try:
+            setns(pids)
+            if os.fork() == 0:
+                end_with(lambda: serve() if os.fork() == 0 else None, keeper)
+        except Exception as error:  # noqa: BLE001  (it is raised again below, by who waits for this)
+            failed.append(error)
+        done.release()
+
+    def is_left() -> None:
+        done.acquire()
+        if failed:
+            raise failed[0]
+
+    start_new_thread(leave, ())
+    return is_left

@@ -1,0 +1,166 @@
+"""The helpers that the keeper forks: each builds a session or a pen, and leaves one process there.
+
+What is left is a session's init, or a pen's spawner; a pen's helper then stays on as its warden (`assembly`).
+Who asked for it, and what becomes of it, is the keeper's.
+
+Facts that shape it:
+- A session's init is made by a helper with CLONE_PARENT, so that it is the keeper's own child and dies with
+  it.
+- Only the kernel knows the pid that a process inside has outside: it adds it to the message
+  (SCM_CREDENTIALS).
+- To fork and to join a session's namespaces is a fifth of a pen's time, and depends on nothing of the pen. So
+  one helper waits there for the next plan: outside of the pid namespace, where no command sees it.
+- A process has its session's scheduling group (autogroup), and uid 0 inside may slow down that of whatever
+  it sees. So a pen's helper, and with it the spawner, has another than the keeper and init.
+- A process that is not dumpable keeps its /proc/PID/ns closed even to its owner outside, so init opens its
+  namespaces itself, before, and sends them.
+"""
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pinfold.kernel import mounts, namespaces
+from pinfold.kernel.process import close_all_but, set_name
+from pinfold.model.protected_names import NameRule, rule_from
+from pinfold.sandbox.linux.init import main as init
+from pinfold.sandbox.linux.init.closed_tree import ClosedTree, take_tree
+from pinfold.sandbox.linux.keeper.build_pen import assemble, rehearse
+from pinfold.sandbox.linux.keeper.lifecycle import end_with
+from pinfold.sandbox.linux.keeper.resume_stopped import BUILDER, continue_stopped
+from pinfold.sandbox.linux.limits import leave_room_to_host
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.failure import Failed
+from pinfold.sandbox.linux.warden import remount
+from pinfold.sandbox.linux.warden.config import Charge, Operations
+from pinfold.sandbox.linux.warden.peers import Neighbours
+
+NEW = (
+    namespaces.CLONE_NEWUSER
+    | namespaces.CLONE_NEWNS
+    | namespaces.CLONE_NEWPID
+    | namespaces.CLONE_NEWNET
+    | namespaces.CLONE_NEWIPC
+    | namespaces.CLONE_NEWUTS
+    | namespaces.CLONE_NEWCGROUP
+)
+Names = tuple[tuple[Any, ...], ...]
+"""The fields of each `NameRule`."""
+PATIENCE = 30.0
+"""Seconds that helpers have for what they build, and what was killed to end."""
+PEN_PATIENCE = 4.0
+"""The same for a pen, which takes a hundredth of that, while commands of other pens may stop its spawner."""
+STEP = 0.25
+
+
+class Made(NamedTuple):
+    """What a helper has left in other namespaces, ready."""
+
+    pid: int
+    process: int
+    """Its pidfd."""
+    way: int
+    """Our end of the way to it."""
+    held: list[int]
+    """Descriptors that it sent."""
+
+
+def build_session(theirs: socket.socket) -> None:
+    """New namespaces, and an init in them: a child of the keeper itself, which dies with it."""
+    uid, gid = os.geteuid(), os.getegid()
+    leave_room_to_host()
+    closed = prepare_mounts()
+    namespaces.unshare(NEW)
+    namespaces.write_id_maps(uid, gid, inside_uid=uid, inside_gid=gid)
+    if namespaces.fork(namespaces.CLONE_PARENT) == 0:
+        init.serve(theirs, closed)
+
+
+def prepare_mounts() -> ClosedTree | None:
+    """What only root of the machine can do, in mounts of its own, before there is a user namespace: it leaves
+    the times of reading as they are, and takes a closed tree. Others get none.
+
+    To look at a time of reading is a fiftieth of a `grep -r`, and a user namespace has it locked.
+    """
+    try:
+        namespaces.unshare(namespaces.CLONE_NEWNS)
+        mounts.mount(None, "/", None, mounts.MS_REC | mounts.MS_PRIVATE)
+        mounts.mount_setattr(mounts.AT_FDCWD, "/", mounts.AT_RECURSIVE, turn_on=mounts.MOUNT_ATTR_NOATIME)
+    except PermissionError:
+        return None
+    return take_tree()
+
+
+def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operations, Names] | None) -> None:
+    """Into the session's namespaces but its pids and a mount namespace of our own, then builds what comes.
+
+    Whoever waits has time: it rehearses by a plan that is `known`.
+    """
+    set_name(BUILDER)
+    os.setsid()
+    # Whatever else of the keeper's it held would keep others from seeing its end.
+    queue, neighbours = remount.queue(), Neighbours()
+    kept = {0, 1, 2, theirs.fileno(), queue, *neighbours.descriptors, *held}
+    close_all_but(kept)
+    *namespaces_but_pids, pids = held
+    for descriptor in namespaces_but_pids:
+        namespaces.setns(descriptor)
+    namespaces.unshare(namespaces.CLONE_NEWNS)
+    if known:
+        operations, names = known
+        rehearse(operations, rules_of(names), neighbours)
+        close_all_but(kept)
+    (operations, filters, names, lent), ways = channel.receive(theirs)
+    host, *gate = (socket.socket(fileno=way) for way in ways)
+    charge = Charge(operations, rules_of(names), host, gate[0] if gate else None, lent, queue, neighbours)
+    assemble(theirs, pids, filters, charge)
+
+
+@lru_cache(maxsize=1)
+def rules_of(names: Names) -> tuple[NameRule, ...]:
+    """Made before, where the plan that comes has the names of the one that was rehearsed."""
+    return tuple(map(rule_from, names))
+
+
+def begin(build: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
+    """A helper of ours that builds something: its pid, and our end of the way to it."""
+    ours, theirs = channel.pair()
+    channel.name_senders(ours, True)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        end_with(lambda: build(theirs), theirs)
+    theirs.close()
+    return pid, ours
+
+
+def finish(ours: socket.socket, patience: float = PATIENCE) -> Made:
+    """The process that a helper leaves. Nothing stays open of one that was killed meanwhile."""
+    try:
+        message, held, pid = first_word(ours, patience)
+    except channel.Closed:
+        raise Failed("the process that builds the pen ended without a word") from None
+    if message != ("ready",) or not pid:
+        raise Failed(str(message[1]) if message[0] == "failed" else "no answer that is known")
+    channel.name_senders(ours, False)
+    ours.settimeout(None)
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        for descriptor in held:
+            os.close(descriptor)
+        raise
+    return Made(pid, process, ours.detach(), held)
+
+
+def first_word(ours: socket.socket, patience: float) -> tuple[Any, list[int], int]:
+    """What a helper says, and who says it. Whoever was stopped meanwhile is continued."""
+    ours.settimeout(STEP)
+    for _ in range(int(patience / STEP)):
+        with contextlib.suppress(TimeoutError):
+            return channel.receive_from(ours)
+        continue_stopped()
+    raise Failed(f"the process that builds it said nothing for {patience:g} seconds")

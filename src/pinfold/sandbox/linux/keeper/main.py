@@ -1,0 +1,255 @@
+"""The keeper: makes sessions and pens on request, and is what they all end with.
+
+The host starts it once, as `python -I -S`, with a socket as its standard input. It has one thread and imports
+the standard library alone, so it may fork; the host, which has threads, may not.
+
+Facts that shape it:
+- PR_SET_PDEATHSIG follows the parent **thread**, and a host's thread may end while the host lives on: the
+  host is watched by a pidfd.
+- We ignore SIGCHLD, and so do the helpers (`building`) and init: the kernel reaps for us.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NamedTuple
+
+from pinfold.kernel.process import close_all_but, set_name
+from pinfold.sandbox.linux.granter import main as granter
+from pinfold.sandbox.linux.keeper.builders import (
+    PATIENCE,
+    PEN_PATIENCE,
+    Names,
+    begin,
+    build_session,
+    finish,
+    wait_for_plan,
+)
+from pinfold.sandbox.linux.keeper.cgroups import KEEPER, Groups
+from pinfold.sandbox.linux.keeper.filters import compile_ahead, filters_of
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.failure import Failed, words_of
+from pinfold.sandbox.linux.warden.config import Operations
+
+Reply = tuple[tuple[object, ...], tuple[int, ...]]
+"""A message, and the descriptors that go with it."""
+IDLE = 0.05
+"""Seconds without a request after which the next pen's builder is started: not while a command begins."""
+
+
+def main() -> None:
+    """Serves the host whose end of the socket is our standard input."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_name(KEEPER)
+    control = socket.socket(fileno=os.dup(0))
+    try:
+        try:
+            host = settle(control)
+        except OSError as error:
+            (number, _), _ = channel.receive(control)
+            channel.send(control, (number, ("failed", words_of(error))))
+            sys.exit(1)
+        # What was imported stays. A collection in a fork would write to all of it, and so copy every page.
+        gc.freeze()
+        keeper = Keeper(control)
+        keeper.prepare()
+        try:
+            serve(keeper, host)
+        finally:
+            keeper.remove_groups()
+    except channel.Closed:
+        sys.exit(0)
+
+
+def settle(control: socket.socket) -> int:
+    """Leaves behind what the host gave us but the way to it; its pidfd."""
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    # Whatever the host had left inheritable came along.
+    close_all_but({0, 1, 2, control.fileno()})
+    os.chdir("/")
+    return os.pidfd_open(os.getppid())
+
+
+def serve(keeper: "Keeper", host: int) -> None:
+    """Answers while the host lives, and gets ready for the next pen while it is silent."""
+    poll = select.poll()
+    poll.register(keeper.control, select.POLLIN)
+    poll.register(host, select.POLLIN)
+    while True:
+        ready = poll.poll(None if keeper.is_prepared() else IDLE * 1000)
+        if any(descriptor == host for descriptor, _ in ready):
+            return
+        if ready:
+            keeper.answer()
+        else:
+            keeper.prepare_pen()
+
+
+class Builder(NamedTuple):
+    """A process in a session's namespaces that waits for the plan of a pen."""
+
+    session: int
+    process: int
+    """Its pidfd."""
+    way: socket.socket
+
+
+class Keeper:
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.sessions: dict[int, list[int]] = {}
+        """Each session's init, by pidfd, and the namespaces that its pens join."""
+        self.pens: dict[int, int] = {}
+        """Each pen's spawner, by pidfd."""
+        self.groups = Groups()
+        self.last = 0
+        self.ready: list[tuple[int, int, int]] = []
+        """Sessions made before anybody asked."""
+        self.latest: int | None = None
+        """The session that the next pen will most likely be for."""
+        self.known: tuple[Operations, Names] | None = None
+        """What the latest pen was made by: the next one will be much like it."""
+        self.builder: Builder | None = None
+
+    def prepare(self) -> None:
+        """Makes the first session while the host still loads what it needs to ask for one."""
+        with contextlib.suppress(Failed, OSError):
+            self.ready.append(self.make_session())
+            self.prepare_pen()
+            if has_message(self.control):
+                self.answer()  # the host waits for the session, and not yet for what follows
+            compile_ahead()
+
+    def is_prepared(self) -> bool:
+        return self.builder is not None or self.latest is None
+
+    def prepare_pen(self) -> None:
+        """Starts the builder of the latest session's next pen. One waits at most, whatever the sessions."""
+        session, self.latest = self.latest, None
+        if session is None or session not in self.sessions:
+            return
+        with contextlib.suppress(OSError):
+            pid, way = self.begin_pen(session, rehearses=True)
+            self.builder = Builder(session, os.pidfd_open(pid), way)
+
+    def answer(self) -> None:
+        (number, request), _ = channel.receive(self.control)
+        try:
+            reply, descriptors = self.do(request)
+        except Exception as error:  # noqa: BLE001  (a fault in one answer must not end every session)
+            reply, descriptors = ("failed", words_of(error)), ()
+        channel.send(self.control, (number, reply), descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def do(self, request: object) -> Reply:
+        match request:
+            case ("session",):
+                number, pid, ours = self.ready.pop() if self.ready else self.make_session()
+                return ("made", number, pid), (ours,)
+            case ("pen", int(session), tuple(operations), tuple(names), bool(leads_out), dict(lent)):
+                return self.make_pen(session, operations, names, leads_out, lent)
+            case ("hand",):
+                return self.make_hand()
+            case ("close", int(number)):
+                self.close(number)
+                return ("closed",), ()
+        raise Failed("unknown request")
+
+    def make_session(self) -> tuple[int, int, int]:
+        """A new session: its number, its init's pid, and our end of the way to it."""
+        pid, process, ours, held = finish(begin(build_session)[1])
+        self.last += 1
+        self.sessions[self.last] = [process, *held]
+        self.latest = self.last
+        return self.last, pid, ours
+
+    def make_pen(
+        self, session: int, operations: Operations, names: Names, leads_out: bool, lent: dict[int, str]
+    ) -> Reply:
+        """A pen's number, its spawner's pid; the ways to its spawner, to its warden, and to the gate."""
+        limits: list[tuple[Any, ...]] = [operation[1:] for operation in operations if operation[0] == "group"]
+        operations = tuple(operation for operation in operations if operation[0] != "group")
+        pairs = [channel.pair() for _ in range(2 if leads_out else 1)]
+        plan = operations, filters_of(operations), names, lent
+        way = self.asked(session, plan, tuple(theirs.fileno() for _, theirs in pairs))
+        for _, theirs in pairs:
+            theirs.close()
+        pid, process, ours, _ = finish(way, PEN_PATIENCE)
+        self.last += 1
+        self.pens[self.last] = process
+        self.latest, self.known = session, (operations, names)
+        try:
+            for memory, processes in limits:
+                self.groups.hold(self.last, pid, memory, processes)
+        except (Failed, OSError):
+            self.close(self.last)
+            os.close(ours)
+            raise
+        return ("made", self.last, pid), (ours, *(ends.detach() for ends, _ in pairs))
+
+    def make_hand(self) -> Reply:
+        """What does granted things outside of the pens; it is ended as a pen is."""
+        pid, process, ours, _ = finish(begin(granter.serve)[1])
+        self.last += 1
+        self.pens[self.last] = process
+        return ("made", self.last, pid), (ours,)
+
+    def begin_pen(self, session: int, rehearses: bool = False) -> tuple[int, socket.socket]:
+        _, *held = self.sessions[session]
+        known = self.known if rehearses else None
+        return begin(lambda theirs: wait_for_plan(theirs, held, known))
+
+    def asked(self, session: int, plan: tuple[object, ...], wardens: tuple[int, ...]) -> socket.socket:
+        """The way to a builder that has been given the plan: the one that waits for it, or another."""
+        if self.builder and self.builder.session == session:
+            _, process, way = self.builder
+            self.builder = None
+            os.close(process)
+            with contextlib.suppress(channel.Closed):
+                channel.send(way, plan, wardens)
+                return way
+        _, way = self.begin_pen(session)
+        with contextlib.suppress(channel.Closed):  # it has ended, and what it said before is still to be read
+            channel.send(way, plan, wardens)
+        return way
+
+    def close(self, number: int) -> None:
+        if self.builder and self.builder.session == number:
+            _, process, way = self.builder
+            self.builder = None
+            way.close()  # which it ends with
+            wait_ended(process)
+            os.close(process)
+        descriptors = self.sessions.pop(number, None) or [self.pens.pop(number, -1)]
+        if descriptors == [-1]:
+            raise Failed(f"there is no session or pen {number}")
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptors[0], signal.SIGKILL)
+        wait_ended(descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self.groups.let_go(number)
+
+    def remove_groups(self) -> None:
+        """Our end is everybody's; but a group is removed by hand, once all in it have ended."""
+        if self.groups.made:
+            for number in (*self.sessions, *self.pens):
+                self.close(number)
+
+
+def has_message(control: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def wait_ended(process: int) -> None:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    poll.poll(PATIENCE * 1000)

@@ -1,0 +1,149 @@
+"""Messages between host, keeper, init, warden and spawner: one value and some descriptors at a time.
+
+Facts about SOCK_SEQPACKET unix sockets:
+- A message arrives whole or not at all, with its descriptors; a sender's death is an empty read.
+- One message is bounded by the send buffer (some 200 kB), so what is larger goes by a memfd, as a descriptor.
+- Who goes without having read all is told to the other side as ECONNRESET, once, and before what it has sent.
+- recvmsg marks descriptors close-on-exec only when told MSG_CMSG_CLOEXEC.
+
+Facts about marshal: it needs no import of weight, keeps bytes, tuples and lone surrogates, and must not be
+fed by an enemy. So it is read only from those whom no command can write into or speak for:
+- the host and the keeper, which are outside of everything;
+- a warden, whose records name what callers chose, as plain text: it is outside of the pid namespace and not
+  dumpable, and nobody else has its socket;
+- an init and a spawner, for the one word that they are ready or why not, said before they serve anybody.
+  Commands of the session's other pens cannot look into one that begins: it is not in their Landlock domain.
+Nobody reads a value from either of them again. A spawner shares its uid with hostile commands: what it says
+of them is a fixed `struct`, in pipes of their own.
+
+`socket` itself is left to those who want more than its methods: it costs a cold start 3 ms, by its enums.
+"""
+
+import _socket
+import array
+import marshal
+import os
+import struct
+from errno import ETOOMANYREFS
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import socket
+
+LARGE = 1 << 16
+MOST = 8
+"""How many descriptors a message may carry."""
+_CREDENTIALS = struct.Struct("=iII")
+_INLINE, _IN_MEMORY, _ENCLOSED = b"i", b"m", b"e"
+
+
+class Closed(Exception):  # noqa: N818
+    """The other side is gone."""
+
+
+def pair() -> "tuple[socket.socket, socket.socket]":
+    import socket
+
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+
+
+def send(channel: _socket.socket, value: object, descriptors: tuple[int, ...] = ()) -> None:
+    """Sends a value of plain types, with copies of descriptors."""
+    data = marshal.dumps(value)  # type: ignore[arg-type]  # plain by contract
+    if len(data) < LARGE:
+        _send(channel, _INLINE + data, descriptors)
+        return
+    memory = os.memfd_create("pinfold", os.MFD_CLOEXEC)
+    try:
+        os.writev(memory, [data])
+        _send(channel, _IN_MEMORY, (memory, *descriptors))
+    finally:
+        os.close(memory)
+
+
+def _send(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    try:
+        send_bytes(channel, data, descriptors)
+    except (BrokenPipeError, ConnectionResetError):
+        raise Closed from None
+
+
+def send_bytes(channel: _socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    """A message as it is. Raises OSError."""
+    rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    try:
+        channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
+    except OSError as error:
+        if error.errno != ETOOMANYREFS:
+            raise
+        from pinfold.sandbox.linux import limits
+
+        with limits.raised():
+            channel.sendmsg([data], rights, _socket.MSG_NOSIGNAL)
+
+
+def enclosed(descriptor: int) -> int:
+    """A socket that has this descriptor in it, which nobody has open until it is `taken` out of it."""
+    ours, theirs = pair()
+    with ours:
+        _send(ours, _ENCLOSED, (descriptor,))
+    os.close(descriptor)
+    return theirs.detach()
+
+
+def taken(letter: int) -> int:
+    """What was `enclosed`. The socket stays open."""
+    way = _socket.socket(fileno=letter)
+    try:
+        _, (descriptor,) = receive_bytes(way, len(_ENCLOSED))
+    finally:
+        way.detach()
+    return descriptor
+
+
+def receive_bytes(channel: _socket.socket, size: int) -> tuple[bytes, list[int]]:
+    """The next message as it is, and its descriptors, close-on-exec."""
+    data, descriptors, _ = _receive(channel, size)
+    return data, descriptors
+
+
+def _receive(channel: _socket.socket, size: int) -> tuple[bytes, list[int], int]:
+    found = array.array("i")
+    sender = 0
+    room = _socket.CMSG_SPACE(MOST * found.itemsize) + _socket.CMSG_SPACE(_CREDENTIALS.size)
+    try:
+        data, rights, _, _ = channel.recvmsg(size, room, _socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        data, rights, _, _ = channel.recvmsg(size, room, _socket.MSG_CMSG_CLOEXEC)
+    for _, kind, content in rights:
+        if kind == _socket.SCM_RIGHTS:
+            found.frombytes(content[: len(content) - len(content) % found.itemsize])
+        elif kind == _socket.SCM_CREDENTIALS:
+            sender = _CREDENTIALS.unpack(content)[0]
+    if not data:
+        for descriptor in found:
+            os.close(descriptor)
+        raise Closed
+    return data, list(found), sender
+
+
+def receive(channel: _socket.socket) -> tuple[Any, list[int]]:
+    """The next value, and its descriptors. Only from a sender that we trust."""
+    value, descriptors, _ = receive_from(channel)
+    return value, descriptors
+
+
+def receive_from(channel: _socket.socket) -> tuple[Any, list[int], int]:
+    """The same, and the sender's pid, if the socket was told to `name_senders`."""
+    data, descriptors, sender = _receive(channel, LARGE + 64)
+    if data[:1] == _IN_MEMORY:
+        memory, *descriptors = descriptors
+        with open(memory, "rb") as file:
+            file.seek(0)
+            return marshal.load(file), descriptors, sender  # noqa: S302
+    return marshal.loads(data[1:]), descriptors, sender  # noqa: S302
+
+
+def name_senders(channel: _socket.socket, wanted: bool) -> None:
+    """Whether the kernel adds to each message who sent it, by our own pid namespace's number."""
+    channel.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, int(wanted))

@@ -1,0 +1,1 @@
+"""A pen's spawner: confined as its commands are, it starts them."""

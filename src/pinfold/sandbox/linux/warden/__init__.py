@@ -1,0 +1,1 @@
+"""A pen's warden: answers the system calls that the kernel hands over."""

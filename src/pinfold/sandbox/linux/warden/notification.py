@@ -1,0 +1,239 @@
+"""One call that waits for the warden's answer, and the process that made it.
+
+Facts (seccomp_unotify(2), ptrace(2); measured on Linux 6.18):
+- The caller's other threads run on: its memory, its descriptors and its directory may change at any time. So
+  each is read **once**, and only what was read is judged and acted on.
+- `pid` is a thread id of our own pid namespace. It may be another's by the time we look, if the caller was
+  killed: `is_waiting` afterwards tells that what was read was the caller's own.
+- /proc/TID/cwd can be followed for any process that we may trace. /proc/TID/fd is closed if the process is
+  not dumpable; pidfd_getfd is not.
+- A process whose program it may not read belongs to another user namespace as far as tracing goes, as does
+  the spawner, whose memory is the keeper's: their paths cannot be read. Nor does a thread that shares the
+  spawner's memory until its exec.
+- The first line of /proc/TID/status is the thread's name, which is the caller's to choose, but for ends of
+  lines: those are spelled out. So a field is one at the beginning of a line only.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from resource import prlimit
+from signal import SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM
+
+from pinfold.kernel import fast_calls
+from pinfold.kernel.seccomp import (
+    Notification,
+    is_valid,
+    put_descriptor,
+    respond,
+    resume,
+)
+from pinfold.sandbox.linux.protocol.status import RLIMIT_RTTIME
+from pinfold.sandbox.linux.warden import watchdog
+from pinfold.sandbox.linux.warden.affinity import Turns
+from pinfold.sandbox.linux.warden.umask import parse_umask
+
+AT_FDCWD = -100
+CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+"""The flags that creat(2) stands for."""
+ALL_FLAGS = 0x7FFFFFFF
+LAST_DESCRIPTOR = 0x7FFFFFFF
+ENDING = sum(1 << number - 1 for number in (SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM))
+DIRECTORY = os.O_PATH | os.O_DIRECTORY
+STATUS = 4096
+"""Bytes that are read of /proc/TID/status."""
+SIGNALS = (b"SigPnd", b"ShdPnd", b"SigBlk", b"SigIgn")
+
+
+def _parted(line: bytes) -> tuple[bytes, bytes, bytes]:
+    return line.partition(b":")
+
+
+def _last_number(status: bytes, field: bytes) -> int:
+    return int(status.partition(field)[2].partition(b"\n")[0].split()[-1])
+
+
+def as_int(register: int) -> int:
+    """An argument that the kernel takes as a signed int."""
+    return (register & 0xFFFFFFFF) - ((register & 0x80000000) << 1)
+
+
+def start_of(pid: int, descriptor: int) -> bytes:
+    """The link in /proc to where a relative path starts."""
+    return b"%d/cwd" % pid if descriptor == AT_FDCWD else b"%d/fd/%d" % (pid, descriptor)
+
+
+def _opened(proc: int, path: bytes) -> int:
+    # os.open takes half the time of a call by ctypes, unless it fails.
+    try:
+        return os.open(path, DIRECTORY, dir_fd=proc)
+    except OSError as error:
+        return -(error.errno or errno.EIO)
+
+
+class Caller:
+    """INVARIANT: answered once, by one of `resume`, `refuse`, `succeed` and `give`; and what we hold of its
+    files and sockets is closed before that. Who has a file open for writing keeps it from being run
+    (ETXTBSY), and its locks held; who has a socket open keeps its port.
+    """
+
+    __slots__ = ("arguments", "id", "known", "listener", "number", "pid", "proc", "turns")
+
+    def __init__(self, listener: int, proc: int, turns: Turns, call: Notification) -> None:
+        self.listener = listener
+        self.proc = proc
+        """The host's /proc, where `pid` is known."""
+        self.turns = turns
+        self.id, self.pid, self.number, self.arguments = call[0], call[1], call[2], call[5:]
+        self.known: tuple[int, str] | None = None
+
+    # Reading. What cannot be read is None or negative.
+
+    def text(self, address: int) -> bytes | None:
+        """The string at an address, such as a path."""
+        return fast_calls.read_text(self.pid, address)
+
+    def directory(self, descriptor: int) -> int:
+        """Where a relative path starts, as a descriptor of ours (O_PATH), or -errno."""
+        if descriptor == AT_FDCWD:
+            return _opened(self.proc, b"%d/cwd" % self.pid)
+        if descriptor < 0:
+            return -errno.EBADF
+        found = _opened(self.proc, start_of(self.pid, descriptor))
+        if found != -errno.EACCES:
+            return -errno.EBADF if found == -errno.ENOENT else found
+        try:
+            return self.descriptor(descriptor)
+        except OSError as error:
+            return -(error.errno or errno.EBADF)
+
+    def descriptor(self, number: int) -> int:
+        """A copy of one of the caller's descriptors: the same open file. Raises OSError.
+
+        On the loop: until the call is answered nothing waits for more than a `moment`.
+        """
+        if number > LAST_DESCRIPTOR:
+            raise OSError(errno.EBADF, "no descriptor has such a number")
+        watchdog.begin()
+        found = fast_calls.copy_descriptor(self.pid, number)
+        if found in fast_calls.NO_HANDLE:
+            # Before 6.9 there are handles on processes alone; their threads share descriptors as a rule.
+            found = fast_calls.copy_descriptor(self.process(), number)
+        if found < 0:
+            raise OSError(-found, "no such descriptor")
+        return found
+
+    def process(self) -> int:
+        """The process that the calling thread belongs to."""
+        return int(self._status().partition(b"\nTgid:")[2].split()[0])
+
+    def numbers_inside(self) -> tuple[int, int]:
+        """The process and the calling thread, by their numbers in the innermost pid namespace."""
+        status = self._status()
+        return _last_number(status, b"\nNStgid:"), _last_number(status, b"\nNSpid:")
+
+    def umask(self) -> int:
+        return parse_umask(self._status())
+
+    def _status(self) -> bytes:
+        """What /proc tells of the calling thread. Raises OSError once it has gone."""
+        status = os.open(f"{self.pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+        try:
+            return os.read(status, STATUS)
+        finally:
+            os.close(status)
+
+    def is_waiting(self) -> bool:
+        """Whether the caller is still there, so that what was read was its own."""
+        return is_valid(self.listener, self.id)
+
+    def is_interrupted(self) -> bool:
+        """Whether a signal waits for the caller that is meant to end what it does.
+
+        Once we have received a call, only a fatal signal ends it by itself.
+        """
+        try:
+            lines = self._status().split(b"\n")
+        except OSError:
+            return False
+        sets = {name: int(value, 16) for name, _, value in map(_parted, lines) if name in SIGNALS}
+        own, shared, blocked, ignored = (sets.get(name, 0) for name in SIGNALS)
+        return bool((own | shared) & ~blocked & ~ignored & ENDING)
+
+    # For the record, not for judging.
+
+    def who(self) -> tuple[int, str]:
+        """The command that the caller belongs to, by its tag, and what it calls itself. Read once: a call
+        that waited for a person may outlive its caller, and its number may be another's by then."""
+        if self.known is None:
+            self.known = self.tag(), self._program()
+        return self.known
+
+    def tag(self) -> int:
+        """The first of these alone."""
+        try:
+            return prlimit(self.pid, RLIMIT_RTTIME)[1]
+        except OSError:
+            return 0
+
+    def _program(self) -> str:
+        try:
+            name = os.open(f"{self.pid}/comm", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+        except OSError:
+            return ""
+        try:
+            return os.fsdecode(os.read(name, 64)).rstrip("\n")
+        except OSError:
+            return ""
+        finally:
+            os.close(name)
+
+    # Answering.
+
+    def resume(self) -> None:
+        """The kernel does the call as if nobody had been asked. Never for what only the warden forbids."""
+        resume(self.listener, self.id)
+
+    def refuse(self, error: int) -> None:
+        respond(self.listener, self.id, error=error)
+
+    def succeed(self) -> None:
+        respond(self.listener, self.id)
+
+    def give(self, descriptor: int, close_on_exec: bool, *, truncates: bool = False) -> int:
+        """A copy of our descriptor is what the call returns, and ours is closed: 0. Else an errno, which says
+        why nobody has it but us, who have it still: the caller is gone, or has no room.
+
+        What a call that `truncates` opens loses its text only once the caller has it: without room for it, a
+        call fails and changes nothing.
+        """
+        kept = self.turns.draw_near(self.pid)
+        try:
+            number = put_descriptor(self.listener, self.id, descriptor, close_on_exec=close_on_exec)
+        except OSError as error:
+            return error.errno or errno.EMFILE
+        finally:
+            if kept:
+                self.turns.let_go(self.pid, kept)
+        if number is None:
+            return errno.ESRCH
+        failure = _emptied(descriptor) if truncates else 0
+        os.close(descriptor)
+        if failure:
+            self.refuse(failure)
+        else:
+            respond(self.listener, self.id, value=number)
+        return 0
+
+
+def _emptied(descriptor: int) -> int:
+    """0, or the errno that says why not."""
+    try:
+        os.ftruncate(descriptor, 0)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
+
+
+Handler = Callable[[Caller], None]
+"""Answers a call, now or later from another thread."""

@@ -1,0 +1,221 @@
+"""What a session writes into the journal: each run before it begins, and how it ended."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
+
+from pinfold.audit.journal import Journal, JournalError
+from pinfold.model.decision import Decision
+from pinfold.model.permission import PermissionNeeded, Settlement
+from pinfold.model.policy import SandboxPolicy
+from pinfold.model.request import RunCommand
+from pinfold.policy.level import level_of
+from pinfold.session.execution import End
+from pinfold.state.directory import journal_file
+from pinfold.state.sessions import register, unregister
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+
+MOST_TROUBLES = 10
+CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
+
+
+class Ledger:
+    """A policy is written once, and named by its row in each run that had it."""
+
+    def __init__(
+        self, session: str, roots: tuple[str, ...], environ: Mapping[str, str], size: int | None = None
+    ) -> None:
+        """The journal of all sessions may grow to `size` bytes."""
+        self.session = session
+        self._owner = os.getpid()
+        self.journal = Journal(journal_file(environ), size)
+        try:
+            self._handle = register(session, roots, environ)
+        except BaseException:
+            self.journal.close()
+            raise
+        self.troubles: list[str] = []
+        """What could not be written of things that had already happened."""
+        self._policy: tuple[SandboxPolicy | None, int] = (None, 0)
+        self._under_way: dict[int, Callable[[], object]] = {}
+        """Runs whose end is not written, by their rows: what tells it, if they are ended with all the rest.
+        Whoever takes one out of it writes its end, so that each has one."""
+        self._telling: dict[object, int] = {}
+        """Threads that take one out or write it: the journal is not closed meanwhile. A lock would be held
+        by one who waits for the journal's, which another may have that forgets a run just then, and tells
+        its end."""
+        self._told: SimpleQueue[None] | None = None
+        """Wakes who waits for them, once anybody does. Whoever puts something there waits for no lock."""
+
+    def before(
+        self,
+        command: RunCommand,
+        cwd: str,
+        decision: Decision,
+        settlement: Settlement | None,
+        allowed: bool,
+    ) -> int:
+        """The row of a run that is about to begin, or was refused."""
+        reason = decision.reasons[0]
+        data: dict[str, object] = {
+            "command": command.command,
+            "cwd": cwd,
+            "decision": decision.verdict,
+            "step": reason.step,
+            "sandboxed": decision.sandboxed,
+            "policy": self._row_of(decision.policy),
+            "level": level_of(decision).value,
+        }
+        if command.argv is not None:
+            data["argv"] = command.argv
+        if command.description:
+            data["description"] = command.description
+        if reason.rule:
+            data["rule"] = reason.rule
+            data["where"] = str(reason.origin)
+        if settlement:
+            data["answer"] = settlement.answer
+            data["by"] = settlement.by
+            data["outcome"] = settlement.outcome
+        if decision.widening:
+            data["widening"] = [[wish.field, wish.value] for wish in decision.widening]
+        row = self.journal.append(self.session, "run" if allowed else "refused", data)
+        if allowed:
+            self._under_way[row] = partial(self.after, row, CANCELLED)
+        return row
+
+    def began(self, entry: int, tell_end: Callable[[], object]) -> None:
+        """It runs; who followed it knows more about its end."""
+        if entry in self._under_way:
+            self._under_way[entry] = tell_end
+
+    def is_under_way(self, entry: int) -> bool:
+        """Whether the end of a run is not told yet."""
+        return entry in self._under_way
+
+    def file(
+        self, tool: str, path: str, decision: Decision, settlement: Settlement | None, allowed: bool
+    ) -> int:
+        """The row of a file tool's use that is about to be made, or was refused."""
+        reason = decision.reasons[0]
+        data: dict[str, object] = {
+            "tool": tool,
+            "path": path,
+            "decision": decision.verdict,
+            "step": reason.step,
+        }
+        if reason.rule:
+            data["rule"] = reason.rule
+        if settlement:
+            data["answer"] = settlement.answer
+            data["by"] = settlement.by
+            data["outcome"] = settlement.outcome
+        return self.journal.append(self.session, "file" if allowed else "refused", data)
+
+    def after(self, entry: int, end: End) -> bool:
+        """Whether it is told by this, and not before."""
+        told = asdict(end)
+        if end.violations:
+            told["violations"] = [replace(each, command="") for each in end.violations]
+        else:
+            del told["violations"]
+        if not end.error:
+            del told["error"]
+        return self._end(entry, told)
+
+    def failed(self, entry: int, error: BaseException) -> None:
+        """It did not begin, or whoever began it was interrupted, which ended it."""
+        if isinstance(error, Exception):
+            self._end(entry, {"error": str(error)})
+        else:
+            self.after(entry, CANCELLED)
+
+    def _end(self, entry: int, told: Mapping[str, object]) -> bool:
+        if os.getpid() != self._owner:
+            return False  # a fork's copy: its end is told by the other
+        this = object()
+        self._telling[this] = threading.get_ident()
+        try:
+            is_first = self._under_way.pop(entry, None) is not None
+            if is_first:
+                self._try("end", told, entry)
+        finally:
+            del self._telling[this]
+            if self._told is not None:
+                self._told.put(None)
+        return is_first
+
+    def connected(self, outcome: Mapping[str, object], entry: int) -> None:
+        """A connection that came to its end, or to none. Its run is named by its row: a command makes as many
+        connections as it likes, and its line may be long."""
+        self._try("connect", outcome, entry or None)
+
+    def elevated(
+        self,
+        question: PermissionNeeded,
+        settlement: Settlement,
+        paths: tuple[str, ...],
+        entry: int,
+        times: int = 1,
+    ) -> bool:
+        """A call that waited for a person, and what they said; False if it could not be written."""
+        told = {
+            "program": question.program,
+            "operation": question.operation,
+            "paths": paths,
+            "answer": settlement.answer,
+            "by": settlement.by,
+            "outcome": settlement.outcome,
+            "times": times,
+        }
+        return self._try("elevation", told, entry or None)
+
+    def trouble(self, text: str) -> None:
+        self._note(text)
+        self._try("trouble", {"error": text}, None)
+
+    def _try(self, kind: str, data: Mapping[str, object], about: int | None) -> bool:
+        if os.getpid() != self._owner:
+            return False  # a fork's copy: what happens is told by the other
+        try:
+            self.journal.append(self.session, kind, data, about)
+        except JournalError as error:
+            # It has happened: its result must not be lost with it.
+            self._note(f"something that happened (`{kind}`) was not written down: {error.why}")
+            return False
+        return True
+
+    def _note(self, trouble: str) -> None:
+        self.troubles = [*self.troubles[1 - MOST_TROUBLES :], trouble]
+
+    def _row_of(self, policy: SandboxPolicy) -> int:
+        known, row = self._policy
+        if known is not policy and known != policy:
+            from pinfold.policy.json_format import to_json
+
+            row = self.journal.append_policy(self.session, {"policy": to_json(policy)})
+            self._policy = policy, row
+        return row
+
+    def close(self) -> None:
+        """Preconditions: whatever ran has ended."""
+        for tell_end in list(self._under_way.values()):
+            tell_end()
+        unregister(self._handle)
+        if self._are_others_telling():
+            from queue import SimpleQueue
+
+            self._told = SimpleQueue()
+            while self._are_others_telling():
+                self._told.get()
+        self.journal.close()
+
+    def _are_others_telling(self) -> bool:
+        own = threading.get_ident()
+        return any(thread != own for thread in list(self._telling.values()))

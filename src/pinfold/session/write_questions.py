@@ -1,0 +1,261 @@
+"""Calls that wait, as the sandbox hands them over: rules, a person and the journal for them.
+
+INVARIANT: whatever goes wrong is a no.
+"""
+
+import os
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator, Sequence
+from stat import S_IMODE
+from typing import TYPE_CHECKING
+
+from pinfold.model.codes import ViolationCode
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
+from pinfold.model.env_files import Identity
+from pinfold.model.permission import (
+    LASTING,
+    Answer,
+    Capability,
+    PermissionNeeded,
+    Reach,
+    Settlement,
+    SettlementOutcome,
+)
+from pinfold.model.policy import PolicyType, SandboxPolicy
+from pinfold.model.protected_names import GIT
+from pinfold.model.violation import READ
+from pinfold.policy.chmod_text import change_of_mode
+from pinfold.policy.grants import (
+    TREE,
+    Grants,
+    Ground,
+    covers,
+    directory_to_offer,
+    granted,
+    is_too_much,
+    key_of,
+    objection,
+    source_of,
+    ungranted,
+    widened,
+)
+from pinfold.policy.reasons import remedy_for
+from pinfold.policy.shipped_protected import BLOCKED, protected_by, why_protected
+from pinfold.policy.widen import narrowed
+from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.session.judge import Judge
+from pinfold.session.repeats import Repeats
+from pinfold.workspace.rm_targets import Removals
+
+if TYPE_CHECKING:
+    from pinfold.approval.broker import Desk
+    from pinfold.model.violation import Violation
+    from pinfold.session.journal import Ledger
+
+UNWRITTEN = "it could not be written down, so it is not done"
+DONE = {
+    "open": "write",
+    "mkdir": "make the directory",
+    "mknod": "make",
+    "symlink": "make the link",
+    "link": "make the link",
+    "rename": "replace or make",
+    "unlink": "delete",
+    "rmdir": "delete the directory",
+    TREE: "delete all of",
+    "truncate": "cut",
+    "chmod": "change the mode of",
+}
+
+
+class Elevations:
+    """May be used from any thread."""
+
+    def __init__(
+        self,
+        session: str,
+        judge: "Callable[[], Judge]",
+        desk: "Callable[[], Desk]",
+        ledger: "Callable[[], Ledger]",
+        anybody: bool,
+        recalls: Callable[[], bool],
+        notes_reads: bool,
+        made: Callable[[Identity], None],
+    ) -> None:
+        self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
+        self._anybody = anybody
+        """Whether there is an approver at all."""
+        self._recalls = recalls
+        """Whether answers are remembered that hold with nobody there, too."""
+        self.notes_reads = notes_reads
+        self.made = made
+        self._lock = allocate_lock()
+        self._grants = Grants()
+        self._granted_on = ""
+        """What the desk's answers stood on then."""
+        self._removals = Removals()
+        self._repeats = Repeats()
+
+    def asks(self, policy: SandboxPolicy) -> bool:
+        may = policy.type is not PolicyType.INSECURE_NONE and self._judge().law.last_settings.filesystem.ask
+        return may and (self._anybody or self._recalls())
+
+    def key(self, wanted: Wanted) -> tuple[str, ...]:
+        mode = f"{wanted.modes[1]:o}" if wanted.modes else ""
+        with self._lock:
+            tree = self._removals.around(wanted, self._ground(wanted.policy))
+        return key_of(wanted.operation, wanted.paths, wanted.is_git_writes, wanted.text or mode, tree)
+
+    def known(self, wanted: Wanted) -> Ruling | None:
+        key, ground = self.key(wanted), self._ground(wanted.policy)
+        if not ground.settings.filesystem.ask:
+            return Ruling(False, "`filesystem.ask` is false by now")
+        if found := objection(key, wanted.operation, wanted.paths, ground):
+            return Ruling(False, found.said, code=None if found.by_administrator else ViolationCode.NEVER)
+        return Ruling(True) if covers(self._standing(), key, ground, wanted.rule) else None
+
+    def ask(self, wanted: Wanted, is_withdrawn: Callable[[], bool]) -> Ruling | None:
+        key, ground = self.key(wanted), self._ground(wanted.policy)
+        directory = directory_to_offer(key, ground)
+        request = wanted.request
+        question = PermissionNeeded(
+            request_id=os.urandom(8).hex(),
+            session=self._session,
+            capability=Capability.WRITE,
+            command=request.line if request else "",
+            cwd=request.cwd if request else "",
+            decision=_decision(wanted, key, ground),
+            choices=(Answer.NO, Answer.ONCE, *LASTING),
+            operation=TREE if key[0] == TREE else wanted.operation,
+            path=key[1],
+            source=source_of(key, ground),
+            directory=directory,
+            program=wanted.program,
+            run=str(request.entry) if request else "",
+        )
+        if not self._anybody and self._desk().known(question) is None:
+            return Ruling(False)  # as where nothing waits
+        stands_on = self._desk().stands_on()
+        settlement = self._desk().ask(question, is_withdrawn)
+        written = self._write_down(question, settlement, wanted)
+        # A person takes their time: what nobody may grant by now is not granted.
+        late = self.known(wanted) if written else Ruling(False, UNWRITTEN)
+        allowed = settlement.answer is not Answer.NO and (late is None or late.allowed)
+        if allowed and settlement.answer in LASTING and settlement.reach is not Reach.COMMAND:
+            scope = directory if settlement.reach is Reach.DIRECTORY else ""
+            with self._lock:
+                standing = self._grants if self._granted_on == stands_on else Grants()
+                self._grants, self._granted_on = granted(standing, key, ground, scope), stands_on
+        if settlement.outcome is SettlementOutcome.WITHDRAWN:
+            return None
+        if allowed:
+            return Ruling(True, ends_with_run=settlement.answer not in LASTING)
+        if settlement.answer is Answer.NO:
+            return Ruling(False, settlement.by, settlement.asked_at)
+        return late or Ruling(False)
+
+    def is_over(self, request: Request) -> bool:
+        return self._desk().is_over(str(request.entry))
+
+    def may_follow(
+        self, refused: "Sequence[Violation]", needed: SandboxPolicy, policy: SandboxPolicy
+    ) -> bool:
+        """Whether a person may grant what a command of this policy was refused, once it has ended."""
+        ground = self._ground(policy)
+        paths = {each.path for each in refused}
+        if policy.type is not PolicyType.WORKSPACE_READWRITE:
+            return False
+        for each in refused:
+            key = key_of(each.operation, (each.path,), each.is_git_writes)
+            if each.operation not in ("connect", READ) and objection(
+                key, each.operation, (each.path,), ground
+            ):
+                return False
+        directories = [path for path in needed.additional_readwrite_paths if path not in paths]
+        return not any(is_too_much(directory, ground) for directory in directories)
+
+    def widened(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """The policy of a command's pen, with what was granted for the session."""
+        grants = self._standing()
+        return (
+            policy
+            if grants == Grants()
+            else widened(policy, grants, self._judge().law.policy, self._ground(policy))
+        )
+
+    def ungranted(self, policy: SandboxPolicy) -> SandboxPolicy:
+        """A pen's policy without what was granted for the session: no answer depends on earlier ones."""
+        with self._lock:
+            grants = self._grants
+        return ungranted(policy, grants, self._judge().law.policy)
+
+    def _write_down(self, question: PermissionNeeded, settlement: Settlement, wanted: Wanted) -> bool:
+        """Whether the journal has it. What was answered like this before is written as it doubles: a command
+        may ask again without end, be it that it withdraws each time."""
+        entry = wanted.request.entry if wanted.request else 0
+        what = (wanted.operation, wanted.paths, settlement.answer, settlement.by)
+        with self._lock:
+            times = self._repeats.count(str(entry), what, is_grant=settlement.answer is not Answer.NO)
+        return not times or self._ledger().elevated(question, settlement, wanted.paths, entry, times)
+
+    def _standing(self) -> Grants:
+        """What was granted for the session, under the settings that are in force."""
+        with self._lock:
+            grants, granted_on = self._grants, self._granted_on
+        is_standing = grants == Grants() or granted_on == self._desk().stands_on()
+        return grants if is_standing else Grants()
+
+    def _ground(self, policy: SandboxPolicy) -> Ground:
+        """A command goes on in its pen when settings change: what they hide and protect by now counts too."""
+        law = self._judge().law
+        now = law.policy
+        since = SandboxPolicy(hidden=now.hidden, protected=now.protected, ignore_mapping=now.ignore_mapping)
+        is_known = {*now.hidden} <= {*policy.hidden} and {*now.protected} <= {*policy.protected}
+        if not is_known or now.ignore_mapping != policy.ignore_mapping:
+            policy, _ = narrowed(policy, since, law.settings.cap)
+        return law.ground(policy)
+
+
+def _decision(wanted: Wanted, key: tuple[str, ...], ground: Ground) -> Decision:
+    """What is asked, as any decision tells it."""
+    settings = ground.settings
+    is_tree = key[0] == TREE
+    path, rule = key[1] if is_tree else wanted.paths[0], wanted.rule
+    what = f"`{wanted.program}` wants to {DONE[TREE if is_tree else wanted.operation]} {path}"
+    if len(wanted.paths) > 1:
+        what += f", from {wanted.paths[1]}"
+    if wanted.text:
+        what += f", leading to `{wanted.text}`"
+    if wanted.modes:
+        what += f" ({change_of_mode(*wanted.modes)})"
+    if key[0] == "git":
+        setting, step = "filesystem.git_writes", StepCode.GIT_WRITES
+        said, remedy = f"{what}; {BLOCKED}", "set `filesystem.git_writes`"
+    elif wanted.rule:
+        setting, step, remedy = "filesystem.protect", StepCode.PROTECTED, ""
+        why = why_protected(wanted.rule, wanted.why, wanted.code, lambda: ground.own)
+        said = f"{what}, which is protected: {why}"
+    else:
+        setting, step = "filesystem.write", StepCode.OUTSIDE
+        named = protected_by(path, ("/",), ground.policy.protected)
+        said = f"{what}, which lies outside of what may be written" + (f"; {named.why}" if named else "")
+        rule = named.name if named else ""
+        remedy = f"add it to `{setting}`"
+        repository, git, _ = path.partition(f"/{GIT}/")
+        if git:
+            said += f"; with {repository} in `{setting}`, all that git writes there is one question"
+            remedy = f"add {repository} to `{setting}`"
+    origin = settings.origin(setting)
+    found = () if is_tree or key[0] == "git" else (*wanted.paths[1:], *_how(wanted))
+    remedy = remedy_for(origin, remedy)
+    reason = Reason(step, said, Verdict.ASK, rule=rule, origin=origin, remedy=remedy, arguments=found)
+    return Decision(Verdict.ASK, (reason,), sandboxed=True, policy=ground.policy)
+
+
+def _how(wanted: Wanted) -> Iterator[str]:
+    """What a yes depends on besides the paths: where a link leads, which mode becomes which."""
+    if wanted.text:
+        yield wanted.text
+    if wanted.modes:
+        before, after = wanted.modes
+        yield from (f"{S_IMODE(before):03o}", f"{after:03o}")

@@ -1,0 +1,120 @@
+"""docs/settings.md, made from the key table: what is documented is what is checked.
+
+Run `python -m pinfold.settings.generate_docs > docs/settings.md` after a change of the table; a test compares.
+"""
+# ruff: noqa: E501
+
+from pinfold.settings.keys import RULE_KEYS, SECTIONS, Direction, Key, Kind
+from pinfold.settings.schema import note
+from pinfold.settings.shipped import LISTS
+
+_HEAD = """\
+# Settings
+
+<!-- Made by `python -m pinfold.settings.generate_docs` from src/pinfold/settings/keys.py; do not edit. -->
+
+Settings are TOML. `pinfold settings show` prints every value in force with the file and line it came from
+(of the lists that are shipped only how long they are; `--json` has them whole), `pinfold settings validate` checks a
+file, `pinfold settings schema` prints the JSON Schema.
+
+## Layers
+
+| layer | where | what it may do |
+|---|---|---|
+| managed | `/etc/pinfold/managed.toml`, `/etc/pinfold/managed.d/*.toml` | caps: others may only narrow what it sets |
+| command line | flags, `PINFOLD_POLICY`, `PINFOLD_MODE`, `PINFOLD_NETWORK` | holds against the user file; adds to lists |
+| user | `~/.config/pinfold/settings.toml`, or `--settings FILE` | anything managed leaves open |
+| project-local | `.pinfold/settings.local.toml` | narrow only |
+| project | `.pinfold/settings.toml` | narrow only |
+
+- **One value**: the one in force is managed's, or a narrower one from below. What a project offers that is wider
+  is not believed, and a notice says so. Where a project puts up a fence and you have none, commands inside ask too.
+- **Grants** (lists that let more through): managed's list replaces all others; otherwise the command line's and
+  the user's entries. A project cannot add to them.
+- **Restrictions** (lists that let less through): the entries of all layers count.
+- Several managed files are one layer: the narrower value holds, lists unite.
+- A project is the nearest repository around the working directory, or that directory; one in a directory that
+  everybody works in, as `/tmp`, does not count. The `.pinfold` files of directories around it, up to the home
+  directory, are project files too, unless they belong to another user.
+- A broken, unreadable or misspelt file is an error, never an empty file. A managed file must belong to root and
+  be writable by nobody else.
+- A relative path in a grant starts at the first project root; in a restriction it holds in every root, or, from
+  a project's file, in that project. `~` is the home directory; variables are not filled in.
+- Durations are written `"90s"`, `"10m"`, `"1h30m"`; sizes `"512MB"` (thousands) or `"2GiB"` (1024); `""` is no
+  limit.
+
+Which of two values is the narrower is told for each key below.
+"""
+
+_RULES = """\
+## `[[rule]]`
+
+An entry of `commands.allow`, `ask` or `deny` with a reason and examples.
+
+```toml
+[[rule]]
+decision = "deny"
+command = "git push --force"
+reason = "rewrites what others have pulled"
+match = ["git push --force origin main", "git push origin main --force"]
+not_match = ["git push origin main"]
+```
+
+| key | meaning |
+|---|---|
+"""
+
+
+def document() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for section, keys in SECTIONS.items():
+        title = f"`[{section}]`" if section else "At the top of the file"
+        rows = "\n".join(_row(key) for key in keys)
+        parts.append(
+            f"## {title}\n\n| key | value | default | narrower | meaning |\n|---|---|---|---|---|\n{rows}\n"
+        )
+    parts.append(_RULES + "\n".join(f"| `{name}` | {doc} |" for name, doc in RULE_KEYS.items()) + "\n")
+    return "\n".join(parts)
+
+
+def _row(key: Key) -> str:
+    value = " ".join(f"`{word}`" for word in key.words) or key.kind.value
+    return f"| `{key.path[-1]}` | {value} | {_default(key)} | {_narrower(key)} | {key.doc}{note(key)} |"
+
+
+def _default(key: Key) -> str:
+    if key.name in LISTS:
+        return "shipped"
+    return f"`{written(key.default)}`"
+
+
+def _narrower(key: Key) -> str:
+    if key.narrows is Direction.GRANT:
+        return "grant"
+    if key.narrows is Direction.RESTRICT:
+        return "restriction"
+    if key.kind is Kind.BOOL:
+        return "`false`" if key.narrows is Direction.AND else "`true`"
+    return "the earlier" if key.words else "the smaller"
+
+
+def written(value: object) -> str:
+    """A value as TOML."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        from pinfold.settings.edit import quoted
+
+        return quoted(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{written(name)} = {written(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(written, value)) + "]"
+    return str(value)
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(document())

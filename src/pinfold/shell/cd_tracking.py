@@ -1,0 +1,93 @@
+"""Where commands of a line run: what `cd` and its kin do to the ways they may have come.
+
+Pure: a set of ways in, the sets of ways after success and after failure out. `None` is "anywhere".
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from pinfold.model.locations import Span
+from pinfold.model.script import Computed, Glob, Home, Word
+from pinfold.shell.results import LineFacts, Places
+
+MAX_WAYS = 4
+_FORGETS = frozenset(("pushd", "popd", "dirs", "eval", "source", ".", "shopt", "trap"))
+"""Commands after which the directory may be any, if anything in the line moves at all."""
+_HOME = Word("~", Span(0, 0), (Home(),))
+MOVERS = frozenset(("cd", "pushd", "popd", "source", "."))
+
+
+class After(Struct, frozen=True):
+    """The ways after a command that succeeded, and after one that failed."""
+
+    ok: Places
+    bad: Places
+
+    @property
+    def either(self) -> Places:
+        return unite(self.ok, self.bad)
+
+
+def unite(*sets: Places) -> Places:
+    ways: list[tuple[Word, ...]] = []
+    for places in sets:
+        if places is None:
+            return None
+        ways.extend(way for way in places if way not in ways)
+    return tuple(ways) if len(ways) <= MAX_WAYS else None
+
+
+def stays(places: Places) -> After:
+    return After(places, places)
+
+
+def anywhere(facts: LineFacts, places: Places) -> Places:
+    """Where something runs that runs at a time nobody knows: a function's body, a trap."""
+    return None if facts.moves else places
+
+
+def after_command(words: Sequence[Word], places: Places, facts: LineFacts) -> After:
+    """What a simple command leaves behind."""
+    words = without_prefix(words)
+    if not words:
+        return stays(places)
+    name = words[0].literal
+    if name is None:
+        return stays(places if words[0].file_name else None)  # a file is no command of the shell's own
+    if name in facts.defined or name in _FORGETS:
+        return stays(anywhere(facts, places))
+    if name in ("exit", "return"):
+        return stays(())
+    if name == "cd":
+        return After(_moved(words[1:], places, facts), places)
+    return stays(places)
+
+
+def without_prefix(words: Sequence[Word]) -> Sequence[Word]:
+    """The words after `command` and `builtin`, which run the shell's own commands too."""
+    while words and words[0].literal in ("command", "builtin"):
+        words = words[1:]
+        while words and words[0].literal in ("-p", "--"):
+            words = words[1:]
+    return words
+
+
+def _moved(words: Sequence[Word], places: Places, facts: LineFacts) -> Places:
+    operands = list(words)
+    while operands and operands[0].literal in ("-L", "-P", "-e", "-@"):
+        operands.pop(0)
+    if operands and operands[0].literal == "--":
+        operands.pop(0)
+    if places is None or len(operands) > 1:
+        return None
+    if not operands:
+        if facts.is_assigned("HOME"):
+            return None
+        operands = [_HOME]
+    target = operands[0]
+    if any(isinstance(part, Glob | Computed) for part in target.parts) or target.start.startswith("-"):
+        return None
+    if facts.is_assigned("CDPATH") and not target.start.startswith(("/", "./", "../")):
+        return None
+    return unite(tuple((*way, target) for way in places))

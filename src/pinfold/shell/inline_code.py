@@ -1,0 +1,111 @@
+"""Code that a program gets in its words, on standard input or in a file which the line itself writes.
+
+This module decides whether such a text can be judged: a shell's is one more text of the line, another
+language's is searched for signs that it runs something, and what the line does not hold is unknown. Which
+words and inputs are code, a program's chart says; `unwrap` looks there.
+"""
+
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from pinfold.model.script import Redirection, Trait, Word
+from pinfold.shell.effects import lenient, running_scripts
+from pinfold.shell.options import Stage, literal_word
+from pinfold.shell.results import ShellText
+from pinfold.shell.stdin import (
+    given_texts,
+    is_made_by_a_command,
+    is_standard_input,
+    is_text,
+    piped,
+    unknown_text,
+)
+from pinfold.shell.unwrap_result import Started
+from pinfold.shell.written_files import HeldBy
+
+
+class Code:
+    """One command's."""
+
+    def __init__(self, found: Started, stages: tuple[Stage, ...], held_by: HeldBy) -> None:
+        self.found = found
+        self.stages = stages
+        self.held_by = held_by
+
+    def judge_words(self) -> None:
+        """Words and inputs that hold code which is not the shell's."""
+        fed = [text for each in self.found.command.inputs for text in self._texts_of(each)]
+        words = (*self.found.command.words[1:], *given_texts(fed))
+        for stage in self.stages:
+            self._judge_by_signs(words, stage.chart.program.foreign)
+            for word in running_scripts(stage):
+                self.found.start_foreign(word.span)
+
+    def judge_file(self, file: Word) -> bool:
+        """A file that it runs: a text which the line writes there is judged; whether it is standard input."""
+        held = self.held_by(file)
+        if held.texts:
+            fed = tuple(map(piped, held.texts))
+            self._judge_input(fed, f"`{self.found.name}` runs `{file.source}`, which this line writes")
+            for stage in self.stages:
+                self._judge_by_signs(held.texts, stage.chart.program.foreign)
+                self._judge_by_signs(held.texts, stage.chart.program.script_runs)
+            self._note(fed)
+        return any(is_standard_input(source, self.found.command.directories) for source in held.sources)
+
+    def judge_loaded(self, name: str) -> None:
+        """A file that it obeys unasked. Accepted: what a program prints into it is not known."""
+        file = literal_word(name, self.found.command.span)
+        held = [text for text in self.held_by(file).texts if text.parts != unknown_text(text.span).parts]
+        if not held:
+            return
+        fed = tuple(map(piped, held))
+        if any(text.literal is None for text in held):
+            why = f"`{self.found.name}` obeys `{name}`, which this line writes"
+            self.found.start_unknown(why, self.found.command.span, is_data=True)
+        self._note(fed)
+
+    def _note(self, fed: tuple[Redirection, ...]) -> None:
+        """Rules look through what it is fed for what it may run."""
+        command = self.found.command
+        traits = command.traits | {Trait.RUNS_CODE}
+        self.found.command = replace(command, redirections=command.redirections + fed, traits=traits)
+
+    def judge_standard_input(self) -> None:
+        command = self.found.command
+        fed = tuple(text for each in command.inputs for text in self._texts_of(each))
+        more = tuple(each for each in fed if each not in command.redirections)
+        self.found.command = replace(command, redirections=command.redirections + more)
+        self._judge_input(fed, f"`{self.found.name}` runs what it reads from standard input")
+
+    def _judge_by_signs(self, texts: Iterable[Word], pattern: str) -> None:
+        for text in texts if pattern else ():
+            if re.search(pattern, lenient(text)):
+                self.found.start_foreign(text.span)
+
+    def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:
+        """An input, and where it is a file which the line writes, what that may hold besides: by its name
+        alone it may be another file, and it may have held more before."""
+        texts = self.held_by(given.target).texts if not is_text(given) else ()
+        return (given, *map(piped, texts))
+
+    def _judge_input(self, fed: tuple[Redirection, ...], why: str) -> None:
+        if not self._are_known_texts(fed):
+            is_script = self.found.runs.stdin == "script"
+            is_data = is_script and Trait.INTERPRETER not in self.stages[-1].chart.program.traits
+            self.found.start_unknown(why, self.found.command.span, is_data=is_data)
+
+    def _are_known_texts(self, fed: tuple[Redirection, ...]) -> bool:
+        """Whether what it runs is all written in the line; a shell's is judged as any text."""
+        found, reads = self.found, self.found.runs.stdin
+        if reads in ("script", ""):
+            return not any(is_made_by_a_command(each, found.command.directories) for each in fed)
+        if reads == "foreign":
+            return False
+        if reads == "login" and not fed:
+            return True
+        texts = given_texts(fed)
+        found.texts += [ShellText(t.literal, t.span, found.via) for t in texts if t.literal is not None]
+        return bool(texts) and len(texts) == len(fed) and all(text.literal is not None for text in texts)

@@ -1,0 +1,181 @@
+"""What a pass over a line has found so far, and what it may take for granted.
+
+A line is walked again while a pass learns something that changes how its start should have been read: a
+function defined later, a variable assigned inside of an `eval`. `LineFacts` only ever grow, so this ends.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from pinfold.model.locations import Span
+from pinfold.model.script import Assignment, Command, Redirection, Unknown, Word
+from pinfold.shell.written_files import NOTHING, Held, Written, held_by
+
+if TYPE_CHECKING:
+    from pinfold.shell.forwarding_functions import Passing
+
+MAX_DEPTH = 8
+"""How many programs and texts inside of each other are looked through."""
+
+Places = tuple[tuple[Word, ...], ...] | None
+"""Where a command may run: see `Command.directories`. Empty means that it is never reached."""
+
+
+class LineFacts(Struct, frozen=True):
+    """True of the line as a whole, wherever in it they come from."""
+
+    assigned: frozenset[str] = frozenset()
+    """By any way but a loop over words."""
+    looped: frozenset[str] = frozenset()
+    """By a loop over words that are surely not empty."""
+    exported: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+    """Names of functions and aliases."""
+    assigns_any: bool = False
+    """Some assignment's name is not known."""
+    sources: bool = False
+    """A file of settings is read, which may assign anything. Accepted: that it leaves HOME alone."""
+    exports_all: bool = False
+    moves: bool = False
+    """Something may change the directory."""
+    replaces_input: bool = False
+    """Some `exec` gives the shell another standard input, and so whatever is started after it."""
+    quotes_substitution: bool = False
+    """Some text of the line, which the shell does not expand where it stands, holds a substitution."""
+    makes_lists: bool = False
+    """Some variable is made an array."""
+    sets_parameters: bool = False
+    """Something gives the shell, or a function, other parameters than it was called with."""
+    written: tuple[Written, ...] = ()
+    """The files that the line writes, if it runs one of them."""
+    giving: tuple[Assignment, ...] = ()
+    """What the line sets by which programs get words."""
+
+    def is_assigned(self, name: str) -> bool:
+        known = name in self.assigned or name in self.looped
+        return known or self.assigns_any or (self.sources and name != "HOME")
+
+    def is_filled_by_its_loop(self, name: str) -> bool:
+        """Whether, inside of such a loop, nothing else can have emptied its variable."""
+        unsure = self.assigns_any or self.sources or name in self.assigned
+        return name in self.looped and not unsure
+
+
+class ShellText(Struct, frozen=True):
+    """A text that a shell will run."""
+
+    text: str
+    span: Span
+    via: tuple[str, ...]
+
+
+class Nested(Struct, frozen=True):
+    """Such a text as a line has it: where it is run, and with what to read."""
+
+    text: str
+    span: Span
+    via: tuple[str, ...]
+    directories: Places
+    inputs: tuple[Redirection, ...] = ()
+    """What the commands in it read."""
+    is_alias: bool = False
+
+
+class Problem(Struct, frozen=True):
+    """Why a part of the line is not among what was found."""
+
+    why: str
+    span: Span | None = None
+
+
+class Findings:
+    """Filled in by one pass."""
+
+    def __init__(self, facts: LineFacts) -> None:
+        self.facts = facts
+        self.commands: list[Command] = []
+        self.unknowns: list[Unknown] = []
+        self.problem: Problem | None = None
+        """The first one."""
+        self.assigned: set[str] = set()
+        self.looped: set[str] = set()
+        self.exported: set[str] = set()
+        self.defined: set[str] = set()
+        self.assigns_any = False
+        self.sources = False
+        self.exports_all = False
+        self.moves = False
+        self.replaces_input = False
+        self.quotes_substitution = False
+        self.hidden: list[tuple[str, Span, Places]] = []
+        """What the text starts that the parser took for literal."""
+        self.quoted: list[tuple[str, Span]] = []
+        """What quoted text starts where it is evaluated, ..."""
+        self.evaluates = False
+        """... and whether any text is."""
+        self.makes_lists = False
+        self.sets_parameters = False
+        self.passing: dict[str, list[Passing]] = {}
+        """By function."""
+        self.passed_on: set[Span] = set()
+        """Where functions have the words that they pass on: what these are, their calls say."""
+        self.written: list[Written] = []
+        self.run: list[Word] = []
+        """The files that are run."""
+        self.giving: list[Assignment] = []
+
+    def pass_on(self, passing: "Passing") -> None:
+        places = {word.span for word in passing.places}
+        if places:
+            self.passing.setdefault(passing.function, []).append(passing)
+            self.passed_on |= places
+            if passing.may_start_the_rest:
+                self.commands.append(passing.given((), passing.command))
+
+    def held_by(self, file: Word) -> Held:
+        """What a file that is run holds, as far as the line says it."""
+        self.run.append(file)
+        return held_by(file, self.facts.written) if self.facts.written else NOTHING
+
+    def unknown(self, why: str, span: Span, *, runs: bool = False, is_data: bool = False) -> None:
+        found = Unknown(why, span, runs, is_data)
+        if found not in self.unknowns and span not in self.passed_on:
+            self.unknowns.append(found)
+
+    def evaluated(self, why: str, span: Span, *, runs: bool = False) -> None:
+        """Text is evaluated as an expression, which runs the substitutions in its subscripts.
+
+        Most such text is a number, so that alone starts nothing, unless the text `runs` something for sure.
+        Accepted: a substitution made of pieces.
+        """
+        self.evaluates = True
+        self.unknown(why, span, runs=runs or self.facts.quotes_substitution)
+
+    def unreadable(self, why: str, span: Span | None = None) -> None:
+        self.problem = self.problem or Problem(why, span)
+
+    def learned(self) -> LineFacts:
+        """What the next pass may take for granted."""
+        facts = self.facts
+        return LineFacts(
+            facts.assigned | self.assigned,
+            facts.looped | self.looped,
+            facts.exported | self.exported,
+            facts.defined | self.defined,
+            facts.assigns_any or self.assigns_any,
+            facts.sources or self.sources,
+            facts.exports_all or self.exports_all,
+            facts.moves or self.moves,
+            facts.replaces_input or self.replaces_input,
+            facts.quotes_substitution or self.quotes_substitution,
+            facts.makes_lists or self.makes_lists,
+            facts.sets_parameters or self.sets_parameters,
+            self.written_and_run(),
+            tuple(dict.fromkeys((*facts.giving, *self.giving))),
+        )
+
+    def written_and_run(self) -> tuple[Written, ...]:
+        written = tuple(dict.fromkeys((*self.facts.written, *self.written)))
+        is_run = bool(written) and any(held_by(file, written) != NOTHING for file in self.run)
+        return written if is_run else self.facts.written

@@ -1,0 +1,1 @@
+"""What Pinfold remembers between runs, in the user's state directory."""

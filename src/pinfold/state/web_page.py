@@ -1,0 +1,59 @@
+"""Where the approval page (`web`) is, as its own process has written it down: no pen can see that file.
+
+The page is found by it, and the gate keeps every command from the port that it names.
+"""
+
+import os
+from collections.abc import Mapping
+
+from msgspec import DecodeError, Struct, json
+
+from pinfold.model.msgspec_ready import ready
+from pinfold.state.directory import state_directory
+
+LONGEST = 1 << 16
+
+
+class Place(Struct, frozen=True):
+    """An address of loopback, and what its visitors have to know."""
+
+    host: str
+    port: int
+    token: str
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.host}:{self.port}/#{self.token}"
+
+
+def page_directory(environ: Mapping[str, str]) -> str:
+    """What the page has: its socket for questions, and the file that says where it is."""
+    return os.path.join(state_directory(environ), "web")
+
+
+def page_file(environ: Mapping[str, str]) -> str:
+    return os.path.join(page_directory(environ), "page.json")
+
+
+def find_page(environ: Mapping[str, str]) -> Place | None:
+    """Where it is; None if there is none, or if the file does not say."""
+    try:
+        return _load_place(environ)
+    except (OSError, DecodeError):
+        return None
+
+
+def page_at(environ: Mapping[str, str], port: int) -> str:
+    """What is at this port of loopback, if it is the page or may be: in doubt every port is; else empty."""
+    try:
+        is_there = _load_place(environ).port == port
+    except (FileNotFoundError, NotADirectoryError):
+        is_there = False
+    except (OSError, DecodeError):
+        return f"may be pinfold's own page ({page_file(environ)} cannot be read; restart `pinfold web`)"
+    return "is pinfold's own page" if is_there else ""
+
+
+def _load_place(environ: Mapping[str, str]) -> Place:
+    with open(page_file(environ), "rb") as file:
+        return json.decode(file.read(LONGEST), type=ready(Place))

@@ -1,0 +1,76 @@
+"""Takes questions of sessions on a unix socket, each on a connection of its own, and brings back the answers.
+
+A question is withdrawn by hanging up, which a process that dies does too.
+"""
+
+import os
+import queue
+import socket
+import socketserver
+from contextlib import suppress
+from threading import BoundedSemaphore
+
+import msgspec
+
+from pinfold.kernel.peer_user import user_of
+from pinfold.model.msgspec_ready import ready
+from pinfold.web.approver import SOCKET
+from pinfold.web.board import Board
+from pinfold.web.threaded_server import Crowd
+from pinfold.web.wire import LONGEST, Given, Heard, Sheet, line_of
+
+MOST_CLIENTS = 256
+SOON = 5.0
+"""Seconds that whoever connects has to ask, and whoever asked to hear an answer."""
+
+
+class Intake(Crowd, socketserver.UnixStreamServer):
+    request_queue_size = 64
+
+    def __init__(self, directory: str, board: Board) -> None:
+        """Preconditions: nobody else serves this directory (`place`)."""
+        self.board = board
+        self.room = BoundedSemaphore(MOST_CLIENTS)
+        held = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(SOCKET, dir_fd=held)
+            super().__init__(f"/proc/self/fd/{held}/{SOCKET}", _Asker)
+            os.chmod(f"/proc/self/fd/{held}/{SOCKET}", 0o600)
+        finally:
+            os.close(held)
+
+    def verify_request(self, request: object, client_address: object) -> bool:
+        assert isinstance(request, socket.socket)  # noqa: S101  (for mypy)
+        return user_of(request) == os.geteuid() and super().verify_request(request, client_address)
+
+
+class _Asker(socketserver.StreamRequestHandler):
+    server: Intake
+
+    def handle(self) -> None:
+        self.connection.settimeout(SOON)
+        try:
+            sheet = msgspec.json.decode(self.rfile.readline(LONGEST), type=ready(Sheet))
+        except (OSError, msgspec.DecodeError):
+            return
+        heard: queue.SimpleQueue[Heard | None] = queue.SimpleQueue()
+        standing = self.server.board.put(sheet, lambda given: self._give(given, heard))
+        if standing is None:
+            return
+        try:
+            self.connection.settimeout(sheet.seconds)
+            while line := self.rfile.readline(LONGEST):
+                heard.put(msgspec.json.decode(line, type=ready(Heard)))
+        except (OSError, msgspec.DecodeError):
+            pass  # nobody answered in time, or what came makes no sense: it stands no more
+        finally:
+            self.server.board.remove(standing)
+            heard.put(None)
+
+    def _give(self, given: Given, heard: "queue.SimpleQueue[Heard | None]") -> Heard | None:
+        try:
+            self.connection.sendall(line_of(given))
+            return heard.get(timeout=SOON)
+        except (OSError, queue.Empty):
+            return None

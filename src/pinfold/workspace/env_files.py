@@ -1,0 +1,156 @@
+"""Which `.env` files are hidden: those that git does not track, and that no command of the session made.
+
+Facts and what they mean:
+- Where git's writes are allowed, a command can list any file in the index. There a file counts as tracked
+  only while it is what was added, byte for byte: then its text is in the repository, for all to read. What
+  was so when the session began stays shown, whatever is written into it. Another may be listed as the sample
+  that the host has just copied there, and is about to fill in.
+- What cannot be read or understood of an index tracks nothing.
+- A link that a command made leads to nothing that the command could not see.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from pinfold.model.env_files import is_env_file
+from pinfold.model.git_index import IndexEntry, entries
+from pinfold.model.symlinks import real_path
+from pinfold.policy.paths import is_covered
+from pinfold.workspace.made_inside import MadeInside
+from pinfold.workspace.repository import Repository, find_repository, read_bytes
+
+LARGEST = 1 << 20
+"""Of a file that is compared with what was added."""
+
+
+class _Index(Struct, frozen=True):
+    """What an index says of the files that were asked about."""
+
+    mark: tuple[int, ...]
+    asked: frozenset[bytes]
+    found: dict[bytes, IndexEntry]
+
+
+class EnvFiles:
+    """Preconditions: asked from one thread at a time."""
+
+    def __init__(self, home: str, made: MadeInside) -> None:
+        self._home, self._made = home, made
+        self._indexes: dict[str, _Index] = {}
+        self._is_first = False
+
+    def hidden(
+        self,
+        paths: Iterable[str],
+        known: Iterable[str],
+        roots: tuple[str, ...],
+        git_writes: bool,
+        is_first: bool = False,
+    ) -> tuple[str, ...]:
+        """Of these `.env` files those that commands may not read, and where they lead, if they are links."""
+        self._is_first = is_first
+        untracked = [*self._untracked(sorted(paths), git_writes)]
+        if not {*untracked} <= {*known}:
+            self._made.catch_up()
+        found: dict[str, None] = {}
+        for path in untracked:
+            target = real_path(path)
+            if self._is_made_inside(path) or not (target == path or is_covered(target, (*roots, self._home))):
+                continue
+            if target != path and not self._is_hidden_target(target, git_writes):
+                continue
+            found |= {path: None, target: None}
+        return tuple(found)
+
+    def _is_hidden_target(self, target: str, git_writes: bool) -> bool:
+        name = os.path.basename(target)
+        try:
+            is_plain = stat.S_ISREG(os.lstat(target).st_mode)
+        except OSError:
+            return False
+        is_sample = name.startswith(".env") and not is_env_file(name)
+        return (
+            is_plain
+            and not is_sample
+            and not self._is_made_inside(target)
+            and any(self._untracked([target], git_writes))
+        )
+
+    def _is_made_inside(self, path: str) -> bool:
+        if not self._made:
+            return False
+        from pinfold.kernel.file_identity import identity_of
+
+        try:
+            return identity_of(path) in self._made
+        except OSError:
+            return False  # gone: whatever comes in its place is hidden until somebody has looked
+
+    def _untracked(self, paths: list[str], git_writes: bool) -> Iterator[str]:
+        by_repository: dict[str, tuple[Repository, dict[bytes, str]]] = {}
+        for path in paths:
+            found = find_repository(os.path.dirname(path))
+            if found is None:
+                yield path
+            else:
+                name = os.fsencode(os.path.relpath(path, found.top))
+                by_repository.setdefault(found.directory, (found, {}))[1][name] = path
+        for repository, names in by_repository.values():
+            tracked = self._tracked(repository, frozenset(names))
+            for name, path in names.items():
+                entry = tracked.get(name)
+                if entry is None or (git_writes and not self._is_as_added(path, entry)):
+                    yield path
+
+    def _tracked(self, repository: Repository, names: frozenset[bytes]) -> dict[bytes, IndexEntry]:
+        path = os.path.join(repository.directory, "index")
+        try:
+            status = os.stat(path)
+        except OSError:
+            return {}
+        mark = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+        known = self._indexes.get(path)
+        if known is None or known.mark != mark or known.asked != names:
+            known = self._indexes[path] = _Index(mark, names, _found_in(path, repository, names))
+        return known.found
+
+    def _is_as_added(self, path: str, entry: IndexEntry) -> bool:
+        from pinfold.kernel.file_identity import identity_of
+
+        try:
+            identity = identity_of(path)
+        except OSError:
+            return False
+        if identity in self._made:
+            return True
+        text = read_bytes(path, LARGEST + 1)
+        if text is None or len(text) > LARGEST or _object_of(text, len(entry.object)) != entry.object:
+            return False
+        if self._is_first:
+            self._made.add(identity)
+        return True
+
+
+def _found_in(path: str, repository: Repository, names: frozenset[bytes]) -> dict[bytes, IndexEntry]:
+    from pinfold.workspace.git_programs import LARGEST_INDEX, has_long_names
+
+    index = read_bytes(path, LARGEST_INDEX) or b""
+    is_compressed = index[4:8] == b"\0\0\0\4"
+    # Most `.env` files are not tracked: where the text is not there, it need not be taken apart.
+    if not is_compressed and not any(name + b"\0" in index for name in names):
+        return {}
+    size = 32 if has_long_names(repository) else 20
+    try:
+        return {each.name: each for each in entries(index, size) if each.name in names}
+    except ValueError:
+        return {}
+
+
+def _object_of(text: bytes, size: int) -> bytes:
+    import hashlib
+
+    made = hashlib.sha256 if size == 32 else hashlib.sha1
+    return made(b"blob %d\0" % len(text) + text).digest()

@@ -1,0 +1,212 @@
+"""Which programs a repository's own configuration would make git run.
+
+An allowlist that says `git status` means git's own work. A repository can make git run something
+else on the way, and whoever wrote the repository is not who wrote the allowlist. Any doubt counts as a
+program: a file that cannot be read, a line that is not understood.
+
+Facts about git (git-config(1), githooks(5), config.c):
+- `git status` and `git diff` look into repositories inside the working tree that the index links to.
+- `post-index-change` runs when `git status` refreshes the index.
+- Variables such as `GIT_DIR` take the place of the search for a repository (`repository`).
+
+What this means for us: directories are looked through for repositories, `node_modules` last and as far as the
+time lasts; whatever the index links to is looked at in any case. A repository that is not called `.git` has
+come with other files: nobody put hooks into it for git to run.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from itertools import chain, islice
+
+from pinfold.model.errors import PolicyError
+from pinfold.model.git_config import LARGEST, parse_config
+from pinfold.model.git_index import linked_repositories
+from pinfold.model.git_repositories import is_git_by_name
+from pinfold.model.home import home_of
+from pinfold.settings.files import read_text
+from pinfold.workspace.repository import Repository, Search, read_bytes
+
+RUNNING_KEYS = (
+    "alias.*",
+    "blame.*",
+    "browser.*.cmd",
+    "browser.*.path",
+    "core.alternaterefscommand",
+    "core.askpass",
+    "core.attributesfile",
+    "core.editor",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.hookspath",
+    "core.pager",
+    "core.sshcommand",
+    "core.worktree",
+    "credential.helper",
+    "credential.*.helper",
+    "diff.external",
+    "diff.orderfile",
+    "diff.*.command",
+    "diff.*.textconv",
+    "difftool.*",
+    "filter.*.clean",
+    "filter.*.process",
+    "filter.*.smudge",
+    "gc.recentobjectshook",
+    "gpg.program",
+    "gpg.*.program",
+    "gpg.*.defaultkeycommand",
+    "guitool.*.cmd",
+    "hook.*",
+    "gitcvs.*",
+    "imap.tunnel",
+    "include.path",
+    "init.templatedir",
+    "instaweb.*",
+    "includeif.*",
+    "interactive.difffilter",
+    "mailmap.*",
+    "lfs.customtransfer.*",
+    "lfs.extension.*",
+    "man.*.cmd",
+    "man.*.path",
+    "merge.*.driver",
+    "mergetool.*",
+    "pager.*",
+    "protocol.*",
+    "remote.*.receivepack",
+    "remote.*.uploadpack",
+    "remote.*.vcs",
+    "sendemail.*",
+    "sequence.editor",
+    "submodule.*.gitdir",
+    "submodule.*.update",
+    "svn.authorsprog",
+    "tar.*.command",
+    "trailer.*.cmd",
+    "trailer.*.command",
+    "uploadpack.packobjectshook",
+    "url.*",
+)
+HARMLESS_VALUES = {"core.fsmonitor": ("true", "false", ""), "core.pager": ("cat", "less")}
+MOST_DIRECTORIES = 20_000
+MOST_REPOSITORIES = 1_000
+LARGEST_INDEX = 1 << 28
+LEADING = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE")
+HOOKS_OF_READING = ("post-index-change", "reference-transaction")
+
+
+def git_helpers(directory: str) -> tuple[str, ...]:
+    """What the configuration of the repository around `directory` would make git run."""
+    search = Search()
+    found = [search.repository_of(directory)]
+    places, doubts = _inner_repositories(found[0].top) if found[0] else ([], [])
+    found += map(search.repository_of, places)
+    known: dict[str, Repository] = {}
+    for repository in found:  # which grows meanwhile: what is linked to may link to others
+        if repository and repository.directory not in known and len(known) < MOST_REPOSITORIES:
+            known[repository.directory] = repository
+            linked = _linked(repository, doubts)
+            found += map(search.repository_of, linked)
+    if len(known) == MOST_REPOSITORIES:
+        doubts.append(f"whatever is beyond the {MOST_REPOSITORIES:,} repositories that were looked at")
+    doubts += (f"the variable {name}" for name in LEADING if name in os.environ)
+    doubts += (f"whatever {path} means to git" for path in search.doubts)
+    keys = chain.from_iterable(map(_helpers, known.values()))
+    return tuple(dict.fromkeys((*keys, *_of_user(known.values()), *doubts)))
+
+
+def _of_user(found: Iterable[Repository]) -> Iterator[str]:
+    """What the user's own configuration makes git run that lies in these working trees."""
+    from pinfold.workspace.git_places import GitPlaces
+
+    places = GitPlaces(home_of(os.environ), os.environ)
+    for repository in found:
+        yield from places.of_user_in(repository.top)
+
+
+def _helpers(found: Repository) -> Iterator[str]:
+    for place in dict.fromkeys((found.directory, found.common)):
+        for name in ("config", "config.worktree"):
+            yield from _running_keys(os.path.join(place, name))
+    hooks = os.path.join(found.common, "hooks")
+    for hook in HOOKS_OF_READING if is_git_by_name(found.common) else _listed(hooks):
+        if os.access(os.path.join(hooks, hook), os.X_OK) and not hook.endswith(".sample"):
+            yield f"hooks/{hook}"
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _inner_repositories(top: str) -> tuple[list[str], list[str]]:
+    """Directories below `top` that are repositories themselves, and what could not be looked at."""
+    waiting = [top]
+    last: list[str] = []
+    found: list[str] = []
+    doubts: list[str] = []
+    for directory in islice(waiting, MOST_DIRECTORIES):  # `waiting` grows as it is walked, level by level
+        for path in _directories_in(directory, found, doubts):
+            (last if path.endswith("/node_modules") else waiting).append(path)
+    if len(waiting) > MOST_DIRECTORIES:
+        doubts.append(f"whatever is beyond the {MOST_DIRECTORIES:,} directories that were looked at")
+    for directory in islice(last, max(0, MOST_DIRECTORIES - len(waiting))):
+        last += _directories_in(directory, found, doubts)
+    return [path for path in found if path != top], doubts
+
+
+def _directories_in(directory: str, found: list[str], doubts: list[str]) -> list[str]:
+    """Those to be looked through as well. Notes if it has a `.git`, or cannot be read."""
+    try:
+        with os.scandir(directory) as entries:
+            inside = [
+                entry for entry in entries if entry.name == ".git" or entry.is_dir(follow_symlinks=False)
+            ]
+    except FileNotFoundError:
+        return []
+    except OSError:
+        doubts.append(f"whatever is in {directory}, which cannot be read")
+        return []
+    if any(entry.name == ".git" for entry in inside):
+        found.append(directory)
+    return [entry.path for entry in inside if entry.name != ".git"]
+
+
+def _linked(found: Repository, doubts: list[str]) -> list[str]:
+    """What its index links to."""
+    index = read_bytes(os.path.join(found.directory, "index"), LARGEST_INDEX)
+    if index is None:
+        return []
+    try:
+        if len(index) == LARGEST_INDEX:
+            raise ValueError("too large")
+        links = linked_repositories(index, 32 if has_long_names(found) else 20)
+        return [os.path.join(found.top, os.fsdecode(path)) for path in links]
+    except ValueError as error:
+        doubts.append(f"whatever the index of {found.directory} links to: {error}")
+        return []
+
+
+def has_long_names(found: Repository) -> bool:
+    """Whether its objects have names of 256 bits."""
+    with suppress(ValueError):
+        settings = parse_config(read_bytes(os.path.join(found.common, "config"), LARGEST) or b"")
+        return ("extensions.objectformat", "sha256") in settings
+    return False
+
+
+def _running_keys(path: str) -> Iterator[str]:
+    try:
+        settings = list(parse_config((read_text(path) or "").encode()))
+    except (PolicyError, ValueError):
+        yield f"what {os.path.basename(path)} says, which cannot be read"
+        return
+    for key, value in settings:
+        if value in HARMLESS_VALUES.get(key, ()):
+            continue
+        if any(fnmatchcase(key, pattern) for pattern in RUNNING_KEYS):
+            yield key

@@ -1,0 +1,233 @@
+"""What stands in the way of a pen: the protected and hidden things that exist, and the names that must not.
+
+Asked once for each pen, and again by whoever watches the workspace. What is remembered makes the second time
+cheap; what a link leads to counts like what it stands for, as long as it lies where commands write or in the
+home: a command may make links too, and must not hide the machine from those that come after it.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
+
+from msgspec.structs import replace
+
+from pinfold.model.errors import ConfinementError
+from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
+from pinfold.model.protected_names import GIT, NameMatcher, NameRule
+from pinfold.model.symlinks import real_path
+from pinfold.policy.hidden_paths import Hiding
+from pinfold.policy.paths import is_covered, outermost
+from pinfold.policy.shipped_protected import name_rules
+from pinfold.sandbox.backend import Found
+from pinfold.sandbox.plan import COVERED, OURS
+from pinfold.workspace.bind_mounts import Mount, doubles, load_mounts
+from pinfold.workspace.dir_cache import is_out_of_reach
+from pinfold.workspace.git_dirs import bare, elsewhere
+from pinfold.workspace.git_places import GitPlaces
+from pinfold.workspace.link_resolver import TOO_MANY, Way, Ways
+from pinfold.workspace.repository import find_repository, repositories_around
+from pinfold.workspace.startup_files import StartupFiles
+from pinfold.workspace.tree_walk import Seen, Walk
+
+REMEMBERED = 4
+"""How many sets of rules are remembered, each with its walk."""
+
+MOST_LINKS = 5_000
+"""Each is a mount of every pen's."""
+
+PENS_OWN = (*OURS, *COVERED, *TEMPORARY)
+"""Where a pen shows nothing that the machine has mounted, unless a root or what is granted lies there."""
+
+SUFFIX = f"/{GIT}"
+
+BEHIND_LINK = "a link with a protected name leads there"
+
+_Rules = tuple[tuple[str, ...], tuple[NameRule, ...], tuple[object, ...]]
+
+
+class Surveyor:
+    """Looks through a session's roots; may be asked from one thread at a time."""
+
+    def __init__(
+        self,
+        roots: Iterable[str],
+        home: str,
+        stood: tuple[Mount, ...] = (),
+        agent: str = "",
+        env_files: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        """`agent` is the socket that the user's environment says an ssh agent has. `env_files` tells which of
+        them are hidden by now, from whoever was not granted them."""
+        self.roots = tuple(real_path(root) for root in roots)
+        self.home = home
+        self.agent = agent
+        self.env_files = env_files
+        self.walks: dict[_Rules, Walk] = {}
+        self.git_places = GitPlaces(home, os.environ)
+        self.startup_files = StartupFiles(home, os.environ)
+        self.git_rules: tuple[NameRule, ...] = ()
+        """What git's configuration, and links from the home, said at the last look."""
+        self.stood = stood
+        """What was mounted when the session began, or at the first look: its pens keep that, whatever the
+        machine unmounts."""
+
+    def begin(self) -> None:
+        """A session begins, with the mounts that there are."""
+        self.stood = load_mounts()
+
+    def turned_to(self, roots: Iterable[str]) -> "Surveyor":
+        """One for other roots of the same session."""
+        return Surveyor(roots, self.home, self.stood, self.agent, self.env_files)
+
+    def __call__(self, policy: SandboxPolicy) -> Found:
+        added = tuple(real_path(path) for path in policy.additional_readwrite_paths)
+        tops = tuple(dict.fromkeys((*self.roots, *added)))
+        own = (*tops, self.home)
+        writes = policy.type is not PolicyType.WORKSPACE_READONLY
+        rules = name_rules(policy.protected, block_git_writes=bool(policy.block_git_writes)) if writes else ()
+        # Their paths are known: no walk is to be made anew when one comes, or is granted.
+        hiding = Hiding(replace(policy, env_files=()), tops)
+        starts = (*tops, *_starts(hiding.globs, tops))
+        looked = self._walk(policy, tops, (*rules, *self.git_rules), hiding).look(starts)
+        git_rules = tuple(self._git_rules(looked, tops)) if rules else ()
+        if rules and git_rules != self.git_rules:
+            self.git_rules = git_rules
+            looked = self._walk(policy, tops, (*rules, *git_rules), hiding).look(starts)
+        rules = (*rules, *git_rules)
+        seen = looked.values()
+        gits = [git for each in seen for git in each.gits]
+        bares = [path for path, each in looked.items() if each.is_bare]
+        git_writes = bool(rules) and not policy.block_git_writes
+        away = [elsewhere(git, tops, rules) for git in gits] if git_writes else []
+        protected = [path for each in seen for path in each.protected]
+        called_git = [path for path in protected if os.path.basename(path) == GIT]
+        away.append(bare(bares, tops, rules, called_git, git_writes=git_writes))
+        ways = Ways()
+        linked = [rule for path in protected for rule in _rules_beyond(path, tops, own, ways)]
+        protected += [path for each in away for path in each.protected]
+        mounts = load_mounts()
+        self.stood = self.stood or mounts
+        closed = {*hiding.paths, *self._env_files(policy)}
+        known = [path for path in closed if _may_exist(path, ways) and not is_out_of_reach(path)]
+        # Whoever took a link away, or led it elsewhere, would open what it hides, or make what is protected.
+        over = [*_over((path for each in seen for path in each.linked), {*protected}, own, ways)]
+        over += map(ways.of, known)
+        links = {link for way in over for link in way.links if is_covered(link, tops)}
+        if len(links) > MOST_LINKS:
+            raise ConfinementError(TOO_MANY)
+        hidden = {
+            *self._unmounted(mounts, (*tops, *map(real_path, policy.additional_readonly_paths))),
+            *_led((path for each in seen for path in each.hidden), own, ways),
+            *known,
+        }
+        return Found(
+            protected=tuple(sorted(set(_led(filter(os.path.lexists, protected), own, ways)))),
+            hidden=tuple(sorted({*hidden, *self._doubles(hidden, mounts)})),
+            placed=(
+                *sorted(path for path in hidden if hiding.is_for_its_place(path, os.path.isdir(path))),
+                *(f"{path}/HEAD" for path in bares if rules),
+                *sorted({f"{path}/.." for way in over if way.links for path in way.left}),
+            ),
+            closed=tuple(sorted(path for each in seen for path in each.closed)),
+            links=tuple(sorted(links)),
+            names=tuple(dict.fromkeys((*rules, *linked, *(rule for each in away for rule in each.names)))),
+            home=self.home,
+            agent=self.agent,
+            writable=tuple(dict.fromkeys(path for each in away for path in each.writable)),
+        )
+
+    def _env_files(self, policy: SandboxPolicy) -> Iterator[str]:
+        """The policy's, and those that have come since it was made."""
+        granted = {*policy.additional_readonly_paths, *policy.additional_readwrite_paths}
+        return (path for path in (*policy.env_files, *self.env_files()) if path not in granted)
+
+    def _git_rules(self, looked: Mapping[str, Seen], tops: tuple[str, ...]) -> Iterator[NameRule]:
+        """What git's configuration makes it run or include, of each repository that is there or around the
+        roots, and what links from the home lead to."""
+        trees = [path[: -len(SUFFIX)] for path in looked if path[-len(SUFFIX) :].lower() == SUFFIX]
+        for path, each in looked.items():
+            if each.gits or each.is_bare:
+                trees.append(path)
+        found = chain(map(find_repository, trees), *map(repositories_around, tops))
+        places = {**self.startup_files.of(tops), **self.git_places.of(filter(None, found), tops)}
+        return (NameRule(place, why) for place, why in sorted(places.items()))
+
+    def _walk(
+        self, policy: SandboxPolicy, tops: tuple[str, ...], rules: tuple[NameRule, ...], hiding: Hiding
+    ) -> Walk:
+        mapping = tuple((directory, patterns) for directory, patterns in policy.ignore_mapping.items())
+        key = (tops, rules, (policy.hidden, mapping))
+        walk = self.walks.pop(key, None) or Walk(NameMatcher(rules, tops), hiding)
+        self.walks[key] = walk  # the last one used stands last
+        while len(self.walks) > REMEMBERED:
+            del self.walks[next(iter(self.walks))]
+        return walk
+
+    def _doubles(self, hidden: set[str], mounts: tuple[Mount, ...]) -> Iterator[str]:
+        """Where hidden things can be seen too."""
+        own = (*self.roots, self.home)
+        return (path for path in doubles(hidden, mounts) if not _holds(path, own))
+
+    def _unmounted(self, mounts: tuple[Mount, ...], shown: tuple[str, ...]) -> Iterator[str]:
+        """Where pens still have what the machine has not any more: a disk that was locked, for instance."""
+        own = (*self.roots, self.home)
+        for path in {mount.point for mount in {*self.stood}.difference(mounts)}:
+            is_seen = is_covered(path, shown) or not is_covered(path, PENS_OWN)
+            if is_seen and not _holds(path, own) and _may_exist(path, Ways()):
+                yield path
+
+
+def _led(paths: Iterable[str], own: tuple[str, ...], ways: Ways) -> Iterator[str]:
+    """The paths, where links lead for those that are links."""
+    for path in paths:
+        target = ways.of(path).end if os.path.islink(path) else path
+        if target == path or _may_stand_for(target, own, own):
+            yield target
+
+
+def _over(
+    linked: Iterable[str], protected: Collection[str], own: tuple[str, ...], ways: Ways
+) -> Iterator[Way]:
+    """The ways of links that decide what is hidden, or what a protected name leads to."""
+    for path in linked:
+        way = ways.of(path)
+        if path in protected or _may_stand_for(way.end, own, own):
+            yield way
+
+
+def _rules_beyond(path: str, tops: tuple[str, ...], own: tuple[str, ...], ways: Ways) -> Iterator[NameRule]:
+    """Where a link to something protected leads: there, too, it must not be made."""
+    if os.path.islink(path) or not os.path.lexists(path):
+        target = ways.of(path).end
+        if target != path and _may_stand_for(target, tops, own):
+            yield NameRule(target, BEHIND_LINK)
+
+
+def _may_stand_for(target: str, places: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    return bool(target) and is_covered(target, places) and not _holds(target, own)
+
+
+def _holds(path: str, own: Iterable[str]) -> bool:
+    """Whether one of these would be gone with it."""
+    return any(is_covered(each, (path,)) for each in own)
+
+
+def _may_exist(path: str, ways: Ways) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        return error.errno != errno.ELOOP or bool(ways.of(os.path.dirname(path)).end)
+    return True
+
+
+def _starts(globs: Iterable[str], tops: tuple[str, ...]) -> tuple[str, ...]:
+    """Where paths with patterns in them begin to be patterns, unless that is looked through anyway."""
+    found = []
+    for glob in globs:
+        parts = glob.split("/")
+        wild = next(index for index, part in enumerate(parts) if any(c in part for c in "*?["))
+        found.append("/".join(parts[:wild]) or "/")
+    return tuple(path for path in outermost(found) if os.path.isdir(path) and not is_covered(path, tops))

@@ -1,0 +1,159 @@
+"""What an answer is about, what nobody may grant, and what a session's grants cover."""
+
+import pytest
+from msgspec.structs import replace
+
+from pinfold.model.locations import Origin
+from pinfold.model.policy import Cap, PolicyType, SandboxPolicy
+from pinfold.model.settings import FilesystemSettings, Settings
+from pinfold.policy.grants import (
+    Grants,
+    Ground,
+    covers,
+    directory_to_offer,
+    granted,
+    key_of,
+    objection,
+    widened,
+)
+
+ROOT, HOME = "/home/u/work", "/home/u"
+POLICY = SandboxPolicy(
+    type=PolicyType.WORKSPACE_READWRITE, block_git_writes=True, hidden=(f"{HOME}/.ssh", "*.key")
+)
+OWN = (f"{HOME}/.config/pinfold", "/etc/pinfold")
+GROUND = Ground(POLICY, (ROOT,), HOME, OWN, Settings())
+
+
+@pytest.mark.parametrize(
+    ("operation", "paths", "is_git_writes", "key"),
+    [
+        # one answer for all that changes a file
+        ("open", ("/a/b",), False, ("write", "/a/b")),
+        ("truncate", ("/a/b",), False, ("write", "/a/b")),
+        # and others for what a person would not expect with it
+        ("unlink", ("/a/b",), False, ("remove", "/a/b")),
+        ("chmod", ("/a/b",), False, ("chmod", "/a/b")),
+        ("rename", ("/a/b", "/a/c"), False, ("rename", "/a/b", "/a/c")),
+        # git's writes are one thing
+        ("open", ("/r/.git/index.lock",), True, ("git", "/r/.git")),
+        ("rename", ("/r/.git/index", "/r/.git/index.lock"), True, ("git", "/r/.git")),
+        ("open", ("/r/.git/modules/m/index",), True, ("git", "/r/.git")),
+        # but not what comes from elsewhere, nor what has a rule of its own
+        ("rename", ("/r/.git/index", "/r/x"), True, ("rename", "/r/.git/index", "/r/x")),
+        ("open", ("/r/.git/hooks/x",), False, ("write", "/r/.git/hooks/x")),
+    ],
+)
+def test_what_an_answer_is_about(
+    operation: str, paths: tuple[str, ...], is_git_writes: bool, key: tuple[str, ...]
+) -> None:
+    assert key_of(operation, paths, is_git_writes) == key
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (f"{HOME}/notes", ""),
+        (f"{HOME}/.bashrc", ""),
+        (f"{ROOT}/.vscode/tasks.json", ""),
+        (f"{HOME}/.ssh/config", "it is hidden"),
+        (f"{ROOT}/x.key", "it is hidden"),
+        (f"{HOME}/.config/pinfold/settings.toml", "it is pinfold's own"),
+        ("/etc/pinfold/managed.toml", "it is pinfold's own"),
+        (f"{ROOT}/.pinfold/settings.toml", "nobody can grant that"),
+        (f"{HOME}/other/.PINFOLD/x", "nobody can grant that"),
+    ],
+)
+def test_what_nobody_may_grant(path: str, why: str) -> None:
+    found = objection(("write", path), "open", (path,), GROUND)
+    assert found.said.startswith(why) and not found.by_administrator if found else not why
+    # As what a rename takes it is judged alike.
+    key = ("rename", f"{HOME}/x", path)
+    assert bool(objection(key, "rename", key[1:], GROUND)) is bool(why)
+
+
+def test_a_mode_above_pinfolds_own_is_nobodys_to_change() -> None:
+    assert objection(("chmod", f"{HOME}/.config"), "chmod", (f"{HOME}/.config",), GROUND)
+    assert not objection(("chmod", f"{HOME}/x"), "chmod", (f"{HOME}/x",), GROUND)
+
+
+def test_administrator_only_narrows_grants() -> None:
+    settings = Settings(
+        filesystem=FilesystemSettings(protect=("kept", "mine")),
+        origins={"filesystem.protect[0]": Origin("managed", "/etc/pinfold/managed.toml", 1)},
+    )
+    ground = replace(GROUND, settings=settings)
+    assert objection(("write", f"{ROOT}/kept"), "open", (f"{ROOT}/kept",), ground)
+    assert not objection(("write", f"{ROOT}/mine"), "open", (f"{ROOT}/mine",), ground)
+    capped = Cap(SandboxPolicy(block_git_writes=True), ("additional_readwrite_paths",))
+    ground = replace(GROUND, settings=Settings(cap=capped))
+    assert objection(("write", f"{HOME}/x"), "open", (f"{HOME}/x",), ground)
+    assert objection(("git", f"{ROOT}/.git"), "open", (f"{ROOT}/.git/index",), ground)
+    assert not objection(("git", f"{ROOT}/.git"), "open", (f"{ROOT}/.git/index",), GROUND)
+
+
+def test_under_a_read_only_policy_each_write_is_granted_by_itself() -> None:
+    policy = replace(POLICY, type=PolicyType.WORKSPACE_READONLY)
+    ground = replace(GROUND, policy=policy)
+    key = ("write", f"{ROOT}/x")
+    assert not objection(key, "open", key[1:], ground)
+    assert not covers(Grants(), key, ground)
+    grants = granted(Grants(), key, ground)
+    assert covers(grants, key, ground) and not covers(grants, ("write", f"{ROOT}/y"), ground)
+    # No later pen is wider for it.
+    assert widened(policy, replace(grants, git=True), policy, ground) is policy
+
+
+def test_the_administrators_read_only_policy_is_nobodys_to_lift() -> None:
+    settings = Settings(cap=Cap(SandboxPolicy(type=PolicyType.WORKSPACE_READONLY)))
+    ground = replace(GROUND, policy=replace(POLICY, type=PolicyType.WORKSPACE_READONLY), settings=settings)
+    assert objection(("write", f"{ROOT}/x"), "open", (f"{ROOT}/x",), ground)
+
+
+def test_a_grant_covers_its_path_and_no_other() -> None:
+    grants = granted(Grants(), ("write", f"{HOME}/a"), GROUND)
+    assert covers(grants, ("write", f"{HOME}/a"), GROUND)
+    assert not covers(grants, ("write", f"{HOME}/a/b"), GROUND)
+    # Both ends count, unless commands may write one anyway.
+    assert covers(grants, ("rename", f"{HOME}/a", f"{ROOT}/x"), GROUND)
+    assert not covers(grants, ("rename", f"{HOME}/a", f"{HOME}/b"), GROUND)
+    assert not covers(grants, ("rename", f"{HOME}/a", f"{ROOT}/.git/x"), GROUND)
+    assert not covers(grants, ("git", f"{ROOT}/.git"), GROUND)
+    # What commands may write as it is, but for something else that the warden found.
+    assert covers(grants, ("write", f"{ROOT}/x"), GROUND)
+    assert not covers(grants, ("write", f"{ROOT}/x"), GROUND, "a rule")
+    assert covers(grants, ("write", f"{HOME}/a"), GROUND, "a rule")
+
+
+def test_a_directory_covers_what_is_in_it_but_protected_names() -> None:
+    key = ("write", f"{HOME}/out/a")
+    grants = granted(Grants(), key, GROUND, directory_to_offer(key, GROUND))
+    assert covers(grants, ("remove", f"{HOME}/out/deep/b"), GROUND)
+    assert not covers(grants, ("write", f"{HOME}/out/.vscode/x"), GROUND)
+    assert not covers(grants, ("link", f"{HOME}/out/x", f"{HOME}/.profile"), GROUND)
+
+
+@pytest.mark.parametrize(
+    ("path", "offered"),
+    [
+        (f"{HOME}/out/a", f"{HOME}/out"),
+        (f"{HOME}/a", ""),
+        ("/home/a", ""),
+        ("/x", ""),
+        ("/usr/a", ""),
+        (f"{HOME}/.config/a", ""),  # pinfold's own settings are in it
+        (f"{ROOT}/sub/.vscode", ""),
+    ],
+)
+def test_which_directory_is_offered(path: str, offered: str) -> None:
+    assert directory_to_offer(("write", path), GROUND) == offered
+
+
+def test_grants_widen_what_comes_later() -> None:
+    grants = Grants(frozenset({f"{HOME}/a", f"{ROOT}/.vscode"}), frozenset({f"{HOME}/out"}), git=True)
+    wider = widened(POLICY, grants, POLICY, GROUND)
+    assert wider.additional_readwrite_paths == (f"{HOME}/a", f"{HOME}/out")
+    assert wider.block_git_writes is False and wider.hidden == POLICY.hidden
+    # What a request has narrowed stays narrow.
+    assert widened(POLICY, grants, replace(POLICY, block_git_writes=False), GROUND).block_git_writes
+    assert widened(POLICY, Grants(), POLICY, GROUND) is POLICY

@@ -1,0 +1,72 @@
+"""What the host remembers of calls that wait: only those that somebody waits for."""
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from tests.patience import wait_until
+
+from pinfold.model.env_files import Identity
+from pinfold.model.policy import SandboxPolicy
+from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.sandbox.linux.host.elevation import Elevating
+from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.file_change import Deed, End
+from pinfold.sandbox.linux.warden.violations import ASKED, WITHDRAWN
+
+DEED = Deed("open", (End("/d", (1, 2), b"new", None),), (1, 0o644, 0o022))
+
+
+class Slow:
+    """Says yes when it is told to, and is asked about the same thing by every call."""
+
+    notes_reads = False
+
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+
+    def made(self, identity: Identity) -> None:
+        pass
+
+    def asks(self, _policy: SandboxPolicy) -> bool:
+        return True
+
+    def key(self, _wanted: Wanted) -> tuple[str, ...]:
+        return ("the same",)
+
+    def known(self, _wanted: Wanted) -> Ruling | None:
+        return None
+
+    def ask(self, _wanted: Wanted, _is_withdrawn: Callable[[], bool]) -> Ruling | None:
+        self.answered.wait(30)
+        return Ruling(False, "no")
+
+    def is_over(self, _request: Request) -> bool:
+        return False
+
+
+def test_callers_that_have_gone_are_not_remembered() -> None:
+    ours, warden = channel.pair()
+    refusals, slow = Refusals(ours), Slow()
+    keeping: Any = SimpleNamespace(ask=lambda _: None)
+    elevating = Elevating(slow, keeping)
+    hand: Any = SimpleNamespace(do=lambda *_: (0, None), close=lambda: None)
+    elevating.hand = hand
+    elevating.attend(refusals, SandboxPolicy())
+    with warden:
+        channel.send(warden, (ASKED, 0, 7, 1, "sh", "", "", "outside", False, DEED.plain()))
+        for number in range(1, 2000):
+            channel.send(warden, (ASKED, number, 7, 1, "sh", "", "", "outside", False, DEED.plain()))
+            channel.send(warden, (WITHDRAWN, number))
+        channel.send(warden, (ASKED, 2000, 7, 1, "sh", "", "", "outside", False, DEED.plain()))
+        wait_until(lambda: elevating.alive.get((refusals, 2000)) is not None)
+        (question,) = elevating.commands[7].questions.values()
+        assert [call.id for call in question.calls.values()] == [0, 2000]
+        assert {id_ for _, id_ in elevating.alive} == {0, 2000}
+        slow.answered.set()
+        assert {channel.receive(warden)[0][1] for _ in range(2)} == {0, 2000}
+        wait_until(lambda: not elevating.alive)
+    elevating.close()
+    refusals.close()

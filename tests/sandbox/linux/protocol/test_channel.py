@@ -1,0 +1,27 @@
+"""Messages between our own processes, where one of them has ended."""
+
+import pytest
+
+from pinfold.sandbox.linux.protocol import channel
+
+
+def test_last_words_are_heard_though_the_speaker_had_not_read_all() -> None:
+    ours, theirs = channel.pair()
+    with ours:
+        channel.send(ours, ("plan",))
+        with theirs:
+            channel.send(theirs, ("failed", "why"))
+        assert channel.receive(ours) == (("failed", "why"), [])
+        with pytest.raises(channel.Closed):
+            channel.receive(ours)
+
+
+def test_who_leaves_without_a_word_is_gone() -> None:
+    ours, theirs = channel.pair()
+    with ours:
+        channel.send(ours, ("plan",))
+        theirs.close()
+        with pytest.raises(channel.Closed):
+            channel.receive(ours)
+        with pytest.raises(channel.Closed):
+            channel.send(ours, ("plan",))

@@ -1,0 +1,57 @@
+"""What a pen's programs have less of than those who hold the fence."""
+
+import os
+import resource
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from pinfold.kernel.process import set_name
+from pinfold.sandbox.linux.limits import MOST, leave_room, leave_room_to_host, make_room, processes, raised
+from tests.kernel.child import NOBODY, in_child
+
+COUNTED = (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MEMLOCK)
+PEN = [(kind, leave_room) for kind in (resource.RLIMIT_NOFILE, *COUNTED)]
+SESSIONS = [(kind, leave_room_to_host) for kind in (resource.RLIMIT_NPROC, *COUNTED)]
+
+
+@pytest.mark.parametrize(("kind", "leave"), [*PEN, *SESSIONS])
+@pytest.mark.parametrize("soft", [400, 1000])
+def test_a_quarter_is_left_for_others(kind: int, leave: Callable[[], None], soft: int) -> None:
+    def action() -> tuple[int, int]:
+        resource.setrlimit(kind, (soft, 1000))
+        leave()
+        return resource.getrlimit(kind)
+
+    assert in_child(action) == (min(soft, 750), 750)
+
+
+def test_who_holds_the_fence_has_all_it_may_and_for_a_moment_only() -> None:
+    def action() -> list[tuple[int, int]]:
+        found = []
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, 1000))
+        with raised():
+            found.append(resource.getrlimit(resource.RLIMIT_NOFILE))
+        found.append(resource.getrlimit(resource.RLIMIT_NOFILE))
+        make_room()
+        return [*found, resource.getrlimit(resource.RLIMIT_NOFILE)]
+
+    assert MOST > 1000
+    assert in_child(action) == [(1000, 1000), (400, 1000), (1000, 1000)]
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_what_a_user_has_is_counted_where_it_is_bounded(uid: int) -> None:
+    def action() -> tuple[tuple[int, int] | None, int]:
+        resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
+        set_name("\rx" + 8 * "\u00e9")  # which is cut within a character
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        found = processes()
+        return found, len(os.listdir("/proc/self/task"))
+
+    found, own = in_child(action, uid)
+    if uid == 0:
+        assert found is None
+    else:
+        assert found is not None and found[0] >= own == 2 and found[1] == 750

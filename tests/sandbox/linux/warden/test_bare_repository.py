@@ -1,0 +1,53 @@
+"""Which names make a directory a repository, in whatever spelling a file system takes for them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pinfold.model.protected_names import Match, NameMatcher, folded
+from pinfold.sandbox.linux.warden.bare_repository import RULE, completes
+from pinfold.sandbox.linux.warden.moved_tree import taken_along
+from pinfold.sandbox.linux.warden.paths import Place, Spot
+
+
+@pytest.mark.parametrize("name", ["refs", "REFS", "re\u200cfs", "re\ufe0ffs", "refs/"])
+def test_the_last_name_completes_it(name: str, tmp_path: Path) -> None:
+    for other in ("HEAD", "objects"):
+        (tmp_path / other).mkdir()
+    assert _is_completed(tmp_path, name)
+    (tmp_path / "HEAD").rmdir()
+    assert not _is_completed(tmp_path, name)
+
+
+def test_one_that_is_called_git_may_have_them_all(tmp_path: Path) -> None:
+    inside = tmp_path / ".git"
+    for other in ("HEAD", "objects"):
+        (inside / other).mkdir(parents=True)
+    assert not _is_completed(inside, "refs")
+
+
+def test_one_that_is_moved_is_known_in_every_spelling(tmp_path: Path) -> None:
+    for name in ("Head", "OBJECTS"):
+        (tmp_path / "d" / name).mkdir(parents=True)
+    with _spot(tmp_path, "d", in_git=True) as spot:
+        assert not taken_along(NameMatcher((), (str(tmp_path),)), spot, spot)
+        (tmp_path / "d" / "re\u200cfs").mkdir()
+        assert taken_along(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(RULE)
+
+
+def _is_completed(directory: Path, name: str) -> bool:
+    with _spot(directory, name) as spot:
+        return bool(completes(spot))
+
+
+@contextmanager
+def _spot(directory: Path, name: str, *, in_git: bool = False) -> Iterator[Spot]:
+    place = Place(str(directory), made_by_warden=True, free=False, inside=None, children={}, in_git=in_git)
+    held = os.open(directory, os.O_PATH)
+    try:
+        yield Spot(held, place, os.fsencode(name), folded(name.rstrip("/")))
+    finally:
+        os.close(held)

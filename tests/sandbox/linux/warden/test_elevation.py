@@ -1,0 +1,35 @@
+"""Calls that were put aside, and what becomes of what was opened for them."""
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from tests.kernel.child import in_child
+from tests.sandbox.linux.warden.test_open import Unlucky
+
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.file_change import Deed
+from pinfold.sandbox.linux.warden.elevation import Asking, Pending
+
+OPENED = Deed("open", (), (os.O_WRONLY, 0, 0), b"")
+
+
+@pytest.mark.parametrize("giving", [0, errno.EMFILE, errno.ESRCH])
+def test_what_was_granted_to_nobody_is_closed(giving: int, tmp_path: Path) -> None:
+    """Its caller was killed meanwhile, or has no room for it, as often as it likes."""
+
+    def action() -> None:
+        asking = Asking(socket.socketpair()[0], (), ())
+        proc = os.open("/proc", os.O_PATH)
+        before = os.listdir("/proc/self/fd")
+        for _ in range(10):
+            caller = Unlucky(proc, b"", giving)
+            asking.pending[caller.id] = Pending(caller, OPENED, (), lambda _: None, (), False)
+            granted = os.open(tmp_path / "granted", os.O_CREAT | os.O_WRONLY)
+            asking.answer(caller.id, 0, (), [channel.enclosed(granted)])
+            assert caller.answers == ([giving] if giving else [])
+        assert os.listdir("/proc/self/fd") == before
+
+    in_child(action)

@@ -1,0 +1,141 @@
+"""Wardens that tell each other what to protect, without pens around them."""
+
+import os
+import select
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("the fence is Linux's", allow_module_level=True)
+
+from pinfold.sandbox.linux.warden import peer_registry, peers
+from pinfold.sandbox.linux.warden.peer_registry import BUILDER, WARDEN, fresh_socket, take_name
+from pinfold.sandbox.linux.warden.peers import DONE, OCCASION, PROTECT, Neighbours
+
+LONG = 30.0
+
+
+@pytest.fixture
+def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What wardens protect; they are among themselves, and have time."""
+    here = os.urandom(4).hex().encode()
+    found: list[bytes] = []
+    monkeypatch.setattr(peer_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
+    monkeypatch.setattr(peers, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(peers, "PATIENCE", LONG)
+    return found
+
+
+@contextmanager
+def wardens(count: int) -> Iterator[list[Neighbours]]:
+    made = [Neighbours() for _ in range(count)]
+    for each in made:
+        each.join()
+    yield made
+    for each in made:
+        os.close(each.names)
+        each.socket.close()
+
+
+def test_who_waits_goes_on_answering(protected: list[bytes]) -> None:
+    with wardens(3) as all_of_them:
+        results: list[bool] = []
+        telling = [
+            threading.Thread(target=lambda n=n, one=one: results.append(one.all_protect(f"/{n}")))
+            for n, one in enumerate(all_of_them[:2])
+        ]
+        for thread in telling:
+            thread.start()
+        while any(thread.is_alive() for thread in telling):
+            all_of_them[2].poll.poll(1)
+            all_of_them[2].answer()
+            for each, thread in zip(all_of_them, telling, strict=False):
+                if not thread.is_alive():
+                    each.answer()
+        assert results == [True, True]
+        assert sorted(protected) == [b"/0", b"/0", b"/1", b"/1"]
+
+
+def test_no_answer_of_many_is_lost(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket has room for few of them."""
+    monkeypatch.setattr(peers, "PATIENCE", 5.0)
+    with wardens(50) as (one, *others):
+        send = one._send
+
+        def send_and_have_it_answered(name: bytes, message: bytes) -> bool:
+            is_sent = send(name, message)
+            next(each for each in others if each.own == name).answer()
+            return is_sent
+
+        monkeypatch.setattr(one, "_send", send_and_have_it_answered)
+        assert one.all_protect("/x")
+        assert protected == [b"/x"] * 49
+
+
+def test_one_that_has_ended_is_not_waited_for(protected: list[bytes]) -> None:
+    with wardens(1) as (one,):
+        gone = fresh_socket()
+        take_name(gone, WARDEN)
+        results: list[bool] = []
+        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
+        telling.start()
+        assert select.select([gone], [], [], LONG)[0], "it was told"
+        gone.close()
+        telling.join()
+        assert results == [True]
+
+
+def test_who_begins_to_build_later_is_not_waited_for(protected: list[bytes]) -> None:
+    """There may always be one."""
+    with wardens(1) as (one,):
+        told, first, later = fresh_socket(), fresh_socket(), fresh_socket()
+        take_name(told, WARDEN)
+        take_name(first, BUILDER)
+        telling = threading.Thread(target=lambda: results.append(one.all_protect("/x")))
+        results: list[bool] = []
+        telling.start()
+        assert select.select([told], [], [], LONG)[0]
+        take_name(later, BUILDER)
+        told.close()
+        telling.join(0.1)
+        assert telling.is_alive()
+        first.close()
+        telling.join()
+        assert results == [True]
+        later.close()
+
+
+def test_an_answer_that_comes_late_is_none(protected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "PATIENCE", 0.0)
+    with wardens(1) as (one,):
+        slow = fresh_socket()
+        take_name(slow, WARDEN)
+        assert not one.all_protect("/x")
+        message, sender = slow.recvfrom(99)
+        assert message[:1] == PROTECT and message.endswith(b"/x")
+        slow.sendto(DONE + message[1 : 1 + OCCASION], sender)
+        monkeypatch.setattr(peers, "PATIENCE", 0.05)
+        assert not one.all_protect("/x")
+        slow.close()
+        assert one.all_protect("/x")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_word_counts_for_nothing(protected: list[bytes]) -> None:
+    with wardens(1) as (one,):
+        address = b"\0" + one.own[1:]
+        for uid, found in ((54321, []), (0, [b"/x"])):
+            child = os.fork()
+            if child == 0:
+                os.setuid(uid)
+                sender = fresh_socket()
+                take_name(sender, b"other")
+                sender.sendto(PROTECT + bytes(OCCASION) + b"/x", address)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            one.answer()
+            assert protected == found

@@ -1,0 +1,53 @@
+"""The lock by which wardens keep each other still."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from pinfold.sandbox.linux.warden import rename_lock
+from pinfold.sandbox.linux.warden.rename_lock import Moving
+
+
+def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If some could hold it together, a few that make names without a pause would keep it for good."""
+    monkeypatch.setattr(rename_lock, "PATIENCE", 0.0)
+    one, other = (Moving(os.open(tmp_path, os.O_RDONLY), frozenset()) for _ in range(2))
+    one.hold()
+    with pytest.raises(OSError) as refused:
+        other.hold()
+    assert refused.value.errno == errno.EBUSY
+    assert "a program that has locked /run" in str(refused.value)
+    one.release()
+    other.hold()
+    os.close(one.descriptor)
+    os.close(other.descriptor)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("took", "away"), [(0.001, 0.0), (0.1, 0.3), (0.9, 1.0)])
+def test_who_held_it_for_long_leaves_it_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took: float, away: float
+) -> None:
+    """A warden that looks through a large directory again and again would have it nearly all of the time."""
+    clock = Clock()
+    monkeypatch.setattr(rename_lock, "time", clock)
+    one = Moving(os.open(tmp_path, os.O_RDONLY), frozenset())
+    one.hold()
+    clock.sleep(took)
+    one.release()
+    released = clock.now
+    one.hold()
+    assert clock.now - released == pytest.approx(away)
+    os.close(one.descriptor)

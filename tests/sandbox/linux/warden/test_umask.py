@@ -1,0 +1,144 @@
+"""Umasks of other processes."""
+
+import os
+
+import pytest
+from tests.kernel.child import in_child
+
+from pinfold.sandbox.linux.warden.umask import CALLERS, MOST_CHANGING, Umasks, parse_umask
+
+
+def waiting(umask: int) -> tuple[int, int]:
+    """A child with this umask, and what ends it when it is closed."""
+    out, into = os.pipe()
+    ready, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(into)
+        os.umask(umask)
+        os.write(tell, b"x")
+        os.read(out, 1)
+        os._exit(0)
+    os.close(out)
+    os.read(ready, 1)
+    return pid, into
+
+
+def test_a_umask_is_taken_over_and_kept_callers_are_bounded() -> None:
+    def action() -> list[int]:
+        umasks = Umasks(os.open("/proc", os.O_PATH))
+        found = []
+        for umask in (0o077, 0o002, 0o077, *(0o1 for _ in range(CALLERS + 5))):
+            pid, end = waiting(umask)
+            for _ in range(2):
+                umasks.take_over(pid)
+                found.append(os.umask(umasks.current))
+            os.close(end)
+            os.waitpid(pid, 0)
+        assert len(umasks.status) <= CALLERS
+        return found[:6]
+
+    assert in_child(action) == [0o077, 0o077, 0o002, 0o002, 0o077, 0o077]
+
+
+def test_who_is_gone_has_none() -> None:
+    def action() -> None:
+        umasks = Umasks(os.open("/proc", os.O_PATH))
+        pid, end = waiting(0o077)
+        umasks.take_over(pid)
+        os.close(end)
+        os.waitpid(pid, 0)
+        umasks.take_over(pid)
+
+    with pytest.raises(OSError, match="No such"):
+        in_child(action)
+
+
+def test_a_umask_is_read_again_once_it_may_be_another() -> None:
+    def action() -> list[int]:
+        pid, end = waiting(0o027)
+        read: list[int] = []
+
+        class Counted(Umasks):
+            def _read(self, thread: int) -> bytes:
+                read.append(thread)
+                return super()._read(thread)
+
+        umasks = Counted(os.open("/proc", os.O_PATH), told=True)
+        found: list[int] = []
+
+        def take_over(*threads: int) -> None:
+            read.clear()
+            for thread in threads:
+                umasks.take_over(thread)
+            found.append(len(read))
+
+        here = os.getpid()
+        take_over(pid, here)  # nobody has changed one since the pen began
+        umasks.hear(here, 0o022)
+        umasks.changing.clear()
+        take_over(pid, pid, pid)  # known for a moment
+        take_over(here, pid, here)  # only the last one is
+        umasks.until = 0.0
+        take_over(here, here)  # the moment is over
+        umasks.hear(pid, 0o077)
+        take_over(here, here)  # it may share ours, and not have it yet
+        take_over(pid, pid)  # it has
+        umasks.hear(pid, 0o077)
+        umasks.changing[pid] = 0.0
+        take_over(here, here)  # it surely has
+        os.close(end)
+        os.waitpid(pid, 0)
+        return found
+
+    assert in_child(action) == [0, 1, 3, 1, 2, 1, 1]
+
+
+def test_what_is_heard_is_not_kept_for_good() -> None:
+    """Each thread of a program may change its own once, and make nothing."""
+
+    def action() -> int:
+        umasks = Umasks(os.open("/proc", os.O_PATH), told=True)
+        for thread in range(10 * MOST_CHANGING):
+            umasks.hear(thread, 0o022)
+            umasks.changing[thread] = 0.0
+        return len(umasks.changing)
+
+    assert in_child(action) <= MOST_CHANGING
+
+
+def test_who_hears_of_no_change_reads_each_time() -> None:
+    def action() -> list[int]:
+        umasks = Umasks(os.open("/proc", os.O_PATH))
+        found = []
+        for mask in (0o022, 0o077, 0o002):
+            os.umask(mask)
+            umasks.current = -1
+            umasks.take_over(os.getpid())
+            found.append(umasks.current)
+        return found
+
+    assert in_child(action) == [0o022, 0o077, 0o002]
+
+
+def test_too_many_changes_to_tell_apart_are_still_waited_for() -> None:
+    """None of them is sure to be done: what is read meanwhile is not known afterwards."""
+
+    def action() -> tuple[bool, bool, bool]:
+        umasks = Umasks(os.open("/proc", os.O_PATH), told=True)
+        for thread in range(10 * MOST_CHANGING):
+            umasks.hear(-thread, 0o022)
+        kept = len(umasks.changing)
+        end = max(umasks.changing.values())
+        umasks.take_over(os.getpid())
+        return kept <= MOST_CHANGING, umasks.until == 0.0, end == max(umasks.changing.values())
+
+    assert in_child(action) == (True, True, True)
+
+
+def test_the_field_is_found_wherever_it_stands() -> None:
+    assert parse_umask(b"Name:\tUmask\nUmask:\t0027\nState:\tR\n") == 0o027
+
+
+def test_a_name_is_no_field() -> None:
+    assert parse_umask(b"Name:\tUmask:\t0000\nUmask:\t0027\nState:\tR\n") == 0o027

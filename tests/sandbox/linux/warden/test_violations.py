@@ -1,0 +1,76 @@
+"""What a warden tells of refusals, and what the host makes of it: bounded at both ends."""
+
+from pinfold.model.codes import ViolationCode
+from pinfold.model.protected_names import NameRule
+from pinfold.model.violation import Violation
+from pinfold.sandbox.linux.host.warden_client import COMMANDS as KEPT
+from pinfold.sandbox.linux.host.warden_client import Refusals
+from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.warden.violations import COMMANDS, PATHS, Records, Said
+
+
+def both() -> tuple[Records, Refusals]:
+    ours, theirs = channel.pair()
+    return Records(theirs), Refusals(ours)
+
+
+def add(records: Records, tag: int, path: str, operation: str = "open") -> None:
+    records.add(tag, operation, path, NameRule(".vscode", "why"), "sh", 7)
+
+
+def test_each_operation_and_path_is_told_once_with_how_often() -> None:
+    records, refusals = both()
+    for _ in range(5):
+        add(records, 1, "/a")
+    add(records, 1, "/a", "mkdir")
+    add(records, 2, "/b")
+    found = refusals.of(1)
+    assert found[0] == Violation("open", "/a", ".vscode", "why", "sh", 7, True, ViolationCode.PROTECTED, 4)
+    assert [(each.operation, each.times) for each in found] == [("open", 4), ("mkdir", 1)]
+    assert refusals.of(1) == ()
+    assert [each.path for each in refusals.of(2)] == ["/b"]
+    records.host.close()
+    refusals.close()
+
+
+def test_what_came_of_asking_is_told() -> None:
+    records, refusals = both()
+    closed = NameRule("", "it is closed; a test said no", code=ViolationCode.OUTSIDE)
+    records.add(1, "open", "/a", closed, "sh", 7, Said("a test said no", "terminal"))
+    records.add(1, "open", "/b", closed, "sh", 7, Said("nobody can grant that", code="never"), "a remedy")
+    first, second = refusals.of(1)
+    assert (first.answered, first.asked_at, first.code) == ("a test said no", "terminal", "outside")
+    assert (second.asked_at, second.code, second.remedy) == ("", "never", "a remedy")
+    records.host.close()
+    refusals.close()
+
+
+def test_paths_beyond_the_cap_are_one_record() -> None:
+    records, refusals = both()
+    for number in range(PATHS + 1000):
+        add(records, 1, f"/{number}")
+    found = refusals.of(1)
+    assert len(found) == PATHS + 1
+    assert (found[-1].path, found[-1].times) == ("", 512)
+    records.host.close()
+    refusals.close()
+
+
+def test_a_host_that_does_not_read_holds_nobody_up() -> None:
+    records, refusals = both()
+    for number in range(20_000):
+        add(records, number, "/some/path" * 10)
+    assert len(records.seen) == COMMANDS
+    refusals.of(-1)
+    assert 0 < len(refusals.found) <= KEPT
+    refusals.close()
+    add(records, 1, "/nobody reads")
+    records.host.close()
+
+
+def test_odd_names_arrive() -> None:
+    records, refusals = both()
+    add(records, 1, "/\udcff\n\u200c")
+    assert refusals.of(1)[0].path == "/\udcff\n\u200c"
+    records.host.close()
+    refusals.close()
