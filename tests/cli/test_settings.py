@@ -10,8 +10,8 @@ import pytest
 
 from pinfold.cli import main
 from pinfold.cli.settings import layer_of
+from pinfold.settings.defaults import SAFE
 from pinfold.settings.keys import TABLE
-from pinfold.settings.shipped import SAFE
 
 
 @pytest.fixture

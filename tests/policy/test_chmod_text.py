@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from pinfold.policy.chmod_text import change_of_mode
+from pinfold.policy.grants import change_of_mode
 
 FILE, DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 

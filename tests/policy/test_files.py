@@ -9,7 +9,7 @@ from pinfold.model.decision import Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.policy.decide import decide
-from pinfold.policy.hidden_origin import CLOSED
+from pinfold.policy.hidden_paths import CLOSED
 from pinfold.policy.ignore import naming
 from tests.policy.world import ROOT, Paper, facts, settings
 

@@ -9,8 +9,7 @@ from pinfold.model.hosts import canonical, special_kind
 from pinfold.model.request import Connect
 from pinfold.model.settings import NetworkAccess, NetworkSettings, Settings
 from pinfold.policy.decide import decide
-from pinfold.policy.host_patterns import common_hosts, covers
-from pinfold.policy.hosts import matches, names_special, require_pattern
+from pinfold.policy.hosts import common_hosts, covers, matches, names_special, require_pattern
 from tests.policy.policies import HOSTS, hosts
 
 SPELLINGS = [

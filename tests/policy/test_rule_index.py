@@ -8,10 +8,9 @@ from pinfold import shell
 from pinfold.model.locations import Origin
 from pinfold.model.script import Command
 from pinfold.model.settings import Rule
-from pinfold.policy import rule_index
-from pinfold.policy.rule_index import RuleIndex
+from pinfold.policy import rules
 from pinfold.policy.rule_operands import Match
-from pinfold.policy.rules import restrictive_match
+from pinfold.policy.rules import RuleIndex, restrictive_match
 from pinfold.shell.rule_text import shape
 from tests.shell.grammar import Grammar
 
@@ -45,7 +44,7 @@ def commands() -> list[Command]:
 
 
 def test_no_rule_that_matches_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_index, "FEW", 0)
+    monkeypatch.setattr(rules, "MOST_COMPARED_ONE_BY_ONE", 0)
     index = RuleIndex(RULES)
     matched = 0
     for command in commands():

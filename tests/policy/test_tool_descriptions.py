@@ -4,7 +4,8 @@ from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.locations import Origin
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.settings import SandboxSettings, Settings
-from pinfold.policy.tool_descriptions import REFUSED, describe_refusal, describe_tools
+from pinfold.policy.prompt_text import REFUSED, describe_tools
+from pinfold.policy.reasons import describe_refusal
 
 CLOSED = Settings(sandbox=SandboxSettings(allow_unsandboxed=False))
 

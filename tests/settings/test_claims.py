@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.settings.stand_in import shape
 
-from pinfold.settings.build import build
+from pinfold.settings.build import build, effective
 from pinfold.settings.defaults import default_layer
 from pinfold.settings.keys import BY_NAME, TABLE, Direction, Key, Kind, Who
 from pinfold.settings.merge import merge
 from pinfold.settings.parse_layer import Layer, read_layer
-from pinfold.settings.show import effective
 from pinfold.settings.toml import Document
 
 pytestmark = pytest.mark.slow

@@ -12,10 +12,10 @@ from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.settings import Sources, load
+from pinfold.settings.build import effective
 from pinfold.settings.keys import TABLE
 from pinfold.settings.lint import warnings
 from pinfold.settings.parse_layer import read_layer
-from pinfold.settings.show import effective
 from pinfold.settings.toml import parse
 from pinfold.shell.rule_text import shape as shell_shape
 

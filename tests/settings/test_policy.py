@@ -11,7 +11,7 @@ from pinfold.model.policy import NetworkRules, PolicyType
 from pinfold.model.settings import Settings
 from pinfold.policy.widen import with_approved
 from pinfold.settings import Sources, cap_of, load, policy_of
-from pinfold.settings.shipped import SECRETS
+from pinfold.settings.defaults import SECRETS
 
 HOME, ROOTS = "/home/u", ("/srv/a", "/srv/b")
 

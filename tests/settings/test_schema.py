@@ -12,10 +12,9 @@ from tests.settings.test_load import ERRORS
 from pinfold.model.errors import PolicyError
 from pinfold.settings import Sources, load
 from pinfold.settings.defaults import default_data
-from pinfold.settings.generate_docs import document
+from pinfold.settings.generate_docs import document, json_schema
 from pinfold.settings.keys import TABLE
 from pinfold.settings.parse_layer import read_layer
-from pinfold.settings.schema import json_schema
 from pinfold.settings.toml import Document
 
 EXAMPLE = """

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinfold.settings.edit import quoted
-from pinfold.settings.text_positions import Path
-from pinfold.settings.toml_positions import locate
+from pinfold.settings.toml_positions import Path, locate
 
 CASES = [
     # keys

@@ -16,8 +16,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pinfold.policy.prompt_text import Face, summarize
-    from pinfold.policy.tool_descriptions import describe_tools
+    from pinfold.policy.prompt_text import Face, describe_tools, summarize
     from pinfold.workspace.granted_paths import told
 
     with session_of(args) as session:

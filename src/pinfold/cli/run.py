@@ -253,7 +253,7 @@ def _tell_refusal(command: RunCommand, execution: Execution) -> None:
 
 def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     """Of a command that has done its work nobody wants to hear that it could not begin a history."""
-    from pinfold.settings.shipped import HISTORIES
+    from pinfold.settings.defaults import HISTORIES
 
     home = os.path.realpath(home_of(os.environ))
     kept = {expand(path, home, home) for path, _ in HISTORIES}

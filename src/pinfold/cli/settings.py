@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
 
 
 def _schema(_: Namespace) -> int:
-    from pinfold.settings.schema import json_schema
+    from pinfold.settings.generate_docs import json_schema
 
     print_json(json_schema())
     return 0
@@ -63,7 +63,7 @@ def _show(args: Namespace) -> int:
 
 
 def rows_as_json(settings: Settings) -> dict[str, object]:
-    from pinfold.settings.show import effective
+    from pinfold.settings.build import effective
 
     rows: dict[str, object] = {}
     for name, value in effective(settings).items():
@@ -77,7 +77,7 @@ def rows_as_json(settings: Settings) -> dict[str, object]:
 
 
 def rows_of(settings: Settings) -> list[tuple[str, ...]]:
-    from pinfold.settings.show import effective
+    from pinfold.settings.build import effective
 
     rows: list[tuple[str, ...]] = []
     for name, value in effective(settings).items():
@@ -87,9 +87,9 @@ def rows_of(settings: Settings) -> list[tuple[str, ...]]:
 
 
 def _shown(name: str, value: object, origin: Origin) -> str:
+    from pinfold.settings.build import limit_shown
+    from pinfold.settings.defaults import LISTS
     from pinfold.settings.generate_docs import written
-    from pinfold.settings.shipped import LISTS
-    from pinfold.settings.show import limit_shown
 
     if name in LISTS and origin.layer == "default":
         return f"shipped, {len(LISTS[name])} entries"

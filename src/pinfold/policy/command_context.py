@@ -171,7 +171,7 @@ class Case:
         parts = self.script.commands
         if len(parts) < 2:
             return {}
-        from pinfold.policy.unsettled_names import unsettled_names  # most lines are one command
+        from pinfold.policy.operand_paths import unsettled_names  # most lines are one command
 
         names = unsettled_names(parts, self.facts, is_fenced=self.is_fenced)
         return dict(zip(map(id, parts), names, strict=True))

@@ -8,19 +8,21 @@ This is pure: the clock, the disk, hooks and processes are known here only as `F
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 
 from msgspec.structs import replace
 
 from pinfold.model.deadline import Late
 from pinfold.model.decision import Decision, JudgedCommand, Verdict
 from pinfold.model.facts import Facts
+from pinfold.model.quoting import quoted
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
-from pinfold.model.script import Command
+from pinfold.model.script import Command, Trait
 from pinfold.model.settings import Settings
 from pinfold.policy import steps
-from pinfold.policy.allow_suggestions import candidates
 from pinfold.policy.command_context import Case
 from pinfold.policy.reasons import too_late
+from pinfold.policy.rules import writes_somewhere
 
 STEPS: tuple[Callable[[Case], steps.Reasons], ...] = (
     # What is refused, whoever asks.
@@ -111,3 +113,33 @@ def _judged(part: Command) -> JudgedCommand:
         span=part.span,
         computed=tuple(index for index, word in enumerate(part.words) if word.literal is None),
     )
+
+
+NEVER_SUGGESTED = frozenset(
+    {Trait.INTERPRETER, Trait.ELEVATES, Trait.TRANSPARENT, Trait.REDEFINED, Trait.CHANGES_PINFOLD}
+)
+
+
+def candidates(case: Case) -> tuple[str, ...]:
+    """The allowlist entries that would cover the parts not covered yet, in the line's order.
+
+    A candidate is offered only if adding it would really cover the part, and never if it would open an
+    interpreter, a shell or more rights: a rule `python3` is a rule for everything.
+    """
+    if case.settings.admin.enabled:
+        return ()
+    offered = (_candidate(part, case) for part in case.parts if not (case.cover(part) or case.shadow(part)))
+    return tuple(dict.fromkeys(text for text in offered if text))
+
+
+def _candidate(part: Command, case: Case) -> str:
+    if part.traits & NEVER_SUGGESTED or part.hazards or not part.program or writes_somewhere(part):
+        return ""
+    words = [word.literal or "" for word in takewhile(lambda word: word.literal is not None, part.words)]
+    if part.deletes and len(words) < len(part.words):
+        # What is deleted is not known, and `rm -rf` alone would be a rule for everything.
+        return ""
+    if part.deletes or part.program in case.settings.commands.composite:
+        # The name alone says too little: it is shown with its arguments, or not at all.
+        return " ".join(map(quoted, words)) if len(words) >= min(2, len(part.words)) else ""
+    return " ".join(map(quoted, words[:1]))

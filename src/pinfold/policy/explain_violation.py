@@ -15,8 +15,7 @@ from pinfold.model.locations import Origin
 from pinfold.model.policy import TEMPORARY, NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
 from pinfold.model.violation import AGENT, READ, WARDEN, Violation
-from pinfold.policy.hidden_origin import hider
-from pinfold.policy.hidden_paths import HiddenBy, hidden_by, is_hidden_env_file
+from pinfold.policy.hidden_paths import HiddenBy, hidden_by, hider, is_hidden_env_file
 from pinfold.policy.paths import contains, is_covered, outermost
 from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import (

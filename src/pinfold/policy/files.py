@@ -13,8 +13,7 @@ from pinfold.model.facts import Facts
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import ReadFile, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.policy.hidden_origin import UNTRACKED, hider
-from pinfold.policy.hidden_paths import hidden_by, is_hidden_env_file
+from pinfold.policy.hidden_paths import UNTRACKED, hidden_by, hider, is_hidden_env_file
 from pinfold.policy.operand_paths import absolute, is_own_process, is_ruinous, writable_roots
 from pinfold.policy.reasons import by_setting, needs_person
 from pinfold.policy.shipped_protected import Grant, protected_by

@@ -1,10 +1,12 @@
-"""Rules about hosts: what one may look like, and whether it names a host.
+"""Host patterns: how one is written, whether it matches a host, and which hosts two lists share.
 
-Rules are brought into canonical spelling (`model.hosts`) before anything is compared, as hosts are.
+Patterns and hosts are brought into one canonical spelling (`model.hosts`, `parse_pattern`) before they are
+compared. A text that is no pattern names no host: `common_hosts` leaves it out, and nothing covers it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -163,3 +165,57 @@ def names_special(pattern: str, host: str) -> bool:
     network = ip_network(name)
     kinds = {special_kind(str(end)) for end in (network[0], network[-1])}
     return len(kinds) == 1 and kinds != {""}
+
+
+def common_hosts(left: Iterable[str], right: Iterable[str]) -> tuple[str, ...]:
+    """The patterns for what both sides let through."""
+    ours, theirs = set(_parsed(left)), set(_parsed(right))
+    return _spelled({shared for one in ours for other in theirs for shared in _shared(one, other)})
+
+
+def all_hosts(left: Iterable[str], right: Iterable[str]) -> tuple[str, ...]:
+    """The patterns of both sides, each once; what is no pattern is kept as it is written."""
+    return tuple(sorted({respelled(text) for text in (*left, *right)}))
+
+
+def respelled(text: str) -> str:
+    """The pattern's one spelling."""
+    return next((str(pattern) for pattern in _parsed([text])), text)
+
+
+def covers(outer: str, inner: str) -> bool:
+    """Whether every host that `inner` names is named by `outer` too."""
+    return any(_covers(one, other) for one in _parsed([outer]) for other in _parsed([inner]))
+
+
+def is_pattern(text: str) -> bool:
+    return any(True for _ in _parsed([text]))
+
+
+def _parsed(texts: Iterable[str]) -> Iterator[Pattern]:
+    for text in texts:
+        try:
+            yield parse_pattern(text)
+        except ValueError:
+            continue
+
+
+def _covers(outer: Pattern, inner: Pattern) -> bool:
+    return outer.port in (None, inner.port) and contains_name(outer.name, inner.name)
+
+
+def _shared(one: Pattern, other: Pattern) -> Iterator[Pattern]:
+    """`*.x:443` and `a.x` share `a.x:443`, which is neither of them."""
+    ports = {one.port, other.port} - {None}
+    if len(ports) <= 1:
+        port = next(iter(ports), None)
+        if contains_name(one.name, other.name):
+            yield Pattern(other.name, port)
+        elif contains_name(other.name, one.name):
+            yield Pattern(one.name, port)
+
+
+def _spelled(patterns: set[Pattern]) -> tuple[str, ...]:
+    """Without those that another one covers."""
+    kept = (p for p in patterns if not any(q != p and _covers(q, p) for q in patterns))
+    return tuple(sorted(map(str, kept)))

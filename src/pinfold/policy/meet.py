@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import fields
 
 from pinfold.model.policy import EnvironmentRules, Limits, NetworkRules, PolicyType, SandboxPolicy
-from pinfold.policy.host_patterns import all_hosts, common_hosts
+from pinfold.policy.hosts import all_hosts, common_hosts
 from pinfold.policy.ignore import united
 from pinfold.policy.paths import common, outermost
 

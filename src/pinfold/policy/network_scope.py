@@ -56,7 +56,7 @@ def reach_of(pen: PenReach, settings: Settings) -> SandboxPolicy:
     allow, gone = policy.network.allow, {*pen.written}.difference(now)
     if not allow or not gone:
         return policy
-    from pinfold.policy.host_patterns import covers
+    from pinfold.policy.hosts import covers
 
     kept = tuple(
         each

@@ -1,10 +1,11 @@
-"""What a model is told about the fence that its commands run in. Pure: a policy becomes sentences.
+"""The text for a model: what its sandbox allows, and what each tool does. Pure: a policy becomes sentences.
 
-Every sentence is true of this very policy. Where others tell a model to judge by error texts and to retry
-without the fence, it is told to ask: a question is put while the call waits, or by `request_permission`.
+Every sentence is true of this policy and these settings: where no bypass is open, none is mentioned. Other
+products tell a model to judge by error texts and to retry without the sandbox. This text tells it to ask:
+pinfold asks the person while the call waits, or the model calls `request_permission`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from pinfold.model.escape_text import visible
@@ -236,3 +237,38 @@ def _bypass(settings: Settings, face: Face) -> Iterator[str]:
 def _listed(entries: Sequence[str]) -> str:
     shown = ", ".join(f"`{visible(quoted(entry))}`" for entry in entries[:MOST])
     return f"{shown} and {len(entries) - MOST} more" if len(entries) > MOST else shown
+
+
+REFUSED = (
+    " If it is refused, nothing was done: the result says which rule or restriction stood in the way and what"
+    " would change that. Tell the person; do not try to get there another way."
+)
+_TOOLS: Mapping[str, str] = {
+    "execute_command": (
+        "Runs a shell line inside the fence and returns its output, its exit code and the violations, that"
+        " is, what the fence refused while it ran. A command that failed without one failed by itself."
+    ),
+    "read_file": "Reads a file of the projects. What is hidden does not exist for you.",
+    "write_file": "Writes a file of the projects, whole and at once; its mode and line ends are kept.",
+    "replace_in_file": "Replaces texts in a file of the projects: all of the given ones, or none.",
+    "list_files": "Lists a directory of the projects, without what is hidden.",
+    "search_files": "Searches the projects for a regular expression, without what is hidden.",
+    "explain": "Says what would be done about a command, and why, and runs nothing.",
+    "request_permission": (
+        "Asks the person for exactly one more thing: a path to write, a host to reach, or git writes. Use it"
+        " when a result or a violation says that this is what was missing, and name why. A no is final."
+    ),
+}
+_BYPASS = (
+    " `dangerouslyDisableSandbox` is for commands that the person asked in so many words to run without the"
+    " fence; they are asked again."
+)
+_CLOSED = " There is no way to run it without the fence: `dangerouslyDisableSandbox` has no effect."
+
+
+def describe_tools(settings: Settings) -> dict[str, str]:
+    """The description of each tool, by its name."""
+    told = {name: text + REFUSED for name, text in _TOOLS.items()}
+    told["execute_command"] += _BYPASS if settings.sandbox.allow_unsandboxed else _CLOSED
+    told["explain"] = _TOOLS["explain"]
+    return told

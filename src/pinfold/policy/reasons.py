@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 from pinfold.model.approval_settings import AutoRunMode
-from pinfold.model.decision import Reason, StepCode, Verdict
+from pinfold.model.decision import Decision, Reason, StepCode, Verdict
+from pinfold.model.escape_text import visible
 from pinfold.model.locations import Origin, Span
 from pinfold.model.quoting import quoted
 from pinfold.model.script import Command, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.policy.command_context import Case
-from pinfold.policy.rule_index import indexed
 from pinfold.policy.rule_operands import Match
-from pinfold.policy.rules import is_sink, may_be_told, restrictive_match
+from pinfold.policy.rules import indexed, is_sink, may_be_told, restrictive_match
 
 ADMINISTRATOR = "ask your administrator"
 
@@ -197,3 +197,17 @@ def _lacks(part: Command, helpers: tuple[str, ...], fenced: bool) -> tuple[str, 
         return said, written[0].span, fence
     name = part.program or part.text
     return f"`{name}` is not on the allowlist", part.span, f"add it to `commands.allow`, or {fence}"
+
+
+def describe_refusal(decision: Decision) -> str:
+    """Why something was not done, and what may be done next, in one line."""
+    reason = decision.reasons[0]
+    said = visible(reason.message)
+    if reason.origin and reason.origin.file:
+        said = f"{said} ({visible(str(reason.origin))})"
+    if decision.verdict is Verdict.DENY:
+        following = "nothing was done; leave it, or tell the person what you need it for"
+    else:
+        following = "a person has to allow it"
+    remedy = f"; to change that: {visible(reason.remedy)}" if reason.remedy else ""
+    return f"{said}{remedy}; {following}"

@@ -13,7 +13,7 @@ from msgspec.structs import fields, replace
 from pinfold.model.decision import Widening
 from pinfold.model.errors import PolicyError
 from pinfold.model.policy import Cap, EnvironmentRules, NetworkRules, PolicyType, SandboxPolicy
-from pinfold.policy.host_patterns import all_hosts, common_hosts, covers, is_pattern, respelled
+from pinfold.policy.hosts import all_hosts, common_hosts, covers, is_pattern, respelled
 from pinfold.policy.meet import RULES, STRICTEST_FIRST, meet
 from pinfold.policy.paths import contains, normalised, outermost
 

@@ -12,7 +12,7 @@ from pinfold.model.codes import ViolationCode
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.symlinks import real_path
 from pinfold.model.violation import READ, Violation
-from pinfold.policy.hidden_origin import UNTRACKED
+from pinfold.policy.hidden_paths import UNTRACKED
 
 DENIED = re.compile(rb"permission denied|EACCES|Errno 13", re.IGNORECASE)
 CHANGED = re.compile(rb"cannot (create|remove|touch|move|overwrite|truncate)", re.IGNORECASE)

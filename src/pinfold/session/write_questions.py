@@ -24,11 +24,11 @@ from pinfold.model.permission import (
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.protected_names import GIT
 from pinfold.model.violation import READ
-from pinfold.policy.chmod_text import change_of_mode
 from pinfold.policy.grants import (
     TREE,
     Grants,
     Ground,
+    change_of_mode,
     covers,
     directory_to_offer,
     granted,

@@ -1,6 +1,7 @@
-"""The values in force become `model.Settings`; the words of `[admin]` bind them first (`administrator`).
+"""The values in force become `model.Settings`; and `effective` turns those back into plain values by key.
 
-The only module that knows single keys by name. It decides nothing about layers.
+The only module that knows every key by name. It decides nothing about layers; the `[admin]` table is applied
+first (`merge.bind`). A test checks that `effective` forgets no key.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,9 +46,8 @@ from pinfold.model.settings import (
     Settings,
     TmpAccess,
 )
-from pinfold.settings.administrator import EMPTIED, bind, insisting
-from pinfold.settings.keys import BY_NAME, Kind
-from pinfold.settings.merge import Merged, merge
+from pinfold.settings.keys import BY_NAME, TABLE, Kind
+from pinfold.settings.merge import EMPTIED, Merged, bind, insisting, merge
 from pinfold.settings.parse_layer import Entry, Layer
 
 _SANDBOXING = {
@@ -303,3 +303,73 @@ def _origins(merged: Merged) -> dict[str, Origin]:
                 origin = origins[f"{name}[{index}]"] = entry.origin
                 origins.setdefault(name, origin)
     return origins
+
+
+_TIMES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_SIZES = (
+    ("GiB", 2**30), ("GB", 10**9), ("MiB", 2**20), ("MB", 10**6), ("KiB", 2**10), ("KB", 10**3), ("B", 1),
+)  # fmt: skip
+_ELSEWHERE = {
+    "environment.set": "environment_set",
+    "violations.ignore": "violations_ignore",
+    "limits.answer": "answer",
+}
+
+
+def effective(settings: Settings) -> dict[str, Any]:
+    """Key -> value: a bool, a word, a number, None for no limit, a list or a table."""
+    return {key.name: _plain(_value(settings, key.name)) for key in TABLE}
+
+
+def limit_shown(name: str, value: float | None) -> str:
+    """A limit as a person would write it: `10m`, `10MB`."""
+    if value is None:
+        return "no limit"
+    units = {
+        "limits.memory": _SIZES,
+        "limits.output": _SIZES,
+        "journal.size": _SIZES,
+        "limits.processes": (),
+    }.get(name, _TIMES)
+    for unit, amount in units:
+        if value >= amount and value % amount == 0:
+            return f"{int(value // amount)}{unit}"
+    return f"{value:g}s" if units is _TIMES else str(value)
+
+
+def _value(settings: Settings, name: str) -> Any:
+    if name.startswith("admin."):
+        return _admin_words(settings)[name]
+    if name == "sandbox.policy":
+        return next(word for word, policy in POLICY_WORDS.items() if policy is settings.sandbox.policy)
+    found: Any = settings
+    for part in _ELSEWHERE.get(name, name).split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _admin_words(settings: Settings) -> dict[str, Any]:
+    admin = settings.admin
+    sandboxing = admin.sandboxing_controls
+    closed = {Control.ALWAYS_DISABLED: "disabled", Control.USER_CONTROLLED: "user"}
+    words = {SandboxingMode.UNSPECIFIED: "user", SandboxingMode.ENABLED: "enabled"}
+    return {
+        "admin.auto_run": "disabled" if admin.disabled else "allowed",
+        "admin.run_everything": admin.enable_run_everything,
+        "admin.sandboxing": words.get(sandboxing.sandboxing, "disabled"),
+        "admin.networking": closed[sandboxing.sandbox_networking],
+        "admin.git": closed[sandboxing.sandbox_git],
+        "admin.browser": admin.browser_features,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Rule):
+        return value.text
+    if isinstance(value, Hook):
+        return list(value.command)
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value

@@ -9,8 +9,7 @@ from typing import Any
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import is_invisible
-from pinfold.settings.text_positions import Path, Places
-from pinfold.settings.toml_positions import locate
+from pinfold.settings.toml_positions import Path, Places, locate
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 

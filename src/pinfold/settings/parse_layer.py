@@ -4,8 +4,11 @@ Decides what a single file may say, never how files combine (`merge`) or which c
 An unknown key is an error: a misspelt `deny` that is silently dropped would be a hole.
 """
 
+from __future__ import annotations
+
 import os.path
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -23,9 +26,11 @@ from pinfold.settings.keys import (
     Kind,
     Who,
 )
-from pinfold.settings.text_positions import Path
 from pinfold.settings.toml import Document
 from pinfold.settings.values import BadValue, check_entries, check_scalar
+
+if TYPE_CHECKING:
+    from pinfold.settings.toml_positions import Path
 
 MOST_OF_A_PROJECT = 1_000
 """Entries of all lists together: each one in a project's file makes every answer slower."""

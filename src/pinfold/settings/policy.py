@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pinfold.model.policy import TEMPORARY, Cap, NetworkRules, SandboxPolicy
 from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
-from pinfold.settings.shipped import SECRETS
+from pinfold.settings.defaults import SECRETS
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 

@@ -21,7 +21,7 @@ _IN_OTHERS = frozenset({"admin.sandboxing", "admin.networking", "admin.git"})
 
 def held_of(settings: Settings) -> dict[str, Any]:
     """Each key whose value in force is not its default, as it would be written in a file."""
-    from pinfold.settings.show import effective
+    from pinfold.settings.build import effective
 
     usual = effective_defaults()
     values = effective(settings)
@@ -30,8 +30,7 @@ def held_of(settings: Settings) -> dict[str, Any]:
 
 def effective_defaults() -> dict[str, Any]:
     """What `effective` says where nobody has written anything."""
-    from pinfold.settings.build import build
-    from pinfold.settings.show import effective
+    from pinfold.settings.build import build, effective
 
     return effective(build([default_layer()], _no_shape))
 

@@ -3,12 +3,17 @@
 Turns every way a text can be broken into one `PolicyError`. Knows no keys and opens no files.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import is_invisible, visible
 from pinfold.model.locations import Origin
-from pinfold.settings.text_positions import Path, Place, Places
+
+if TYPE_CHECKING:
+    from pinfold.settings.toml_positions import Path, Place, Places
 
 _EXCERPT = 100
 """Columns of a line that an excerpt shows."""
@@ -108,6 +113,8 @@ def _has_deep_key(text: str) -> bool:
 
 
 def _syntax_error(file: str, text: str, told: str) -> PolicyError:
+    from pinfold.settings.toml_positions import Place  # where something is wrong
+
     match = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", told)
     message = _in_toml(_lowered(visible(told[: match.start()] if match else told)))
     lines = text.split("\n")

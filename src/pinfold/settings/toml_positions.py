@@ -1,4 +1,4 @@
-"""Where each key and value of a TOML text stands.
+"""Finds the line and column of each key and value of a TOML text.
 
 `tomllib` tells values, not places. This scanner runs over a text that `tomllib` has already
 accepted, so it only has to find its way, never to judge: what it does with an invalid text is
@@ -11,8 +11,35 @@ begin with `x` mean its last element.
 
 import re
 from bisect import bisect_right
+from typing import TypeAlias
 
-from pinfold.settings.text_positions import Path, Place, Places
+from msgspec import Struct
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Place(Struct, frozen=True):
+    """A stretch of the text; lines and columns count from 1."""
+
+    line: int
+    column: int
+    length: int
+    start: int
+    """Its first character, counted from 0 through the whole text."""
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length
+
+
+class Places(Struct, frozen=True):
+    values: dict[Path, Place]
+    """Every value, array elements and whole arrays included; not tables opened by a header."""
+    keys: dict[Path, Place]
+    """The key (its last part, where it is dotted) of each value, and the header of each table."""
+    ends: dict[Path, int]
+    """For a table with a header, `()` for the top: where its last own line ends."""
+
 
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _BLANKS = re.compile(r"[ \t]*")
@@ -29,10 +56,10 @@ _SCALAR = re.compile(
 
 def locate(text: str) -> Places:
     """The places of everything in `text`, which must be valid TOML."""
-    return _Scanner(text).document()
+    return _TomlScanner(text).document()
 
 
-class _Scanner:
+class _TomlScanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0

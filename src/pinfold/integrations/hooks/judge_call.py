@@ -191,7 +191,7 @@ def _asked(call: Call, outcome: Outcome) -> Outcome:
 def told(decision: Decision) -> str:
     """A decision in one line, for a person and a model."""
     from pinfold.model.escape_text import visible
-    from pinfold.policy.tool_descriptions import describe_refusal
+    from pinfold.policy.reasons import describe_refusal
 
     if decision.verdict is Verdict.ALLOW:
         return visible(decision.reasons[0].message)
