@@ -10,7 +10,7 @@ import pytest
 import pinfold
 from pinfold.cli import VERBS
 from pinfold.model.decision import StepCode
-from pinfold.model.toml_cache import load_table
+from pinfold.model.load_structs import load_table
 from pinfold.policy.decide import STEPS
 from pinfold.service import client, remote_session
 

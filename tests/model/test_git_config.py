@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pinfold.model.git_config import parse_config
+from pinfold.model.git_files import parse_config
 
 PARSED = [
     ('[core]\n\tpager = "a b"\n', [("core.pager", "a b")]),

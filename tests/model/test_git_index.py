@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.model.git_index import linked_repositories
+from pinfold.model.git_files import linked_repositories
 
 LINKS = ("a", "b/c", "b/c.d", "long/" + "n" * 250 + "/" + "m" * 250, "\xff\xfe", "z")
 OBJECT = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from spec import reference
 from spec.reference import Situation
 
-from pinfold.model.approval_settings import AutoRunControls
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
 from pinfold.model.locations import Origin
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
+from pinfold.model.settings import AutoRunControls
 from pinfold.policy.decide import decide
 from tests.policy import world
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pinfold.model.approval_settings import AutoRunControls
 from pinfold.model.decision import Verdict
 from pinfold.model.request import CallTool, UseBrowser
+from pinfold.model.settings import AutoRunControls
 from pinfold.policy.decide import decide
 from tests.policy.world import facts, settings
 

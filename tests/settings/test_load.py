@@ -6,11 +6,18 @@ from pathlib import Path
 import pytest
 from tests.settings.stand_in import layered, shape, write
 
-from pinfold.model.approval_settings import ApprovalSettings, AutoRunMode, Control, SandboxingMode
 from pinfold.model.errors import PolicyError
 from pinfold.model.locations import Origin
 from pinfold.model.policy import Cap, NetworkRules, PolicyType, SandboxPolicy
-from pinfold.model.settings import NetworkAccess, Settings, TmpAccess
+from pinfold.model.settings import (
+    ApprovalSettings,
+    AutoRunMode,
+    Control,
+    NetworkAccess,
+    SandboxingMode,
+    Settings,
+    TmpAccess,
+)
 from pinfold.settings import Sources, load
 from pinfold.settings.build import effective
 from pinfold.settings.keys import TABLE

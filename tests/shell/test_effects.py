@@ -3,8 +3,7 @@
 import pytest
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Assignment, Command, Glob, Text, Trait, Variable, Word
-from pinfold.shell.options import literal_word
+from pinfold.model.script import Assignment, Command, Glob, Text, Trait, Variable, Word, literal_word
 from pinfold.shell.unwrap import unwrap
 
 

@@ -4,19 +4,17 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
 
 import pytest
 
 from pinfold.model.script import Script
 from pinfold.shell import parse
-from pinfold.shell.parse_prefix import Tree
 from pinfold.shell.shfmt import SyntaxTrouble
 from pinfold.shell.syntax import load_tree
+from pinfold.shell.tree_text import Node
 
 pytestmark = pytest.mark.slow
 
-Node = dict[str, Any]
 Path = tuple[str | int, ...]
 
 LINES = (
@@ -43,14 +41,14 @@ PLACES = frozenset(
 )  # fmt: skip
 
 
-class Given:
+class GivenOption:
     """A parser that gives this tree for this text."""
 
-    def __init__(self, text: str, tree: Tree) -> None:
+    def __init__(self, text: str, tree: Node) -> None:
         self.text = text
         self.tree = tree
 
-    def load_tree(self, text: str) -> Tree:
+    def load_tree(self, text: str) -> Node:
         return self.tree if text == self.text else load_tree(text)
 
 
@@ -75,7 +73,7 @@ def kind(path: Path, node: Node) -> str:
     return str(node.get("Type") or f".{field}")
 
 
-def without(tree: Tree, path: Path, field: str) -> Tree:
+def without(tree: Node, path: Path, field: str) -> Node:
     whole = node = deepcopy(tree)
     for step in path:
         node = node[step]  # type: ignore[index]
@@ -83,11 +81,11 @@ def without(tree: Tree, path: Path, field: str) -> Tree:
     return whole
 
 
-def trees() -> dict[str, Tree]:
+def trees() -> dict[str, Node]:
     return {line: load_tree(line) for line in LINES}
 
 
-def always_there(known: dict[str, Tree]) -> dict[str, set[str]]:
+def always_there(known: dict[str, Node]) -> dict[str, set[str]]:
     """Of each kind of node the fields that none of them lacks."""
     many: Counter[str] = Counter()
     fields: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -111,10 +109,10 @@ def test_every_tree_is_judged() -> None:
     required = always_there(known)
     removed = 0
     for line, tree in known.items():
-        whole = parse(line, parser=Given(line, tree))
+        whole = parse(line, parser=GivenOption(line, tree))
         for path, node in nodes(tree):
             for field in node:
-                script = parse(line, parser=Given(line, without(tree, path, field)))
+                script = parse(line, parser=GivenOption(line, without(tree, path, field)))
                 if field in PLACES or field not in required[kind(path, node)]:
                     continue
                 removed += 1

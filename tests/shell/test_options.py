@@ -3,8 +3,8 @@
 import pytest
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Computed, Glob, Text, Variable, Word
-from pinfold.shell.options import drop, literal_word, may_inject, sort_words
+from pinfold.model.script import Computed, Glob, Text, Variable, Word, drop_start, literal_word
+from pinfold.shell.options import may_inject, sort_words
 from pinfold.shell.programs import chart
 
 SPAN = Span(0, 1)
@@ -118,5 +118,5 @@ def test_doubts(program: str, word: Word, doubted: bool) -> None:
 
 def test_drop() -> None:
     word = Word("--a=b$X", SPAN, (Text("--a="), Text("b"), Variable("X", True)))
-    assert drop(word, 4).parts == (Text("b"), Variable("X", True))
-    assert drop(word, 4).source == "b$X"
+    assert drop_start(word, 4).parts == (Text("b"), Variable("X", True))
+    assert drop_start(word, 4).source == "b$X"

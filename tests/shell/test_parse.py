@@ -11,9 +11,9 @@ from pinfold.model.errors import PinfoldError
 from pinfold.model.locations import Span
 from pinfold.model.script import Script
 from pinfold.shell import parse, shfmt
-from pinfold.shell.parse_prefix import Tree
 from pinfold.shell.shfmt import NoAnswer, ParserTrouble, TookTooLong
 from pinfold.shell.syntax import load_tree
+from pinfold.shell.tree_text import Node
 
 NOTHING = ["", "   ", "\n\n", "# only a comment", "\t# x\n"]
 
@@ -92,7 +92,7 @@ class Failing:
     def __init__(self, trouble: Exception) -> None:
         self.troubles = [trouble]
 
-    def load_tree(self, text: str) -> Tree:
+    def load_tree(self, text: str) -> Node:
         if self.troubles:
             raise self.troubles.pop()
         return load_tree(text)
@@ -108,7 +108,7 @@ def test_trouble_of_the_machine_is_not_remembered() -> None:
 
 def test_trouble_of_the_machine_inside_of_the_line_is_not_remembered() -> None:
     class Second(Failing):
-        def load_tree(self, text: str) -> Tree:
+        def load_tree(self, text: str) -> Node:
             return super().load_tree(text) if text.startswith("rm") else load_tree(text)
 
     parser = Second(TookTooLong("too long"))

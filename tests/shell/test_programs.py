@@ -5,7 +5,8 @@ import os
 import pytest
 
 from pinfold.shell.effects import ROLES
-from pinfold.shell.programs import DATA, Chart, Operands, Option, chart, harmless_variable, program_name
+from pinfold.shell.programs import DATA, Chart, Operands, Option, chart, program_name
+from pinfold.shell.variables import harmless_variable
 
 FILES = (f for f in os.listdir(DATA) if f.endswith(".toml") and f != "environment.toml")
 NAMES = sorted(f.removesuffix(".toml") for f in FILES)

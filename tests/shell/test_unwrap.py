@@ -16,10 +16,11 @@ from pinfold.model.script import (
     Trait,
     Variable,
     Word,
+    literal_word,
 )
 from pinfold.shell import parse
-from pinfold.shell.options import literal_word
-from pinfold.shell.unwrap import Unwrapped, unwrap
+from pinfold.shell.started_commands import Unwrapped
+from pinfold.shell.unwrap import unwrap
 
 
 def command(*texts: str) -> Command:

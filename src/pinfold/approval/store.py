@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from pinfold.approval.memory import Remembered
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 
 LARGEST = 10_000_000
 VERSION = 2

@@ -12,9 +12,8 @@ from pinfold.cli.common import place
 from pinfold.cli.draw import draw, fold, folded, is_coloured, paint
 from pinfold.cli.request_args import add_request
 from pinfold.model.decision import Decision, Reason, Verdict
-from pinfold.model.escape_text import visible
+from pinfold.model.escape_text import quoted, visible
 from pinfold.model.policy import PolicyType
-from pinfold.model.quoting import quoted
 from pinfold.model.request import (
     CallTool,
     Connect,

@@ -7,8 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pinfold.cli.common import filled, print_json, short, user_file_of
-from pinfold.model.escape_text import visible
-from pinfold.model.quoting import quoted
+from pinfold.model.escape_text import quoted, visible
 
 if TYPE_CHECKING:
     from pinfold.integrations.imports.imported_rule import Finding

@@ -24,7 +24,7 @@ from pinfold.integrations.tool_schemas import (
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
 from pinfold.model.escape_text import visible
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.request import RunCommand
 from pinfold.session import Session
 from pinfold.session.execution import Execution

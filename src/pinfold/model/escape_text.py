@@ -1,8 +1,8 @@
-"""Which characters a person cannot see, and how to show them.
+"""Text shown to a person or pasted into a shell: invisible characters spelled out, words quoted.
 
-What a person approves must be what they see. A rule with a zero-width space in it reads like one that
-it is not, a bidirectional override turns a line around, an escape sequence draws over it. So text from
-elsewhere is never sent to a terminal raw.
+What a person approves must be what they see. A rule with a zero-width space in it looks like another rule, a
+bidirectional override turns a line around, an escape sequence draws over it. So text from elsewhere never
+goes to a terminal raw.
 """
 
 # Facts about Unicode: `str.isprintable` is false for control, format (bidi, zero-width, tags),
@@ -54,3 +54,12 @@ def _spelled(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=+,%@")
+
+
+def quoted(word: str) -> str:
+    if word and set(word) <= PLAIN:
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"

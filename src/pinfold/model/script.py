@@ -186,6 +186,29 @@ def _value(part: Part, variables: Mapping[str, str]) -> str | None:
             return None
 
 
+def literal_word(text: str, span: Span) -> Word:
+    return Word(text, span, (Text(text),))
+
+
+def drop_start(word: Word, count: int) -> Word:
+    """The word without its first `count` characters, which must be literal."""
+    parts = list(word.parts)
+    source = word.source[count:] if word.source.startswith(word.start[:count]) else word.source
+    while count and parts:
+        part = parts.pop(0)
+        if not isinstance(part, Text):
+            return word
+        if len(part.text) > count:
+            parts.insert(0, Text(part.text[count:]))
+        count -= min(count, len(part.text))
+    return Word(source, word.span, tuple(parts))
+
+
+def known_text(word: Word) -> str:
+    """The literal text of a word, what is computed left out."""
+    return "".join(part.text for part in word.parts if isinstance(part, Text))
+
+
 class Assignment(Struct, frozen=True):
     """`NAME=value`, alone, before a command or given to `env`."""
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from pinfold.model.deadline import Late
 from pinfold.model.decision import Decision, JudgedCommand, Verdict
+from pinfold.model.escape_text import quoted
 from pinfold.model.facts import Facts
-from pinfold.model.quoting import quoted
 from pinfold.model.request import CallTool, Connect, ReadFile, Request, RunCommand, UseBrowser, WriteFile
 from pinfold.model.script import Command, Trait
 from pinfold.model.settings import Settings

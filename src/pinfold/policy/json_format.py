@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import fields
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.policy import (
     POLICY_WORDS,
     EnvironmentRules,

@@ -8,9 +8,8 @@ pinfold asks the person while the call waits, or the model calls `request_permis
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
-from pinfold.model.escape_text import visible
+from pinfold.model.escape_text import quoted, visible
 from pinfold.model.policy import TEMPORARY, PolicyType, SandboxPolicy
-from pinfold.model.quoting import quoted
 from pinfold.model.settings import NetworkAccess, Settings
 from pinfold.policy.network_scope import lent_ports
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from pinfold.model.approval_settings import AutoRunMode
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
-from pinfold.model.escape_text import visible
+from pinfold.model.escape_text import quoted, visible
 from pinfold.model.locations import Origin, Span
-from pinfold.model.quoting import quoted
 from pinfold.model.script import Command, Unknown
-from pinfold.model.settings import Rule, Settings
+from pinfold.model.settings import AutoRunMode, Rule, Settings
 from pinfold.policy.command_context import Case
 from pinfold.policy.rule_operands import Match
 from pinfold.policy.rules import indexed, is_sink, may_be_told, restrictive_match

@@ -13,8 +13,8 @@ from posixpath import dirname, join
 from msgspec import Struct
 
 from pinfold.model.codes import ViolationCode
+from pinfold.model.load_structs import load_as
 from pinfold.model.protected_names import GIT, NameMatcher, NameRule
-from pinfold.model.toml_cache import load_as
 from pinfold.policy.paths import contains, is_covered, normalised
 
 OWN = "your settings protect it"

@@ -5,11 +5,10 @@ says something decides; none of them knows what the others say. How a reason is 
 `reasons`' business.
 """
 
-from pinfold.model.approval_settings import AutoRunMode
 from pinfold.model.decision import Reason, StepCode, Verdict, Widening
 from pinfold.model.facts import Facts
 from pinfold.model.script import LONGEST_LINE, SOME_NAME, Trait
-from pinfold.model.settings import IfUnavailable
+from pinfold.model.settings import AutoRunMode, IfUnavailable
 from pinfold.policy.command_context import Case
 from pinfold.policy.operand_paths import ruinous_targets
 from pinfold.policy.reasons import (

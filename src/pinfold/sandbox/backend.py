@@ -18,10 +18,10 @@ from msgspec import Struct
 from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.env_files import Identity
 from pinfold.model.errors import ConfinementError
+from pinfold.model.escape_text import quoted
 from pinfold.model.events import Event, Exited
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.protected_names import NameRule
-from pinfold.model.quoting import quoted
 from pinfold.model.violation import Violation
 from pinfold.sandbox.enforcement import Enforcement
 

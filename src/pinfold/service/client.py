@@ -19,7 +19,7 @@ from msgspec import Struct
 from pinfold.isolated import isolated_environment, own_command
 from pinfold.kernel.peer_user import user_of
 from pinfold.model.errors import PinfoldError
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer
 from pinfold.service import proof
 from pinfold.service.lines import Lines

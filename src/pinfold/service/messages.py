@@ -19,7 +19,7 @@ from pinfold.model.errors import (
     RequestError,
     SandboxUnavailable,
 )
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer
 
 SERVICE_VERSION = "v3"

@@ -19,7 +19,7 @@ from msgspec import DecodeError, Struct, ValidationError, json
 from pinfold.model.decision import Verdict
 from pinfold.model.facts import HookAnswer
 from pinfold.model.home import expanded
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.settings import Hook, HookSettings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from msgspec import Struct, convert
 from pinfold.approval.showing import too_many
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.home import expanded, home_of
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand

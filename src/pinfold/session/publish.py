@@ -10,7 +10,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pinfold.model.approval_settings import Control
+from pinfold.model.settings import Control
 from pinfold.session.judge import Judge
 
 if TYPE_CHECKING:

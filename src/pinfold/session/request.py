@@ -9,9 +9,9 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from pinfold.model.errors import PolicyError, RequestError
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.escape_text import quoted
+from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, Settlement, SettlementOutcome
-from pinfold.model.quoting import quoted
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import LONGEST_LINE
 from pinfold.model.symlinks import PATH_MAX, real_path
@@ -110,7 +110,7 @@ def with_variables(
     changed = {name: value for name, value in (environment or {}).items() if environ.get(name) != value}
     if not changed and not request.variables:
         return request
-    from pinfold.shell.programs import harmless_variable
+    from pinfold.shell.variables import harmless_variable
 
     variables = tuple((name, value) for name, value in changed.items() if not harmless_variable(name))
     return replace(request, variables=variables)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.home import home_of
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.settings import Settings
 from pinfold.session.request import directory
 from pinfold.state.directory import is_private, state_directory, write_private

@@ -10,13 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pinfold.model.approval_settings import (
-    AutoRunControls,
-    AutoRunMode,
-    Control,
-    SandboxingControls,
-    SandboxingMode,
-)
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Origin
 from pinfold.model.policy import (
@@ -31,7 +24,10 @@ from pinfold.model.policy import (
 from pinfold.model.script import Shape
 from pinfold.model.settings import (
     AnswerSettings,
+    AutoRunControls,
+    AutoRunMode,
     CommandRules,
+    Control,
     FilesystemSettings,
     Hook,
     HookSettings,
@@ -42,6 +38,8 @@ from pinfold.model.settings import (
     NetworkSettings,
     Protections,
     Rule,
+    SandboxingControls,
+    SandboxingMode,
     SandboxSettings,
     Settings,
     TmpAccess,

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from pinfold.shell.programs import chart, program_name
+from pinfold.shell.tree_text import Node
 
 _READ_DIFFERENTLY = {
     # shfmt reads CR LF as one newline, also after a backslash. bash does not.
@@ -49,7 +50,7 @@ def reads_alike(text: str) -> bool:
     return all(chart(program_name(each.split()[0])) is not None for each in found[1].split("|"))
 
 
-def find_divergence(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
+def find_divergence(text: str, tree: Node) -> tuple[str, int] | None:
     """What in `text` bash and shfmt read differently, and where; found by tests/shell/test_bash_agrees.py."""
     for odd, problem in _READ_DIFFERENTLY.items():
         if odd in text:
@@ -62,7 +63,7 @@ def find_divergence(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
         return f"an unknown kind of node: {missing}", 0
 
 
-def _divergent_comment(text: str, tree: dict[str, Any]) -> tuple[str, int] | None:
+def _divergent_comment(text: str, tree: Node) -> tuple[str, int] | None:
     """Facts about shfmt 3.14, where bash reads a command:
     - it takes a comment that ends with a backslash for continued: `ls # a\\` joins the line below to the
       command above;
@@ -88,9 +89,9 @@ def _begins_a_word(before: bytes) -> bool:
     return re.search(rb"(?:\A|(?<!\\)(?:\\\\)*[ \t\n;&|(<>])\Z", start) is not None
 
 
-def _comments(tree: dict[str, Any]) -> tuple[list[dict[str, Any]], set[int]]:
+def _comments(tree: Node) -> tuple[list[Node], set[int]]:
     """The comments of a tree, and where backquotes open."""
-    comments: list[dict[str, Any]] = []
+    comments: list[Node] = []
     backquotes: set[int] = set()
     waiting: list[Any] = [tree]
     while waiting:

@@ -14,10 +14,10 @@ import re
 from msgspec.structs import replace
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Command, Computed, Hazard, Text, Trait, Word
-from pinfold.shell.find_filters import is_narrowed, some_of
-from pinfold.shell.operand_forms import FORMS
-from pinfold.shell.options import Given, Stage, drop, implied, literal_word
+from pinfold.model.script import Command, Computed, Hazard, Trait, Word, drop_start, known_text, literal_word
+from pinfold.shell.canonical_names import FORMS
+from pinfold.shell.options import CommandStage, GivenOption, implied
+from pinfold.shell.placeholders import is_narrowed, some_of
 from pinfold.shell.programs import Chart
 from pinfold.shell.variables import assignment_hazards
 
@@ -89,7 +89,7 @@ class _Found:
             self.reads.append(literal_word(".", word.span))
         self.below = self.below or bool(re.match(OUTSIDE, word.literal or ""))
         if ":" in word.start:
-            self.reads.append(drop(word, word.start.rindex(":") + 1))
+            self.reads.append(drop_start(word, word.start.rindex(":") + 1))
         elif word.literal is not None:
             self.reads.append(word)
 
@@ -107,7 +107,7 @@ class _Found:
             self.code.append(word)
 
 
-def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
+def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> Command:
     """The command with everything that its charts say of it."""
     found = _Found()
     flags: dict[str, None] = {}
@@ -148,7 +148,7 @@ def complete(command: Command, name: str, stages: tuple[Stage, ...]) -> Command:
     )
 
 
-def running_scripts(stage: Stage) -> tuple[Word, ...]:
+def running_scripts(stage: CommandStage) -> tuple[Word, ...]:
     """The scripts among its words that may run anything."""
     if not stage.chart.program.script_runs:
         return ()
@@ -194,12 +194,12 @@ def moved(
     return ways if ways is None else tuple(way + tuple(steps) for way in ways)
 
 
-def _own_hazard(found: _Found, stage: Stage, command: Command) -> None:
+def _own_hazard(found: _Found, stage: CommandStage, command: Command) -> None:
     if stage.chart.program.hazard:
         found.hazards.append(Hazard(stage.chart.program.hazard, command.span, stage.chart.name))
 
 
-def _option(found: _Found, given: Given, chart: Chart) -> None:
+def _option(found: _Found, given: GivenOption, chart: Chart) -> None:
     option = given.option
     if not given.listed and chart.program.closed:
         why = f"`{given.name}` is not among the options known to be harmless"
@@ -210,7 +210,7 @@ def _option(found: _Found, given: Given, chart: Chart) -> None:
         found.play(option.role, given.value, chart, given.name)
 
 
-def _subcommand_word(stage: Stage) -> Word:
+def _subcommand_word(stage: CommandStage) -> Word:
     """The subcommand's name; one that may be a user's own name for any other is not known."""
     word = stage.arguments.operands[0]
     if stage.chart.program.aliasing and stage.chart.child(word.literal or "") is None:
@@ -218,7 +218,7 @@ def _subcommand_word(stage: Stage) -> Word:
     return word
 
 
-def _goes_below(given: Given) -> bool:
+def _goes_below(given: GivenOption) -> bool:
     return given.option.below and not _is_safe_value(given)
 
 
@@ -233,25 +233,25 @@ def _is_made_of(step: str, text: str) -> bool:
     return True
 
 
-def _is_safe_value(given: Given) -> bool:
+def _is_safe_value(given: GivenOption) -> bool:
     text = given.value.literal if given.value is not None else None
     return bool(given.option.safe and text is not None and re.fullmatch(given.option.safe, text))
 
 
-def _doubts(found: _Found, stage: Stage) -> None:
+def _doubts(found: _Found, stage: CommandStage) -> None:
     if stage.chart.risky:
         why = f"may expand to an option such as `{stage.chart.risky}`"
         found.hazards += [Hazard(why, word.span) for word in stage.arguments.doubts]
 
 
-def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
+def _operands(found: _Found, stage: CommandStage, makes: str, span: Span) -> None:
     chart = stage.chart
     table = chart.program.operands
     taken = {given.option.takes for given in stage.arguments.given}
     words = list(stage.arguments.operands)
     if table.unsafe:
         found.hazards += [
-            Hazard(table.why, word.span) for word in words if re.search(table.unsafe, lenient(word))
+            Hazard(table.why, word.span) for word in words if re.search(table.unsafe, known_text(word))
         ]
     if table.keys:
         for word in words:
@@ -282,15 +282,10 @@ def _operands(found: _Found, stage: Stage, makes: str, span: Span) -> None:
 
 
 def _after_equals(word: Word) -> Word:
-    return drop(word, word.start.index("=") + 1)
+    return drop_start(word, word.start.index("=") + 1)
 
 
-def lenient(word: Word) -> str:
-    """The literal text of a word, what is computed left out."""
-    return "".join(part.text for part in word.parts if isinstance(part, Text))
-
-
-def _traits(stages: tuple[Stage, ...]) -> frozenset[Trait]:
+def _traits(stages: tuple[CommandStage, ...]) -> frozenset[Trait]:
     traits = {trait for stage in stages for trait in stage.chart.program.traits}
     changes = any(stage.chart.program.changes_pinfold for stage in stages) or any(
         given.option.changes_pinfold and not _is_safe_value(given)

@@ -1,27 +1,81 @@
 """What hides in words: substitutions, which are walked, and expansions that evaluate text again.
 
-Only the shell knows what such an expansion comes to; here it is decided whether it may run something on the
-way. What a word's own value is, is `words`' business.
+Only the shell knows the value of such an expansion. This module decides whether the shell may run something
+while it expands, and which arithmetic runs text hidden in a value. `words` decides a word's own value.
+
+Facts about bash: wherever it expects a number, it looks up a name and evaluates its value again as an
+expression; it expands a subscript in that. So `x='a[$(cmd)]'; echo $((x))` runs cmd, and so do
+`[[ $x -eq 0 ]]`, `${a[$x]}`, `${s:$x}`, `let`, `declare -i`. Only constants are certainly harmless.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 from pinfold.model.escape_text import first_invisible
 from pinfold.model.locations import Span
 from pinfold.model.script import Word
-from pinfold.shell.arithmetic import COMPARES_NUMBERS, is_constant, is_number, is_plain_subscript, leaves
-from pinfold.shell.literals import commands_in, quoted_substitutions, still_expands, value_of
 from pinfold.shell.quotes import undo_ansi_c
 from pinfold.shell.results import Findings, Places
-from pinfold.shell.source import Source
+from pinfold.shell.tree_text import (
+    Node,
+    SourceText,
+    commands_in,
+    quoted_substitutions,
+    still_expands,
+    value_of,
+)
 from pinfold.shell.variables import note_assigned
 from pinfold.shell.words import Scope, UnknownNode, read_word
 
-Node = dict[str, Any]
+_KINDS = {
+    "BinaryArithm": ("X", "Y"),
+    "UnaryArithm": ("X",),
+    "ParenArithm": ("X",),
+}
+COMPARES_NUMBERS = frozenset(("-eq", "-ne", "-le", "-ge", "-lt", "-gt"))
+
+
+def leaves(node: Node | None) -> Iterator[Node]:
+    """The words at the ends of an expression."""
+    if node is None:
+        return
+    kind = node["Type"]
+    if kind == "Word":
+        yield node
+    elif kind in _KINDS:
+        for field in _KINDS[kind]:
+            yield from leaves(node[field])
+    else:
+        raise UnknownNode(f"an unknown kind of arithmetic: {kind}")
+
+
+def is_number(word: Node) -> bool:
+    parts = word["Parts"]
+    if len(parts) == 1 and parts[0]["Type"] == "DblQuoted":
+        parts = parts[0].get("Parts", ())
+    if len(parts) != 1 or parts[0]["Type"] not in ("Lit", "SglQuoted"):
+        return False
+    value = parts[0].get("Value", "")
+    digits = value[1:] if value[:1] in ("-", "+") else value
+    return bool(digits) and digits.isascii() and (digits.isdigit() or _is_hexadecimal(digits))
+
+
+def _is_hexadecimal(text: str) -> bool:
+    return text[:2] in ("0x", "0X") and len(text) > 2 and all(c in "0123456789abcdefABCDEF" for c in text[2:])
+
+
+def is_constant(node: Node | None) -> bool:
+    return all(is_number(word) for word in leaves(node))
+
+
+def is_plain_subscript(node: Node) -> bool:
+    """`[3]`, `[@]`, `[*]`: nothing in it is evaluated."""
+    if node["Type"] == "Word" and len(node["Parts"]) == 1 and node["Parts"][0].get("Value") in ("@", "*"):
+        return True
+    return is_constant(node)
+
 
 _PARAMETER_FIELDS = frozenset(
     ("Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Excl", "Length", "Param", "Index", "Slice", "Repl",
@@ -66,7 +120,7 @@ def _lists_keys(part: Node) -> bool:
 class ExpansionVisitor(ABC):
     """Visits every part of a word; whoever walks statements says how by `statements`."""
 
-    def __init__(self, source: Source, findings: Findings) -> None:
+    def __init__(self, source: SourceText, findings: Findings) -> None:
         self.source = source
         self.findings = findings
         self.is_read_again = ""

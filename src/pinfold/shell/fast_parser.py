@@ -1,7 +1,7 @@
-r"""The tree of a plain line, made here: the very one that shfmt would give, without asking it.
+r"""The syntax tree of a plain line, built without asking shfmt: it equals shfmt's tree.
 
 Most lines that agents type are plain words joined by a few operators, and asking shfmt costs more than all
-the rest of a decision. This module knows a small part of the grammar, and says None to everything else:
+the rest of a decision. This module knows a small part of the grammar and returns None for everything else:
 
     list     = chain {(";" | "&") chain} [";" | "&"]
     chain    = pipe {("&&" | "||") pipe}
@@ -10,40 +10,125 @@ the rest of a decision. This module knows a small part of the grammar, and says 
     loop     = "for" name "in" word {word} ";" "do" list "done"     with `;` or `&` before the `done`
     word     = {literal | '...' | "..." | $name | ${name} | $(list)}, of printable ASCII, blanks as bash has
 
-INVARIANT: the tree equals shfmt's, key by key and place by place, and a text that shfmt refuses has none
-here. Judging rests on it, so whatever is not surely the same is None. tests/shell/test_fast_parser.py
-compares.
+INVARIANT: the tree equals shfmt's, key by key and place by place. A text that shfmt refuses has no tree here.
+Judging rests on this, so anything that is not certain to be equal is None. tests/shell/test_fast_parser.py
+compares the two.
 
-How that is held: the expressions below name the characters they take, and never those they leave out. What
-is not named (a newline, a comment, `(`, a backquote, `<<`, a byte beyond ASCII) matches nowhere.
+The expressions below hold this up: they name the characters they take, never those they leave out. A
+character that they do not name (a newline, a comment, `(`, a backquote, `<<`, a byte beyond ASCII) matches
+nowhere.
 
 Facts about shfmt 3.14:
 - A word is reserved where a command may begin, if it is one bare literal. After an assignment it is a word
-  like any other, and after a redirection an error; here it is None in every case.
+  like any other, and after a redirection an error; this module returns None in every case.
 - A literal is cut in two before a `[` inside of it: `r[m]` is, `{[m]}` is not. `{name}` right before `<` or
-  `>` names a descriptor. So here `[` is known only where a word begins, and no `}` stands before those.
+  `>` names a descriptor. So this module takes `[` only where a word begins, and no `}` before those signs.
 - `#` goes on with a word after a literal or a quote, and begins a comment after `$(...)`.
 - `;&` is one sign, also in `;&>`.
 - Digits name a descriptor only where they are all of a word before `<` or `>`: `a2>b` and `"a"2>b` are words.
 - `A+=` without a value ends before its `=`.
 - `;` and `&` belong to the statement before them; operators of one rank lean to the left.
+- A place counts bytes, and lines and columns from 1. A plain line is ASCII and one line long.
+- The pieces of a double quote follow its place and its own fields. Two commands of a binary share its end.
 """
 
 import re
 
-from pinfold.shell.fast_parser_nodes import (
-    Node,
-    assignment,
-    enclosed,
-    joined,
-    literal,
-    literal_of,
-    parameter,
-    place,
-    single_quoted,
-    statement,
-    valued,
-)
+from pinfold.shell.tree_text import Node
+
+
+def place(offset: int) -> Node:
+    return {"Offset": offset, "Line": 1, "Col": offset + 1}
+
+
+def valued(start: int, text: str) -> Node:
+    begin, end = place(start), place(start + len(text))
+    return {"Pos": begin, "End": end, "ValuePos": begin, "ValueEnd": end, "Value": text}
+
+
+def literal(start: int, text: str) -> Node:
+    return {"Type": "Lit", **valued(start, text)}
+
+
+def enclosed(kind: str, left: int, right: int) -> Node:
+    begin = place(left)
+    return {"Type": kind, "Pos": begin, "End": place(right + 1), "Left": begin, "Right": place(right)}
+
+
+def single_quoted(start: int, text: str) -> Node:
+    node = enclosed("SglQuoted", start, start + len(text) - 1)
+    if len(text) > 2:
+        node["Value"] = text[1:-1]
+    return node
+
+
+def parameter(start: int, text: str) -> Node:
+    begin, end = place(start), place(start + len(text))
+    node: Node = {"Type": "ParamExp", "Pos": begin, "End": end, "Dollar": begin}
+    if text[1] == "{":
+        node["Rbrace"] = place(start + len(text) - 1)
+        node["Param"] = valued(start + 2, text[2:-1])
+    else:
+        node["Short"] = True
+        node["Param"] = valued(start + 1, text[1:])
+    return node
+
+
+def literal_of(word: Node) -> str:
+    """The text of a word that is one bare literal; an empty string for any other."""
+    parts = word["Parts"]
+    return parts[0]["Value"] if len(parts) == 1 and parts[0]["Type"] == "Lit" else ""
+
+
+def assignment(word: Node) -> Node | None:
+    """`NAME=value` or `NAME+=value` out of a word that begins so; None for any other word."""
+    first, *rest = word["Parts"]
+    left, equals, value = first["Value"].partition("=") if first["Type"] == "Lit" else ("", "", "")
+    name = left.removesuffix("+")
+    if not equals or not name.isidentifier():
+        return None
+    start = word["Pos"]["Offset"]
+    if value:
+        rest.insert(0, literal(start + len(left) + 1, value))
+    node: Node = {"Pos": word["Pos"], "End": word["End"], "Name": valued(start, name)}
+    if name != left:
+        node["Append"] = True
+    if rest:
+        node["Value"] = {"Pos": rest[0]["Pos"], "End": word["End"], "Parts": rest}
+    return node
+
+
+def statement(assigns: list[Node], args: list[Node], redirs: list[Node]) -> Node | None:
+    """A simple command; None if there is nothing in it."""
+    words = [*assigns, *args]
+    if not words and not redirs:
+        return None
+    start = min((nodes[0]["Pos"] for nodes in (words, redirs) if nodes), key=_offset)
+    end = max((nodes[-1]["End"] for nodes in (words, redirs) if nodes), key=_offset)
+    stmt: Node = {"Pos": start, "End": end, "Position": start}
+    if words:
+        stmt["Cmd"] = command = {"Type": "CallExpr", "Pos": words[0]["Pos"], "End": words[-1]["End"]}
+        if assigns:
+            command["Assigns"] = assigns
+        if args:
+            command["Args"] = args
+    if redirs:
+        stmt["Redirs"] = redirs
+    return stmt
+
+
+def _offset(at: Node) -> int:
+    offset: int = at["Offset"]
+    return offset
+
+
+def joined(op: str, at: int, left: Node, right: Node) -> Node:
+    command = {
+        "Type": "BinaryCmd", "Pos": left["Pos"], "End": right["End"],
+        "OpPos": place(at), "Op": op, "X": left, "Y": right,
+    }  # fmt: skip
+    return {"Pos": left["Pos"], "End": right["End"], "Cmd": command, "Position": left["Pos"]}
+
 
 MAX_CHARACTERS = 1_000
 MAX_COMMANDS = 64
@@ -80,13 +165,13 @@ def plain_tree(text: str) -> Node | None:
     if len(text) > MAX_CHARACTERS:
         return None
     try:
-        stmts = _Reader(text).statements("")
+        stmts = _PlainLineReader(text).statements("")
     except _NotPlain:
         return None
     return {"Type": "File", "Pos": stmts[0]["Pos"], "End": stmts[-1]["End"], "Stmts": stmts}
 
 
-class _Reader:
+class _PlainLineReader:
     """Reads from left to right; `at` is where it stands, `sign` what ended the last command, at `sign_at`.
 
     The sign is an operator, `done`, or an empty string for the end of the text.

@@ -18,7 +18,7 @@ from pinfold.model.script import Command, Word
 ALL_PARAMETERS = '"$@"'
 
 
-class Passing(Struct, frozen=True):
+class ForwardedCommand(Struct, frozen=True):
     """A command in a function's body that has the function's own words among its words."""
 
     function: str

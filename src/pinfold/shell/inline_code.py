@@ -10,10 +10,11 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from pinfold.model.script import Redirection, Trait, Word
-from pinfold.shell.effects import lenient, running_scripts
-from pinfold.shell.options import Stage, literal_word
+from pinfold.model.script import Redirection, Trait, Word, known_text, literal_word
+from pinfold.shell.effects import running_scripts
+from pinfold.shell.options import CommandStage
 from pinfold.shell.results import ShellText
+from pinfold.shell.started_commands import StartedCommands
 from pinfold.shell.stdin import (
     given_texts,
     is_made_by_a_command,
@@ -22,14 +23,13 @@ from pinfold.shell.stdin import (
     piped,
     unknown_text,
 )
-from pinfold.shell.unwrap_result import Started
-from pinfold.shell.written_files import HeldBy
+from pinfold.shell.written_files import ContentsOf
 
 
-class Code:
+class InlineCode:
     """One command's."""
 
-    def __init__(self, found: Started, stages: tuple[Stage, ...], held_by: HeldBy) -> None:
+    def __init__(self, found: StartedCommands, stages: tuple[CommandStage, ...], held_by: ContentsOf) -> None:
         self.found = found
         self.stages = stages
         self.held_by = held_by
@@ -82,7 +82,7 @@ class Code:
 
     def _judge_by_signs(self, texts: Iterable[Word], pattern: str) -> None:
         for text in texts if pattern else ():
-            if re.search(pattern, lenient(text)):
+            if re.search(pattern, known_text(text)):
                 self.found.start_foreign(text.span)
 
     def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable
 from itertools import zip_longest
 
-from pinfold.model.script import Command, Computed, Word
-from pinfold.shell.literals import holds_substitution
-from pinfold.shell.options import drop
+from pinfold.model.script import Command, Computed, Word, drop_start
 from pinfold.shell.results import Findings
+from pinfold.shell.tree_text import holds_substitution
 from pinfold.shell.variables import OWN_LISTS, RUN_LATER, default, keeps, note_assigned
 
 Judge = Callable[[Command, list[Word], Findings], None]
@@ -57,7 +56,7 @@ def _assign(word: Word, findings: Findings) -> None:
 def _declare_name(word: Word, findings: Findings) -> None:
     """As `_assign`, but the command itself carries the assignment (`Command.assignments`)."""
     name, equals, _ = word.start.partition("=")
-    value = drop(word, len(name) + 1) if equals else word
+    value = drop_start(word, len(name) + 1) if equals else word
     if equals and (keeps(name, value) or default(name, value)):
         return
     name = name.removesuffix("+")
@@ -81,7 +80,7 @@ def _declare(command: Command, words: list[Word], findings: Findings) -> None:
             _declare_name(word, findings)
             _list_of_values(word, findings, is_list=makes_lists)
             if any("n" in option.start for option in options) and "=" in word.start:
-                _assign(drop(word, word.start.index("=") + 1), findings)  # a name for another variable
+                _assign(drop_start(word, word.start.index("=") + 1), findings)  # a name for another variable
             exports = command.words[0].literal == "export" or any("x" in o.start for o in options)
             if exports and word.start:
                 findings.exported.add(word.start.partition("=")[0].removesuffix("+"))

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Computed, Glob, Text, Variable, Word
-from pinfold.shell.operand_forms import FORMS, in_one_form
+from pinfold.model.script import Computed, Glob, Text, Variable, Word, drop_start, literal_word
+from pinfold.shell.canonical_names import FORMS, in_one_form
 from pinfold.shell.programs import Chart, Option, is_risky
 
 NUMBER = r"-[0-9]+"
@@ -21,7 +21,7 @@ UNLISTED = Option()
 ONLY_TELL = frozenset({"-h", "--help", "-v", "-V", "--version", "-?"})
 
 
-class Given(Struct, frozen=True):
+class GivenOption(Struct, frozen=True):
     """An option as it was given."""
 
     names: tuple[str, ...]
@@ -39,34 +39,16 @@ class Given(Struct, frozen=True):
 
 
 class Arguments(Struct, frozen=True):
-    given: tuple[Given, ...]
+    given: tuple[GivenOption, ...]
     operands: tuple[Word, ...]
     doubts: tuple[Word, ...]
 
 
-class Stage(Struct, frozen=True):
+class CommandStage(Struct, frozen=True):
     """One of a command's names, program or subcommand, with the words that are its own."""
 
     chart: Chart
     arguments: Arguments
-
-
-def literal_word(text: str, span: Span) -> Word:
-    return Word(text, span, (Text(text),))
-
-
-def drop(word: Word, count: int) -> Word:
-    """The word without its first `count` characters, which must be literal."""
-    parts = list(word.parts)
-    source = word.source[count:] if word.source.startswith(word.start[:count]) else word.source
-    while count and parts:
-        part = parts.pop(0)
-        if not isinstance(part, Text):
-            return word
-        if len(part.text) > count:
-            parts.insert(0, Text(part.text[count:]))
-        count -= min(count, len(part.text))
-    return Word(source, word.span, tuple(parts))
 
 
 def may_inject(word: Word) -> bool:
@@ -77,25 +59,25 @@ def may_inject(word: Word) -> bool:
     return splits or word.may_be_option
 
 
-def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tuple[Stage, ...]:
+def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tuple[CommandStage, ...]:
     """The program and its subcommands, each with its own words. A rule means what it says, and no more."""
-    stages: list[Stage] = []
+    stages: list[CommandStage] = []
     here = top
     while here.has_subcommands:
         arguments = _without_skipped(here, sort_words(here, words, stop=True))
         if here.program.without and not is_rule:
             arguments = _with_what_is_meant(here, arguments)
-        stages.append(Stage(here, arguments))
+        stages.append(CommandStage(here, arguments))
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
             return tuple(stages)
         words = arguments.operands[1:]
         if (canonical := here.canonical(name)) != name:
             named = literal_word(canonical, arguments.operands[0].span)
-            stages[-1] = Stage(here, replace(arguments, operands=(named, *words)))
+            stages[-1] = CommandStage(here, replace(arguments, operands=(named, *words)))
             name = canonical
         child = here.child(name)
         here = child if child is not None else here.stranger(name)
-    stages.append(Stage(here, _in_one_form(here, sort_words(here, words))))
+    stages.append(CommandStage(here, _in_one_form(here, sort_words(here, words))))
     return tuple(stages)
 
 
@@ -104,7 +86,7 @@ def _without_skipped(chart: Chart, found: Arguments) -> Arguments:
     while found.operands and found.operands[0].literal in chart.program.skips:
         word, *rest = found.operands
         more = sort_words(chart, tuple(rest), stop=True)
-        skipped = Given((word.literal or "",), UNLISTED, word)
+        skipped = GivenOption((word.literal or "",), UNLISTED, word)
         given = (*found.given, skipped, *more.given)
         found = Arguments(given, more.operands, found.doubts + more.doubts)
     return found
@@ -135,7 +117,7 @@ def _spelled(word: Word, roles: str) -> Word:
     return literal_word(form, word.span)
 
 
-def implied(stage: Stage) -> tuple[str, ...]:
+def implied(stage: CommandStage) -> tuple[str, ...]:
     """The options that operands give."""
     return tuple(
         name
@@ -157,7 +139,7 @@ class _Sorter:
         runs = chart.program.runs
         # How many operands may stand between options before the words belong to something else.
         self.before = runs.skip if runs and runs.again else 0
-        self.given: list[Given] = []
+        self.given: list[GivenOption] = []
         self.operands: list[Word] = []
         self.doubts: list[Word] = []
         self._last: Word | None = None
@@ -240,14 +222,14 @@ class _Sorter:
         if not matches and self.chart.style == "single":
             matches = self._abbreviated(name[1:])
         if not matches:
-            value = drop(word, len(name) + 1) if equals else None
+            value = drop_start(word, len(name) + 1) if equals else None
             shown = name[1:] if self.chart.style == "single" else name  # to most of them it is the same
             self._give((shown,), UNLISTED, word, value, listed=False)
             return
         option = matches[0][1]
         names = tuple(dict.fromkeys(canonical for canonical, _ in matches))
         if equals:
-            self._give(names, option, word, drop(word, len(name) + 1))
+            self._give(names, option, word, drop_start(word, len(name) + 1))
         else:
             self._give(names, option, word, self._value_of(option))
 
@@ -269,7 +251,7 @@ class _Sorter:
             self._give((canonical,), option, word, self._value_of(option))
         elif equals and name in spellings:
             canonical, option = spellings[name]
-            self._give((canonical,), option, word, drop(word, len(name) + 1))
+            self._give((canonical,), option, word, drop_start(word, len(name) + 1))
         else:
             prefixes = [s for s in spellings if spellings[s][1].value and start.startswith(s)]
             if not prefixes:
@@ -277,12 +259,12 @@ class _Sorter:
                 return
             longest = max(prefixes, key=len)
             canonical, option = spellings[longest]
-            self._give((canonical,), option, word, drop(word, len(longest)))
+            self._give((canonical,), option, word, drop_start(word, len(longest)))
 
     def _short(self, word: Word, sign: str) -> None:
         if sign == "+" and sign in self.chart.spellings:
             canonical, option = self.chart.spellings[sign]
-            self._give((canonical,), option, word, drop(word, 1))
+            self._give((canonical,), option, word, drop_start(word, 1))
             return
         letters = word.start[1:]
         for index, letter in enumerate(letters):
@@ -296,7 +278,7 @@ class _Sorter:
             if not option.value:
                 self._give((canonical,), option, word)
                 continue
-            rest = drop(word, index + 2)
+            rest = drop_start(word, index + 2)
             attached = bool(rest.parts) and rest.literal != ""
             self._give((canonical,), option, word, rest if attached else self._value_of(option))
             return
@@ -351,10 +333,10 @@ class _Sorter:
         if option.runs == "split":
             # What follows belongs to the words that its value is split into, options and all.
             command = self._command(None, ())
-        self.given.append(Given(names, option, word, value, listed, command))
+        self.given.append(GivenOption(names, option, word, value, listed, command))
         if option.spells_option and value is not None:
             found = self.chart.spellings.get("-" + (value.literal or "").upper())
-            self.given += [Given((found[0],), found[1], word)] if found else []
+            self.given += [GivenOption((found[0],), found[1], word)] if found else []
         if option.runs == "rest":
             self.stop = True
         if option.ends:

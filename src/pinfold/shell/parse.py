@@ -21,14 +21,13 @@ from msgspec.structs import replace
 from pinfold.model.deadline import NEVER, Deadline
 from pinfold.model.locations import Span
 from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
-from pinfold.shell.argument_variables import giving, with_given_words
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
-from pinfold.shell.parse_prefix import Reading, Tree, read_lines
+from pinfold.shell.program_variables import giving, with_given_words
 from pinfold.shell.results import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
-from pinfold.shell.source import Source
-from pinfold.shell.syntax import MAX_CHARACTERS, load_tree
+from pinfold.shell.syntax import MAX_CHARACTERS, ReadLines, load_tree, read_lines
+from pinfold.shell.tree_text import Node, SourceText
 from pinfold.shell.unwrap import unwrap
 from pinfold.shell.walk import walk
 
@@ -42,7 +41,7 @@ REMEMBERED = 512
 
 
 class TreeLoader(Protocol):
-    def load_tree(self, text: str, /) -> Tree: ...
+    def load_tree(self, text: str, /) -> Node: ...
 
 
 _remembered: dict[str, Script] = {}
@@ -82,7 +81,7 @@ class _Line:
         self.text = text
         self.due = due
         self.load = parser.load_tree if parser else load_tree
-        self.readings: dict[str, Reading] = {}
+        self.readings: dict[str, ReadLines] = {}
         self.deadline = time.monotonic() + SECONDS
         self.lasts = True
         """Whether the same text would get the same answer at any time."""
@@ -109,16 +108,16 @@ class _Line:
         findings.unreadable("too many definitions inside of each other")
         return findings
 
-    def reading(self, text: str) -> Reading:
+    def reading(self, text: str) -> ReadLines:
         """How far the line, or a text in it, can be read; each is read once."""
         known = self.readings.get(text)
         if known is None:
             if len(self.readings) > MAX_TEXTS:
-                return Reading("", {}, Trouble("too many texts inside of each other"))
+                return ReadLines("", {}, Trouble("too many texts inside of each other"))
             known = self.readings[text] = read_lines(text, self.tree)
         return known
 
-    def tree(self, text: str) -> Tree:
+    def tree(self, text: str) -> Node:
         if self.is_late():
             raise ParserTrouble("judging it takes too long")
         try:
@@ -195,7 +194,7 @@ class _Pass:
             return None
         reading = self.line.reading(text)
         try:
-            source = Source(reading.text, within, self.start_of(text, within))
+            source = SourceText(reading.text, within, self.start_of(text, within))
             walk(reading.tree, source, places, via, self.findings, inputs)
         except RecursionError:
             self.findings.unreadable("nested too deeply")

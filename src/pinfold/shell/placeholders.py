@@ -1,6 +1,8 @@
-"""Words that a program fills in itself before it starts what they name: `xargs -I{}`, `find -exec rm {}`.
+"""Words that a program fills in before it starts a command: `xargs -I{}`, `find -exec rm {}`.
 
-What it fills in is only known when it runs; where it was found may be known.
+Only the running program knows what it fills in. This module decides where the program looks for it, and
+whether the program acts on all that it finds: `find . -name x -delete` acts on some of what is below `.`,
+`find . -delete` on everything. `effects` and `unwrap` decide what the program does with it.
 """
 
 import re
@@ -8,18 +10,91 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Computed, Part, Text, Word
-from pinfold.shell.effects import lenient
-from pinfold.shell.find_filters import is_narrowed, places, some_of
-from pinfold.shell.options import Given, Stage, literal_word
+from pinfold.model.script import Computed, Part, Text, Word, known_text, literal_word
+from pinfold.shell.options import CommandStage, GivenOption
 from pinfold.shell.programs import Runs
+
+
+def is_narrowed(stage: CommandStage) -> bool:
+    """Whether the program acts only on some of what it finds."""
+    if "!" in stage.chart.program.ignored:
+        return _is_expression_narrowed(stage)
+    first = stage.chart.program.narrowing.get("first")
+    by_name = first is not None and not any(given.option.takes == "first" for given in stage.arguments.given)
+    if by_name and (words := stage.arguments.operands[:1]) and _narrows_by(first or "", words[0]):
+        return True
+    return not _may_be_taken_back(stage) and any(_narrows(given, stage) for given in stage.arguments.given)
+
+
+def _may_be_taken_back(stage: CommandStage) -> bool:
+    """Whether an option that nobody knows may undo another, as `--no-dry-run` does `--dry-run`."""
+    return bool(stage.arguments.doubts) or not all(given.listed for given in stage.arguments.given)
+
+
+def _narrows(given: GivenOption, stage: CommandStage) -> bool:
+    values = stage.chart.program.narrowing.get(given.name)
+    return values is not None and (not values or _narrows_by(values, given.value))
+
+
+def _narrows_by(values: str, value: Word | None) -> bool:
+    """A value that is computed is taken for one that picks, as a computed place is for some place."""
+    text = value.literal if value is not None else ""
+    return text is None or bool(re.fullmatch(values, text))
+
+
+def _is_expression_narrowed(stage: CommandStage) -> bool:
+    """Whether every action of find's has a test before it that not everything passes.
+
+    Facts about find: tests are joined by `and`, which ends at the first that fails, so only those before
+    an action count, in its own branch of `-o` and `,` or outside of its parentheses. A negated test
+    leaves nearly everything.
+    """
+    outer: list[tuple[bool, bool, bool]] = []
+    branch, every, negated = False, True, False
+    for given in stage.arguments.given:
+        term: bool | None = None
+        match given.name:
+            case "!" | "-not":
+                negated = not negated
+            case "-o" | "-or" | ",":
+                branch, every = False, every and branch
+            case "(":
+                outer.append((branch, every, negated))
+                branch, every, negated = False, True, False
+            case ")" if outer:
+                term = every and branch
+                branch, every, negated = outer.pop()
+            case _ if given.option.makes or given.option.runs:
+                if not (branch or any(level[0] for level in outer)):
+                    return False
+            case _:
+                term = _narrows(given, stage)
+        if term is not None:
+            branch, negated = branch or (term and not negated), False
+    return bool(stage.arguments.given)
+
+
+def places(stage: CommandStage) -> tuple[Word, ...]:
+    """Where the program looks for what it then gives to a command."""
+    table = stage.chart.program.operands
+    words = stage.arguments.operands
+    if table.first and not any(given.option.takes == "first" for given in stage.arguments.given):
+        words = words[1:]
+    return words or (literal_word(table.default or ".", Span(0, 0)),)
+
+
+def some_of(word: Word) -> Word:
+    """Something below the place that `word` names, but never all of it."""
+    found = Computed("what the program finds", quoted=True, may_be_empty=False)
+    return Word(word.source, word.span, (*word.parts, Text("/"), found))
+
 
 FILLED_IN = Computed("what the program fills in", quoted=True)
 INPUT = "${1:?}"
 """The same in a text that a shell will read."""
 
 
-def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[Given], span: Span) -> tuple[Word, ...]:
+def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[GivenOption], span: Span) -> tuple[Word, ...]:
     """A command's words, with every placeholder in them computed, or with what is added at their end."""
     options = _choosing(given)
     chosen = [each.value.literal for each in options if each.value is not None]
@@ -30,14 +105,14 @@ def filled(words: tuple[Word, ...], runs: Runs, given: Sequence[Given], span: Sp
     return found
 
 
-def with_found(words: tuple[Word, ...], runs: Runs, stage: Stage, span: Span) -> tuple[Word, ...]:
+def with_found(words: tuple[Word, ...], runs: Runs, stage: CommandStage, span: Span) -> tuple[Word, ...]:
     """The words after `-exec` and its like: what is found begins with a place where it is looked for."""
     marks = runs.placeholder.split()
-    if runs.extra and not any(mark in lenient(word) for mark in marks for word in words):
+    if runs.extra and not any(mark in known_text(word) for mark in marks for word in words):
         words = (*words, literal_word(marks[0], span))
     found: list[Word] = []
     for word in words:
-        mark = next((mark for mark in marks if mark in lenient(word)), "")
+        mark = next((mark for mark in marks if mark in known_text(word)), "")
         if word.literal == mark:
             found += [_found_in(stage, place, word) for place in places(stage)]
         else:
@@ -45,7 +120,7 @@ def with_found(words: tuple[Word, ...], runs: Runs, stage: Stage, span: Span) ->
     return tuple(found)
 
 
-def with_inputs(words: tuple[Word, ...], runs: Runs, given: Sequence[Given]) -> tuple[Word, ...]:
+def with_inputs(words: tuple[Word, ...], runs: Runs, given: Sequence[GivenOption]) -> tuple[Word, ...]:
     """The words of a shell text in which every placeholder, or what is added at their end, is an input.
 
     Facts about GNU parallel: inputs stand after `:::`, or are read. Without a command each is one itself.
@@ -64,12 +139,12 @@ def with_inputs(words: tuple[Word, ...], runs: Runs, given: Sequence[Given]) -> 
     return found if found != command else (*command, literal_word(INPUT, command[-1].span))
 
 
-def _choosing(given: Sequence[Given]) -> list[Given]:
+def _choosing(given: Sequence[GivenOption]) -> list[GivenOption]:
     """The options that say what stands for what is filled in."""
     return [each for each in given if "placeholder" in each.option.role]
 
 
-def _found_in(stage: Stage, place: Word, mark: Word) -> Word:
+def _found_in(stage: CommandStage, place: Word, mark: Word) -> Word:
     parts = some_of(place).parts if is_narrowed(stage) else (*place.parts, FILLED_IN)
     return Word(mark.source, mark.span, parts)
 

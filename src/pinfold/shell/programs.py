@@ -14,8 +14,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from pinfold.model.load_structs import load_as
 from pinfold.model.script import Trait
-from pinfold.model.toml_cache import load_as
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
 
@@ -410,48 +410,3 @@ def _program(name: str) -> Program:
     own = {name: value for name, value in told.items() if value != getattr(NOTHING, name)}
     alone = {"same_as": "", "shortcut_of": program.shortcut_of, "may_be": program.may_be}
     return msgspec.structs.replace(other, **(own | alone))
-
-
-class ArgumentVariable(Struct, frozen=True, forbid_unknown_fields=True):
-    """A variable that gives programs further words."""
-
-    of: str
-    """The programs."""
-    words: str = ""
-    """The words, with `{0}` for its value, and `{1}` and so on for the groups of its name. None: its value is
-    a list of words."""
-    settings: bool = False
-    """Its value is a list of `key=value`, each for `-c`."""
-    subcommand: bool = False
-    """Its name says for which subcommand they are; they stand last."""
-
-
-class Environment(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of variables."""
-
-    harmless: frozenset[str]
-    harmless_prefixes: tuple[str, ...]
-    shell_text: frozenset[str]
-    arguments: dict[str, ArgumentVariable]
-    """By a regular expression for the name."""
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    return load_as(Environment, os.path.join(DATA, "environment.toml"))
-
-
-def harmless_variable(name: str) -> bool:
-    """Whether a variable of this name cannot change what is run, what is loaded or who is talked to."""
-    known = _environment()
-    return name in known.harmless or name.startswith(known.harmless_prefixes)
-
-
-def is_shell_text(name: str) -> bool:
-    """Whether programs give what a variable of this name holds to a shell."""
-    return name in _environment().shell_text
-
-
-def argument_variables() -> dict[str, ArgumentVariable]:
-    """The variables that give programs words, by a regular expression for the name."""
-    return _environment().arguments

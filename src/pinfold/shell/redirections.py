@@ -1,19 +1,107 @@
 """Redirections of the tree: where bash reads and writes, and what it expands or evaluates on the way.
 
 This module decides what a redirection gives a command to read, which file it writes, and which variable gets
-the number of a descriptor. Whose redirections they are is `walk`'s business.
+the number of a descriptor. It reads the text of a here-document where bash and shfmt agree on where the text
+begins and ends, and raises `UnknownNode` where they may not. `walk` knows which command a redirection is for.
 """
 
 from collections.abc import Sequence
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Redirection, Word
-from pinfold.shell.expansions import ExpansionVisitor, Node
-from pinfold.shell.here_documents import is_quoted, read_here_document
-from pinfold.shell.literals import holds_substitution
+from pinfold.model.script import Part, Redirection, Text, Word
+from pinfold.shell.expansions import ExpansionVisitor
+from pinfold.shell.quotes import undo_here_document
 from pinfold.shell.results import Places
 from pinfold.shell.stdin import HERE, is_of_standard_input
-from pinfold.shell.words import UnknownNode, read_word, read_words
+from pinfold.shell.tree_text import Node, SourceText, holds_substitution, value_of
+from pinfold.shell.words import Scope, UnknownNode, read_expansion, read_word, read_words
+
+
+def read_here_document(redirect: Node, scope: Scope) -> Word:
+    """The text that a here-document hands over, tabs and quoting undone."""
+    body = redirect.get("Hdoc")
+    if body is None:
+        return Word("", scope.source.span(redirect["Word"]), ())
+    strip = redirect["Op"] == "<<-"
+    _require_one_end(scope.source.written(body), strip=strip)
+    _require_usual_delimiter(redirect["Word"])
+    quoted = is_quoted(redirect["Word"])
+    if not quoted:
+        _require_plain_end(_body_as_bash_reads(body, scope.source))
+    parts: list[Part] = []
+    at_line_start = True
+    for part in body["Parts"]:
+        if part["Type"] == "Lit":
+            text = value_of(part)
+            text = _without_tabs(text, at_line_start) if strip else text
+            parts.append(Text(text if quoted else undo_here_document(text)))
+            at_line_start = text.endswith("\n") or (at_line_start and not text)
+        else:
+            parts.append(read_expansion(part, scope, quoted=True))
+            at_line_start = False
+    # shfmt counts the closing delimiter as part of the body.
+    written, place = scope.source.written(body), scope.source.place(body)
+    kept = written.rfind("\n") + 1
+    span = scope.source.in_the_line(Span(place.start, place.end - len(written) + kept))
+    return Word(written[:kept], span, tuple(parts))
+
+
+def _body_as_bash_reads(body: Node, source: SourceText) -> str:
+    """shfmt lets a body begin after the continued lines at its start."""
+    place = source.place(body)
+    start = place.start
+    while source.text[:start].endswith("\\\n"):
+        start -= 2
+    return source.text[start : place.end]
+
+
+def _require_one_end(written: str, *, strip: bool) -> None:
+    """Facts about bash: a body ends at the first line that is the delimiter, whatever stands open there.
+    shfmt reads an expansion, and a quote in it (`${x:-'`), to its end first, and so may pass it over."""
+    *lines, delimiter = written.split("\n")
+    if strip:
+        lines, delimiter = [line.lstrip("\t") for line in lines], delimiter.lstrip("\t")
+    if delimiter in lines:
+        raise UnknownNode("a here-document in which something stands open at its end")
+
+
+def _require_plain_end(written: str) -> None:
+    """Facts about bash: it joins continued lines before it looks for the delimiter, and shfmt does not. So
+    the two may end a body at different lines, where a joined line is, or holds, the delimiter."""
+    if "\\\n" not in written:
+        return
+    delimiter = written.rpartition("\n")[2].strip("\t")
+    joined: list[str] = []
+    for line in written.split("\n"):
+        joined.append(line)
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            continue
+        whole = "".join(piece[:-1] for piece in joined[:-1]) + line
+        if len(joined) > 1 and delimiter in (whole.strip("\t"), line.strip("\t")):
+            raise UnknownNode("a here-document whose end is joined from several lines")
+        joined = []
+
+
+def _without_tabs(text: str, at_line_start: bool) -> str:
+    first, *lines = text.split("\n")
+    return "\n".join([first.lstrip("\t") if at_line_start else first, *(line.lstrip("\t") for line in lines)])
+
+
+def is_quoted(delimiter: Node) -> bool:
+    """Whether the body is literal: facts about bash, any quoted character in the delimiter makes it so."""
+    return any(part["Type"] != "Lit" or "\\" in value_of(part) for part in delimiter["Parts"])
+
+
+def _require_usual_delimiter(delimiter: Node) -> None:
+    """Facts about bash: the dollar of `$'E'` stays in bash's delimiter and not in shfmt's, so the two would
+    not agree where the body ends."""
+    for part in delimiter["Parts"]:
+        inner = part.get("Parts", ())
+        if part["Type"] not in ("Lit", "SglQuoted", "DblQuoted") or part.get("Dollar"):
+            raise UnknownNode("an unusual here-document delimiter")
+        if any(piece["Type"] != "Lit" or "\\" in value_of(piece) for piece in inner):
+            raise UnknownNode("an unusual here-document delimiter")
+
 
 _WRITES = frozenset((">", ">>", ">|", "<>", "&>", "&>>", ">&"))
 _READS = frozenset(("<", "<>"))

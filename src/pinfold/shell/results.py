@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Redirection, Unknown, Word
-from pinfold.shell.written_files import NOTHING, Held, Written, held_by
+from pinfold.shell.written_files import NOTHING, FileContents, WrittenFile, held_by
 
 if TYPE_CHECKING:
-    from pinfold.shell.forwarding_functions import Passing
+    from pinfold.shell.forwarding_functions import ForwardedCommand
 
 MAX_DEPTH = 8
 """How many programs and texts inside of each other are looked through."""
@@ -47,7 +47,7 @@ class LineFacts(Struct, frozen=True):
     """Some variable is made an array."""
     sets_parameters: bool = False
     """Something gives the shell, or a function, other parameters than it was called with."""
-    written: tuple[Written, ...] = ()
+    written: tuple[WrittenFile, ...] = ()
     """The files that the line writes, if it runs one of them."""
     giving: tuple[Assignment, ...] = ()
     """What the line sets by which programs get words."""
@@ -116,16 +116,16 @@ class Findings:
         """... and whether any text is."""
         self.makes_lists = False
         self.sets_parameters = False
-        self.passing: dict[str, list[Passing]] = {}
+        self.passing: dict[str, list[ForwardedCommand]] = {}
         """By function."""
         self.passed_on: set[Span] = set()
         """Where functions have the words that they pass on: what these are, their calls say."""
-        self.written: list[Written] = []
+        self.written: list[WrittenFile] = []
         self.run: list[Word] = []
         """The files that are run."""
         self.giving: list[Assignment] = []
 
-    def pass_on(self, passing: "Passing") -> None:
+    def pass_on(self, passing: "ForwardedCommand") -> None:
         places = {word.span for word in passing.places}
         if places:
             self.passing.setdefault(passing.function, []).append(passing)
@@ -133,7 +133,7 @@ class Findings:
             if passing.may_start_the_rest:
                 self.commands.append(passing.given((), passing.command))
 
-    def held_by(self, file: Word) -> Held:
+    def held_by(self, file: Word) -> FileContents:
         """What a file that is run holds, as far as the line says it."""
         self.run.append(file)
         return held_by(file, self.facts.written) if self.facts.written else NOTHING
@@ -175,7 +175,7 @@ class Findings:
             tuple(dict.fromkeys((*facts.giving, *self.giving))),
         )
 
-    def written_and_run(self) -> tuple[Written, ...]:
+    def written_and_run(self) -> tuple[WrittenFile, ...]:
         written = tuple(dict.fromkeys((*self.facts.written, *self.written)))
         is_run = bool(written) and any(held_by(file, written) != NOTHING for file in self.run)
         return written if is_run else self.facts.written

@@ -13,11 +13,11 @@ an `exec` anywhere in it replaces the shell's own input: a function, a trap or a
 import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any
 
 from pinfold.model.locations import Span
 from pinfold.model.script import Computed, Redirection, Substitution, Word
 from pinfold.shell.results import Places
+from pinfold.shell.tree_text import Node
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 STREAMS = ("/dev/fd/", "/proc/")
@@ -40,7 +40,7 @@ def unknown_text(span: Span) -> Word:
     return Word("...", span, (Computed("output of a command", quoted=True),))
 
 
-def is_of_standard_input(redirect: dict[str, Any]) -> bool:
+def is_of_standard_input(redirect: Node) -> bool:
     """Facts about bash: `00` is a descriptor too, and `0>&3` does what `0<&3` does."""
     number = redirect["N"]["Value"] if "N" in redirect else "0" if redirect["Op"].startswith("<") else ""
     return number.isdecimal() and not number.strip("0") and redirect["Op"] in (*HERE, "<", "<>", "<&", ">&")

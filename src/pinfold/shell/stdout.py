@@ -7,12 +7,11 @@ elsewhere (`inputs`, `written`).
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from pinfold.model.locations import Span
 from pinfold.model.script import Command, Redirection, Text, Word
-from pinfold.shell.here_documents import read_here_document
 from pinfold.shell.programs import chart
+from pinfold.shell.redirections import read_here_document
 from pinfold.shell.stdin import (
     given_texts,
     is_of_standard_input,
@@ -22,8 +21,9 @@ from pinfold.shell.stdin import (
     piped,
     unknown_text,
 )
+from pinfold.shell.tree_text import Node
 from pinfold.shell.words import Scope, read_words
-from pinfold.shell.written_files import Written, name_of
+from pinfold.shell.written_files import WrittenFile, name_of
 
 PRINTS_FILES = frozenset({"cat", "zcat", "bzcat", "xzcat", "zstdcat"})
 _FORMAT = r"\\[nt\\]|%[%s]|[^\\%]+"
@@ -32,7 +32,7 @@ _ESCAPED = r"\\[abceEfnrtvxuU0-9\\]"
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "%%": "%"}
 
 
-def printed(stmt: dict[str, Any], scope: Scope) -> tuple[Word | None, list[Word]]:
+def printed(stmt: Node, scope: Scope) -> tuple[Word | None, list[Word]]:
     """What a statement writes into a pipe; None where that is what the files hold which are named then."""
     span = scope.source.span(stmt)
     unknown = unknown_text(span), list[Word]()
@@ -110,7 +110,7 @@ def _formatted(words: tuple[Word, ...], span: Span) -> Word:
             return Word(words[0].source, span, (Text("".join(made)),))
 
 
-def written_by(command: Command) -> Iterator[Written]:
+def written_by(command: Command) -> Iterator[WrittenFile]:
     """What the files get that a command writes."""
     for redirection in command.redirections:
         if redirection.writes:
@@ -129,9 +129,11 @@ def written_by(command: Command) -> Iterator[Written]:
             yield from _written(file, text if is_passed_on else None, command.reads, appends=appends)
 
 
-def _written(file: Word, text: Word | None, sources: tuple[Word, ...], *, appends: bool) -> Iterator[Written]:
+def _written(
+    file: Word, text: Word | None, sources: tuple[Word, ...], *, appends: bool
+) -> Iterator[WrittenFile]:
     name = name_of(file)
     if text is not None and (name or text.literal is not None):
-        yield Written(name, text=text, appends=appends)
+        yield WrittenFile(name, text=text, appends=appends)
     if name:
-        yield from (Written(name, source=source, appends=appends) for source in sources)
+        yield from (WrittenFile(name, source=source, appends=appends) for source in sources)

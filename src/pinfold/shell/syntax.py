@@ -1,8 +1,20 @@
 """Text to syntax tree: mvdan/sh, asked through the `shfmt` program of the shfmt-py wheel.
 
-This module decides what text is sent at all: not one that `plain` knows the tree of. It keeps one shfmt
-started and waiting for whoever asks often (`Parser(warm=True)`): then a parse costs only itself. The process
-is `shfmt`'s business.
+This module decides which texts go to shfmt: not those whose tree `fast_parser` knows. It keeps a few shfmt
+processes started and waiting for a caller that asks often (`Parser(warm=True)`): then a parse costs only
+itself. `shfmt` handles each process.
+
+It also decides how much of a broken text is still judged (`read_lines`).
+
+Facts about bash, each one tried: bash reads a text (`-c`, `eval`, standard input) line by line, and runs a
+list of commands as soon as it has read its last line. `bash -c $'rm -rf D\nif then'` deletes D.
+`rm D; if then` does not: the error is on the line of the command. dash does both alike.
+
+What this means for us: trouble in a text says nothing about the lines before it. `read_lines` returns the
+longest start of whole lines that has a tree, and the trouble beside it.
+
+Accepted: shfmt also refuses what bash refuses only while it runs (`$((1 +))`), and there the commands of the
+same line run too. The trouble says that the rest is unknown.
 
 A NUL is refused here: shfmt takes it for a character of the text, where bash drops it.
 """
@@ -16,11 +28,62 @@ from collections.abc import Callable
 from typing import Self
 
 import msgspec
+from msgspec import Struct
 
 from pinfold.model.errors import PinfoldError
 from pinfold.shell.fast_parser import plain_tree
-from pinfold.shell.parse_prefix import Tree
-from pinfold.shell.shfmt import NoAnswer, ParserTrouble, Process, SyntaxTrouble, ask, end, leave, start
+from pinfold.shell.shfmt import (
+    NoAnswer,
+    ParserTrouble,
+    Process,
+    SyntaxTrouble,
+    Trouble,
+    ask,
+    end,
+    leave,
+    start,
+)
+from pinfold.shell.tree_text import Node
+
+TRIES = 32
+_ONE_BY_ONE = 16
+"""After so many tries the start is halved each time, so that the first lines are reached in any case."""
+
+
+class ReadLines(Struct, frozen=True):
+    text: str
+    """The start of the text that `tree` is made of; the whole text if there is no trouble."""
+    tree: Node
+    trouble: Trouble | None = None
+
+
+def read_lines(text: str, load: Callable[[str], Node]) -> ReadLines:
+    """The tree of `text`, or of the longest start of whole lines that has one."""
+    try:
+        return ReadLines(text, load(text))
+    except Trouble as trouble:
+        return _before(text, trouble, load)
+
+
+def lines_before(text: str, offset: int | None) -> int:
+    """How many whole lines stand before the place; before the last line, where the place is not known."""
+    return text.count("\n", 0, offset) if offset is not None else text.rstrip("\n").count("\n")
+
+
+def _before(text: str, trouble: Trouble, load: Callable[[str], Node]) -> ReadLines:
+    lines = text.split("\n")
+    count = lines_before(text, trouble.offset)
+    for tried in range(TRIES):
+        start = "".join(line + "\n" for line in lines[:count])
+        if not start.strip():
+            break
+        try:
+            return ReadLines(start, load(start), trouble)
+        except Trouble as again:
+            fewer = count - 1 if tried < _ONE_BY_ONE else count // 2
+            count = min(fewer, lines_before(start, again.offset))
+    return ReadLines("", {}, trouble)
+
 
 SPARE = 3
 """Processes kept waiting: enough for the texts inside of a line, and for a line that follows at once."""
@@ -29,7 +92,7 @@ PATIENCE = 0.004
 MAX_CHARACTERS = 10_000
 
 
-def load_tree(text: str) -> Tree:
+def load_tree(text: str) -> Node:
     """The tree of `text`, from a shfmt started for it alone; a second one, should the first die."""
     data = _encode(text)
     if (tree := plain_tree(text)) is not None:
@@ -61,7 +124,7 @@ class Parser:
             _warm_parsers.add(self)
             self._refill()
 
-    def load_tree(self, text: str) -> Tree:
+    def load_tree(self, text: str) -> Node:
         if not self._warm:
             return load_tree(text)
         data = _encode(text)
@@ -167,7 +230,7 @@ def _encode(text: str) -> bytes:
         raise SyntaxTrouble("contains characters that are not valid UTF-8", error.start) from None
 
 
-def _decode(answer: bytes) -> Tree:
+def _decode(answer: bytes) -> Node:
     try:
         tree = msgspec.json.decode(answer)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -9,48 +9,57 @@ No program is known by name here; `data/` says how each one starts others.
 """
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Computed, Hazard, Trait, Unknown, Word
-from pinfold.shell.command_variables import told_by
+from pinfold.model.script import (
+    Assignment,
+    Command,
+    Computed,
+    Hazard,
+    Trait,
+    Unknown,
+    Word,
+    drop_start,
+    known_text,
+    literal_word,
+)
+from pinfold.shell.canonical_names import file_as_program, module_as_program, package_name, service_of
 from pinfold.shell.dialects import reads_alike
-from pinfold.shell.effects import complete, lenient, uncharted
-from pinfold.shell.options import Given, Stage, drop, literal_word, resolve
+from pinfold.shell.effects import complete, uncharted
+from pinfold.shell.options import CommandStage, GivenOption, resolve
 from pinfold.shell.placeholders import filled, with_found, with_inputs
-from pinfold.shell.program_alias import file_as_program, module_as_program, package_name, service_of
+from pinfold.shell.program_variables import texts_in_variables
 from pinfold.shell.programs import Runs, chart, may_start, program_name, spelled_out
 from pinfold.shell.quotes import split_like_env
-from pinfold.shell.results import MAX_DEPTH, ShellText
-from pinfold.shell.stdin import given_texts, is_standard_input, is_stream, piped
-from pinfold.shell.unwrap_result import Started
+from pinfold.shell.results import MAX_DEPTH
+from pinfold.shell.started_commands import (
+    StartedCommands,
+    Unwrapped,
+    also,
+    changed_by,
+    is_code,
+    is_code_file,
+    listed,
+    run_by_its_first_line,
+    with_unseen_arguments,
+)
+from pinfold.shell.stdin import given_texts, is_standard_input, is_stream
 from pinfold.shell.variables import assignment_hazards, declaration_hazards, declared
 from pinfold.shell.written_files import NOTHING as NOTHING_HELD
-from pinfold.shell.written_files import HeldBy, Written
+from pinfold.shell.written_files import ContentsOf, WrittenFile
 
 if TYPE_CHECKING:
-    from pinfold.shell.inline_code import Code
+    from pinfold.shell.inline_code import InlineCode
 
 NOTHING = Runs()
-ASSUMED = ("HOME", "PATH")
-"""Variables that every program is taken to have."""
 MAX_COPIES = 8
 """Of so many files at most a file is taken for a copy."""
 
 
-class Unwrapped(Struct, frozen=True):
-    command: Command
-    inner: tuple[Command, ...] = ()
-    texts: tuple[ShellText, ...] = ()
-    unknowns: tuple[Unknown, ...] = ()
-    written: tuple[Written, ...] = ()
-
-
 def unwrap(
-    command: Command, held_by: HeldBy = lambda _: NOTHING_HELD, *, sets_path: bool = False
+    command: Command, held_by: ContentsOf = lambda _: NOTHING_HELD, *, sets_path: bool = False
 ) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer.
 
@@ -60,7 +69,7 @@ def unwrap(
     written = _written(found.command)
     runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
     held = held_by(command.words[0]) if runs_file else NOTHING_HELD
-    inner = tuple(_run_by_its_first_line(text, command) for text in held.texts)
+    inner = tuple(run_by_its_first_line(text, command) for text in held.texts)
     for source in held.sources[:MAX_COPIES]:
         found = _by_another_name(found, replace(command, words=(source, *command.words[1:])), held_by)
     found = replace(found, inner=inner + found.inner, written=written) if written or inner else found
@@ -71,7 +80,7 @@ def unwrap(
     return found
 
 
-def _written(command: Command) -> tuple[Written, ...]:
+def _written(command: Command) -> tuple[WrittenFile, ...]:
     if not command.redirections and not command.writes:
         return ()
     from pinfold.shell.stdout import written_by  # most commands write no file
@@ -79,19 +88,10 @@ def _written(command: Command) -> tuple[Written, ...]:
     return tuple(written_by(command))
 
 
-def _run_by_its_first_line(text: Word, command: Command) -> Command:
-    """What the kernel, or else the shell, makes of a file that is run as a program: `#!/bin/sh`."""
-    first, _, _ = text.start.partition("\n")
-    words = first[2:].split() if first.startswith("#!") else []
-    names = tuple(literal_word(name, text.span) for name in (*(words or ["bash"]), "/dev/stdin"))
-    via = (*command.via, command.words[0].source)
-    return replace(command, words=names, redirections=(piped(text),), via=via)
-
-
-def _unwrapped(command: Command, held_by: HeldBy) -> Unwrapped:
+def _unwrapped(command: Command, held_by: ContentsOf) -> Unwrapped:
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
-        told = told_by(command.assignments, command.via)
+        told = texts_in_variables(command.assignments, command.via)
         command = replace(command, hazards=tuple(dict.fromkeys(hazards)))
         return Unwrapped(command, texts=told.texts, unknowns=told.unknowns)
     first = command.words[0]
@@ -106,28 +106,17 @@ def _unwrapped(command: Command, held_by: HeldBy) -> Unwrapped:
     known = chart(name)
     if known is None:
         return _uncharted(command, name, held_by)
-    command = _with_unseen_arguments(command, known.program.argument_files)
+    command = with_unseen_arguments(command, known.program.argument_files)
     stages = resolve(known, command.words[1:])
     more = declared(name, command.words[1:], command.assignments)
     unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages, held_by)
     return unwrapping.unwrapped(more)
 
 
-def _with_unseen_arguments(command: Command, files: str) -> Command:
-    """The command where `@FILE` may be any words."""
-    unseen = [word for word in command.words[1:] if files and re.fullmatch(files, word.start)]
-    if not unseen:
-        return command
-    may_be_any = (Computed("the words in a file", quoted=False),)
-    words = tuple(replace(word, parts=may_be_any) if word in unseen else word for word in command.words)
-    hazards = tuple(Hazard("takes its arguments from a file", word.span) for word in unseen)
-    return replace(command, words=words, hazards=command.hazards + hazards)
-
-
-def _uncharted(command: Command, name: str, held_by: HeldBy) -> Unwrapped:
+def _uncharted(command: Command, name: str, held_by: ContentsOf) -> Unwrapped:
     words = tuple(literal_word(word, command.words[0].span) for word in spelled_out(name))
     inner = replace(command, words=words + command.words[1:], via=(*command.via, name))
-    told = told_by(() if command.via else command.assignments, command.via)
+    told = texts_in_variables(() if command.via else command.assignments, command.via)
     inners = (inner,) if words else ()
     found = Unwrapped(uncharted(command, name), inner=inners, texts=told.texts, unknowns=told.unknowns)
     package = package_name(name)
@@ -137,39 +126,36 @@ def _uncharted(command: Command, name: str, held_by: HeldBy) -> Unwrapped:
     return _by_another_name(found, replace(command, words=(plain, *command.words[1:])), held_by)
 
 
-def _by_another_name(found: Unwrapped, other: Command, held_by: HeldBy) -> Unwrapped:
+def _by_another_name(found: Unwrapped, other: Command, held_by: ContentsOf) -> Unwrapped:
     """All that the other one would start is started, and deny and ask rules that speak of it are asked."""
     first = other.words[0]
     if first.literal is None and first.file_name is None:
-        return replace(found, command=_also(found.command, uncharted(other, "")))
+        return replace(found, command=also(found.command, uncharted(other, "")))
     more = _unwrapped(other, held_by)
     return replace(
         found,
-        command=_also(found.command, more.command),
+        command=also(found.command, more.command),
         inner=found.inner + more.inner,
         texts=found.texts + more.texts,
         unknowns=found.unknowns + more.unknowns,
     )
 
 
-def _also(command: Command, other: Command) -> Command:
-    further = command.stands_for
-    return replace(command, stands_for=other if further is None else _also(further, other))
-
-
 class _Unwrapping:
-    def __init__(self, command: Command, name: str, stages: tuple[Stage, ...], held_by: HeldBy) -> None:
+    def __init__(
+        self, command: Command, name: str, stages: tuple[CommandStage, ...], held_by: ContentsOf
+    ) -> None:
         self.name = name
         self.held_by = held_by
         self.stages = stages
         self.runs = stages[-1].chart.program.runs or NOTHING
-        self.found = Started(complete(command, name, stages), name, self.runs)
+        self.found = StartedCommands(complete(command, name, stages), name, self.runs)
         self.places = self.found.command.directories
         self.given = tuple(given for stage in stages for given in stage.arguments.given)
         self.operands = stages[-1].arguments.operands
         last = stages[-1].arguments.given
         self.unlisted = [given for given in last if not given.listed and given.value is None]
-        self.changed = tuple(each for given in self.given for each in _changed_by(given))
+        self.changed = tuple(each for given in self.given for each in changed_by(given))
         """Variables that its options set, or take away."""
         self.hazards: list[Hazard] = []
 
@@ -187,7 +173,7 @@ class _Unwrapping:
         self.hazards += assignment_hazards(self.changed)
         if not any(given.option.runs == "none" for given in self.given):
             self._operands()
-        if any(given.option.goes_on and _is_code(given.option.goes_on, given.value) for given in self.given):
+        if any(given.option.goes_on and is_code(given.option.goes_on, given.value) for given in self.given):
             self._code().judge_standard_input()
         # What a wrapper was given reaches what it wraps, but is told once.
         found, command = self.found, self.found.command
@@ -203,12 +189,14 @@ class _Unwrapping:
         table = self.stages[-1].chart.program.operands
         if self.runs.stdin == "script" and table.unsafe:
             texts = given_texts(self.found.command.inputs)
-            self.hazards += [Hazard(table.why, t.span) for t in texts if re.search(table.unsafe, lenient(t))]
+            self.hazards += [
+                Hazard(table.why, t.span) for t in texts if re.search(table.unsafe, known_text(t))
+            ]
 
-    def _code(self) -> "Code":
-        from pinfold.shell.inline_code import Code  # most commands run none
+    def _code(self) -> "InlineCode":
+        from pinfold.shell.inline_code import InlineCode  # most commands run none
 
-        return Code(self.found, self.stages, self.held_by)
+        return InlineCode(self.found, self.stages, self.held_by)
 
     def _is_transparent(self, command: Command) -> bool:
         """Only a wrapper that surely wraps, and whose own words are all harmless, may go without cover."""
@@ -236,7 +224,7 @@ class _Unwrapping:
         self.found.unknowns += more.unknowns
         meant = more.command.stands_for or command
         self.found.command = replace(
-            _also(command, meant),
+            also(command, meant),
             reads=command.reads + meant.reads,
             reads_below=command.reads_below or meant.reads_below,
             follows_links=command.follows_links or meant.follows_links,
@@ -264,7 +252,7 @@ class _Unwrapping:
                 if self._is_interpreter:
                     self._stand_for(file_as_program(word), stage.arguments.operands[1:])
 
-    def _alias(self, stage: Stage, name: str) -> bool:
+    def _alias(self, stage: CommandStage, name: str) -> bool:
         """`git -c alias.p=push p` is `git push`."""
         for given in stage.arguments.given:
             text = given.value.literal if given.value is not None else None
@@ -275,17 +263,17 @@ class _Unwrapping:
             if meaning.startswith("!"):
                 self.found.start_text((literal_word(meaning[1:], given.word.span), *rest), given.word.span)
             else:
-                words = _listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
+                words = listed(literal_word(meaning, given.word.span), given.option.between or r"\s+")
                 self.found.start((self.found.command.words[0], *words, *rest))
             return True
         return False
 
     # Options
 
-    def _option(self, given: Given) -> None:
+    def _option(self, given: GivenOption) -> None:
         if given.option.settings:
             self._setting(given)
-        if given.option.code and given.value is not None and _is_code(given.option.code, given.value):
+        if given.option.code and given.value is not None and is_code(given.option.code, given.value):
             self.found.start_foreign(given.word.span, is_data=given.option.is_rarely_code)
         if given.option.script and given.value is not None:
             self._code().judge_file(given.value)
@@ -297,7 +285,7 @@ class _Unwrapping:
                 if given.option.strip:
                     if not value.start.startswith(given.option.strip):
                         return
-                    value = drop(value, len(given.option.strip))
+                    value = drop_start(value, len(given.option.strip))
                 self.found.start_text((value,), given.word.span)
             case "split" if given.value is not None:
                 self._split(given.value, given.command)
@@ -317,16 +305,16 @@ class _Unwrapping:
         else:
             self.found.start_foreign(text.span)
 
-    def _setting(self, given: Given) -> None:
+    def _setting(self, given: GivenOption) -> None:
         """`git -c core.pager='less -S'`: shell text, for the keys that are known to hold it."""
         start = given.value.start if given.value is not None else ""
         key, equals, _ = start.partition("=")
         if equals and given.value is not None and re.fullmatch(given.option.settings, key):
-            value = drop(given.value, len(key) + 1)
+            value = drop_start(given.value, len(key) + 1)
             if given.option.between and value.literal is not None:
-                self.found.start(_listed(value, given.option.between))
+                self.found.start(listed(value, given.option.between))
                 return
-            text = drop(value, 1) if value.start.startswith("!") else value
+            text = drop_start(value, 1) if value.start.startswith("!") else value
             self.found.start_text((text,), given.word.span)
 
     def _split(self, value: Word, rest: tuple[Word, ...]) -> None:
@@ -393,7 +381,7 @@ class _Unwrapping:
             case _ if self.runs.stdin == "script":
                 if is_stream(words[0], self.places):
                     self.found.start_foreign(words[0].span)
-                elif _is_code_file(words[0]):
+                elif is_code_file(words[0]):
                     self.found.start(words)
             case _ if self.runs.stdin and (
                 words[0].known({"HOME": "~"}) is None or is_stream(words[0], self.places)
@@ -433,7 +421,7 @@ class _Unwrapping:
             if words[0].source.startswith("="):
                 self.found.start(words)  # to zsh it is the path of a program
             name = words[0].start.partition("=")[0]
-            value = drop(words[0], len(name) + 1)
+            value = drop_start(words[0], len(name) + 1)
             taken.append(Assignment(name, words[0].span, value, exported=True))
             words = words[1:]
         if not words:
@@ -447,25 +435,3 @@ class _Unwrapping:
         starts = self.found.texts or self.found.inner or runs_code
         if (self.runs.stdin or kind == "stdin") and not starts:
             self._code().judge_standard_input()
-
-
-def _listed(value: Word, between: str) -> tuple[Word, ...]:
-    """The words of a list."""
-    return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
-
-
-def _is_code_file(file: Word) -> bool:
-    known = chart(program_name(file.literal)) if file.literal else None
-    return known is not None and known.program.code_file
-
-
-def _is_code(pattern: str, value: Word | None) -> bool:
-    text = value.literal if value is not None else ""
-    return text is None or re.fullmatch(pattern, text) is not None
-
-
-def _changed_by(given: Given) -> Iterator[Assignment]:
-    if given.option.variable and given.value is not None:
-        yield Assignment(given.value.literal or "", given.word.span, exported=True)
-    if given.option.empties:
-        yield from (Assignment(name, given.word.span, exported=True) for name in ASSUMED)

@@ -6,14 +6,64 @@ a command, alone, by `export` and its kin, by `env`, and by whatever else names 
 harmless whatever it holds. The list of harmless names is `data/environment.toml`.
 """
 
+import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
+from msgspec import Struct
+
+from pinfold.model.load_structs import load_as
 from pinfold.model.locations import Span
-from pinfold.model.script import Assignment, Computed, Defaulted, Hazard, Variable, Word
-from pinfold.shell.options import drop
-from pinfold.shell.programs import harmless_variable, is_shell_text
+from pinfold.model.script import Assignment, Computed, Defaulted, Hazard, Variable, Word, drop_start
+from pinfold.shell.programs import DATA
 from pinfold.shell.results import Findings
+
+
+class ArgumentVariable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A variable that gives programs further words."""
+
+    of: str
+    """The programs."""
+    words: str = ""
+    """The words, with `{0}` for its value, and `{1}` and so on for the groups of its name. None: its value is
+    a list of words."""
+    settings: bool = False
+    """Its value is a list of `key=value`, each for `-c`."""
+    subcommand: bool = False
+    """Its name says for which subcommand they are; they stand last."""
+
+
+class Environment(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of variables."""
+
+    harmless: frozenset[str]
+    harmless_prefixes: tuple[str, ...]
+    shell_text: frozenset[str]
+    arguments: dict[str, ArgumentVariable]
+    """By a regular expression for the name."""
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return load_as(Environment, os.path.join(DATA, "environment.toml"))
+
+
+def harmless_variable(name: str) -> bool:
+    """Whether a variable of this name cannot change what is run, what is loaded or who is talked to."""
+    known = _environment()
+    return name in known.harmless or name.startswith(known.harmless_prefixes)
+
+
+def is_shell_text(name: str) -> bool:
+    """Whether programs give what a variable of this name holds to a shell."""
+    return name in _environment().shell_text
+
+
+def argument_variables() -> dict[str, ArgumentVariable]:
+    """The variables that give programs words, by a regular expression for the name."""
+    return _environment().arguments
+
 
 DECLARES = frozenset({"export", "declare", "typeset", "readonly", "local"})
 # Shell-local names: what a line calls its own variables. Proxies and npm's settings are lower-case too.
@@ -131,7 +181,7 @@ def declared(
         name, equals, _ = word.start.partition("=")
         if word.start in options or (not equals and word.literal is not None):
             continue
-        value = drop(word, len(name) + 1) if equals else word
+        value = drop_start(word, len(name) + 1) if equals else word
         value = appended(value) if name.endswith("+") else value
         name = name.removesuffix("+") if equals else ""
         if (name, value.parts) not in known:

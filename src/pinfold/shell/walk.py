@@ -14,11 +14,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Redirection, Text, Word
 from pinfold.shell.cd_tracking import After, after_command, anywhere, stays, unite
-from pinfold.shell.expansions import Node
 from pinfold.shell.redirections import RedirectionVisitor
 from pinfold.shell.results import Findings, Places
-from pinfold.shell.source import Source
 from pinfold.shell.stdin import fed_from, piped, unknown_text
+from pinfold.shell.tree_text import Node, SourceText
 from pinfold.shell.variables import IN_MANY_ENVIRONMENTS, appended, default, keeps, note_assigned
 from pinfold.shell.words import UnknownNode, read_word, read_words
 
@@ -33,7 +32,7 @@ _STMT_FIELDS = frozenset(
 
 def walk(
     tree: Node,
-    source: Source,
+    source: SourceText,
     places: Places,
     via: tuple[str, ...],
     findings: Findings,
@@ -45,7 +44,7 @@ def walk(
 
 class _Walker(RedirectionVisitor):
     def __init__(
-        self, source: Source, via: tuple[str, ...], findings: Findings, inputs: tuple[Redirection, ...]
+        self, source: SourceText, via: tuple[str, ...], findings: Findings, inputs: tuple[Redirection, ...]
     ) -> None:
         super().__init__(source, findings)
         self.via = via
@@ -361,9 +360,9 @@ class _Walker(RedirectionVisitor):
         )
         self.findings.commands.append(command)
         if self.called and self.source.within is None and not self.facts.sets_parameters:
-            from pinfold.shell.forwarding_functions import Passing  # most lines have no function
+            from pinfold.shell.forwarding_functions import ForwardedCommand  # most lines have no function
 
-            self.findings.pass_on(Passing(self.called, command))
+            self.findings.pass_on(ForwardedCommand(self.called, command))
 
     def extent(self, stmt: Node) -> Span:
         """A statement without its `;` and without the bodies of its here-documents."""

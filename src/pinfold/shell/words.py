@@ -9,7 +9,6 @@ That is bash's own order, so `{~,x}/a` and `"["a]` come out as in bash.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -26,9 +25,8 @@ from pinfold.model.script import (
     Word,
 )
 from pinfold.shell.braces import Atom, Quoted, TooMany, expand
-from pinfold.shell.literals import value_of
 from pinfold.shell.quotes import undo_ansi_c, undo_double
-from pinfold.shell.source import Source
+from pinfold.shell.tree_text import Node, SourceText, value_of
 
 _ACTIVE = frozenset("\\{}*?[]~=:")
 _SET_CHARACTERS = frozenset("]-!^[\\")
@@ -51,7 +49,7 @@ class UnknownNode(Exception):  # noqa: N818
 class Scope(Struct, frozen=True):
     """What the reading of a word depends on beside the word."""
 
-    source: Source
+    source: SourceText
     is_assigned: Callable[[str], bool]
     """Whether the line may give this variable a value."""
     is_filled: Callable[[str], bool]
@@ -70,7 +68,7 @@ _EMPTY = Quoted("")
 """Empty quotes: nothing to read, but the word exists."""
 
 
-def read_words(node: dict[str, Any], scope: Scope) -> list[Word]:
+def read_words(node: Node, scope: Scope) -> list[Word]:
     """The words that an argument stands for: usually one; none, or several, by braces and `$IFS`."""
     source, span = scope.source.written(node), scope.source.span(node)
     atoms = _atoms(node["Parts"], scope)
@@ -85,7 +83,7 @@ def read_words(node: dict[str, Any], scope: Scope) -> list[Word]:
     return [_finish(piece, scope, source, span) for piece in pieces]
 
 
-def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = False) -> Word:
+def read_word(node: Node | None, scope: Scope, *, assigns: bool = False) -> Word:
     """The one word of a place where braces mean nothing: a value, a pattern, a here-string."""
     if node is None:
         return Word("", Span(0, 0), ())
@@ -96,7 +94,7 @@ def read_word(node: dict[str, Any] | None, scope: Scope, *, assigns: bool = Fals
     return _finish([a for a in atoms if a is not _BREAK], scope, source, span, assigns=assigns)
 
 
-def _atoms(parts: Sequence[dict[str, Any]], scope: Scope) -> list[Atom] | None:
+def _atoms(parts: Sequence[Node], scope: Scope) -> list[Atom] | None:
     """The word as atoms; None for the usual word, one literal without a special character."""
     if len(parts) == 1 and parts[0]["Type"] == "Lit" and not _ACTIVE & set(value_of(parts[0])):
         return None
@@ -106,7 +104,7 @@ def _atoms(parts: Sequence[dict[str, Any]], scope: Scope) -> list[Atom] | None:
     return atoms
 
 
-def _part(part: dict[str, Any], scope: Scope) -> list[Atom]:
+def _part(part: Node, scope: Scope) -> list[Atom]:
     match part["Type"]:
         case "Lit":
             return _literal(value_of(part))
@@ -138,7 +136,7 @@ def _literal(text: str) -> list[Atom]:
     return atoms
 
 
-def _single(part: dict[str, Any]) -> list[Atom]:
+def _single(part: Node) -> list[Atom]:
     text = value_of(part)
     if part.get("Dollar"):
         value = undo_ansi_c(text)
@@ -148,7 +146,7 @@ def _single(part: dict[str, Any]) -> list[Atom]:
     return [_EMPTY, *map(Quoted, text)]
 
 
-def _double(part: dict[str, Any], scope: Scope) -> list[Atom]:
+def _double(part: Node, scope: Scope) -> list[Atom]:
     if part.get("Dollar") and (scope.is_assigned("TEXTDOMAIN") or scope.is_assigned("TEXTDOMAINDIR")):
         return [Computed("translated text", True)]
     atoms: list[Atom] = [_EMPTY]
@@ -160,20 +158,20 @@ def _double(part: dict[str, Any], scope: Scope) -> list[Atom]:
     return atoms
 
 
-def _pattern_group(part: dict[str, Any]) -> Part:
+def _pattern_group(part: Node) -> Part:
     text = part["Op"] + part["Pattern"]["Value"] + ")"
     if set(text) & set("\\'\"$`"):
         return Computed("extended pattern", False)
     return Glob(text)
 
 
-def _plain_name(part: dict[str, Any]) -> str:
+def _plain_name(part: Node) -> str:
     """NAME for `$NAME` and `${NAME}`; an empty string for anything more."""
     extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param"}
     return str(part["Param"]["Value"]) if not extra and part.get("Param") else ""
 
 
-def read_expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
+def read_expansion(part: Node, scope: Scope, *, quoted: bool) -> Part:
     match part["Type"]:
         case "ParamExp":
             return _parameter(part, scope, quoted=quoted)
@@ -189,7 +187,7 @@ def read_expansion(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
             raise UnknownNode(f"an unknown kind of word: {kind}")
 
 
-def _parameter(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
+def _parameter(part: Node, scope: Scope, *, quoted: bool) -> Part:
     name = _plain_name(part)
     if not name:
         index = part.get("Index") or {}
@@ -209,13 +207,13 @@ def _parameter(part: dict[str, Any], scope: Scope, *, quoted: bool) -> Part:
     return Variable(name, quoted)
 
 
-def _requires_a_value(part: dict[str, Any]) -> bool:
+def _requires_a_value(part: Node) -> bool:
     """`${NAME:?}`: the shell gives up where it is empty."""
     extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param", "Exp"}
     return not extra and (part.get("Exp") or {}).get("Op") == ":?"
 
 
-def _default(part: dict[str, Any]) -> str:
+def _default(part: Node) -> str:
     """The text of `${NAME:-text}`, where nothing in it is special to any shell."""
     extra = part.keys() - {"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param", "Exp"}
     operation = part.get("Exp") or {}
@@ -233,7 +231,7 @@ def _required(name: str, scope: Scope, *, quoted: bool) -> Part:
     return Computed("parameter expansion", quoted and name != "@", may_be_empty=False)
 
 
-def _is_working_directory(part: dict[str, Any], scope: Scope) -> bool:
+def _is_working_directory(part: Node, scope: Scope) -> bool:
     """`$(pwd)`, where nothing in the line gives that name or the directory another meaning."""
     stmts = part.get("Stmts") or [{}]
     arguments = (stmts[0].get("Cmd") or {}).get("Args") or [{}]

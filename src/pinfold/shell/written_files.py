@@ -19,7 +19,7 @@ from msgspec import Struct
 from pinfold.model.script import Word
 
 
-class Written(Struct, frozen=True):
+class WrittenFile(Struct, frozen=True):
     """A file that gets a text, or what another file holds."""
 
     name: str
@@ -29,7 +29,7 @@ class Written(Struct, frozen=True):
     appends: bool = False
 
 
-class Held(Struct, frozen=True):
+class FileContents(Struct, frozen=True):
     """What a file may hold, as far as the line says it."""
 
     texts: tuple[Word, ...] = ()
@@ -37,14 +37,14 @@ class Held(Struct, frozen=True):
     """The files that it may be a copy of, or a link to."""
 
 
-NOTHING = Held()
-HeldBy = Callable[[Word], Held]
+NOTHING = FileContents()
+ContentsOf = Callable[[Word], FileContents]
 """Says what a file holds that the line itself writes."""
 
 
-def held_by(file: Word, written: tuple[Written, ...]) -> Held:
+def held_by(file: Word, written: tuple[WrittenFile, ...]) -> FileContents:
     """What a file may hold of all that the line writes."""
-    files: dict[str, list[Written]] = {}
+    files: dict[str, list[WrittenFile]] = {}
     for each in written:
         files.setdefault(each.name, []).append(each)
     names = [name_of(file)]
@@ -59,10 +59,10 @@ def held_by(file: Word, written: tuple[Written, ...]) -> Held:
         names += others
         seen.update(others)
         texts += _texts([each for each in written if each.name in (name, "")] if found else files.get("", []))
-    return Held(tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(sources)))
+    return FileContents(tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(sources)))
 
 
-def _texts(written: list[Written]) -> list[Word]:
+def _texts(written: list[WrittenFile]) -> list[Word]:
     """Each text, and where one is written after another, also all of them."""
     texts = [each.text for each in written if each.text is not None]
     if len(texts) > 1 and any(each.appends for each in written):

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from pinfold.audit.tail_file import storable
 from pinfold.model.errors import PinfoldError
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.state.directory import ELSEWHERE, state_directory, write_private
 
 BOOT = "/proc/sys/kernel/random/boot_id"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import DecodeError, Struct, json
 
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.state.directory import state_directory
 
 LONGEST = 1 << 16

@@ -11,7 +11,7 @@ import msgspec
 
 from pinfold.kernel.peer_user import user_of
 from pinfold.model.home import home_of
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
 from pinfold.session.wording import rule_trouble
 from pinfold.state.web_page import page_directory

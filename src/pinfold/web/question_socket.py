@@ -13,7 +13,7 @@ from threading import BoundedSemaphore
 import msgspec
 
 from pinfold.kernel.peer_user import user_of
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.web.approver import SOCKET
 from pinfold.web.board import Board
 from pinfold.web.threaded_server import Crowd

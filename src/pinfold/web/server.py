@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Struct
 
-from pinfold.model.msgspec_ready import ready
+from pinfold.model.load_structs import ready
 from pinfold.web.board import Board
 from pinfold.web.request_guard import API, HEADERS, objection
 from pinfold.web.threaded_server import Crowd

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from pinfold.model.env_files import is_env_file
-from pinfold.model.git_index import IndexEntry, entries
+from pinfold.model.git_files import IndexEntry, entries
 from pinfold.model.symlinks import real_path
 from pinfold.policy.paths import is_covered
 from pinfold.workspace.made_inside import MadeInside

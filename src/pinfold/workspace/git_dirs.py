@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from pinfold.model.git_config import LARGEST, parse_config
+from pinfold.model.git_files import LARGEST, parse_config
 from pinfold.model.protected_names import CONTENTS, NESTS, NameMatcher, NameRule
 from pinfold.model.symlinks import real_path
 from pinfold.policy.paths import is_covered

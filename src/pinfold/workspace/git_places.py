@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from pinfold.model.git_config import LARGEST, parse_config
+from pinfold.model.git_files import LARGEST, parse_config
 from pinfold.model.home import expanded
 from pinfold.model.symlinks import led_through, real_path
 from pinfold.policy.paths import is_covered

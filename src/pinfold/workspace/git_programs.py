@@ -21,8 +21,7 @@ from fnmatch import fnmatchcase
 from itertools import chain, islice
 
 from pinfold.model.errors import PolicyError
-from pinfold.model.git_config import LARGEST, parse_config
-from pinfold.model.git_index import linked_repositories
+from pinfold.model.git_files import LARGEST, linked_repositories, parse_config
 from pinfold.model.git_repositories import is_git_by_name
 from pinfold.model.home import home_of
 from pinfold.settings.files import read_text

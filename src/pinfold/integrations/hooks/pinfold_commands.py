@@ -11,7 +11,7 @@ import os
 from pinfold.integrations.hooks.hook_call import Call, Mode, Opinion, Outcome
 from pinfold.integrations.hooks.rewrite import own_program
 from pinfold.model.decision import Decision, StepCode
-from pinfold.model.quoting import quoted
+from pinfold.model.escape_text import quoted
 
 LOOKS = (("status",), ("doctor",), ("prompt",), ("exclude", "list"), ("rules", "list"), ("settings", "show"))
 CHANGES: dict[tuple[str, ...], int] = {

@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pinfold.isolated import SOURCE, own_command
-from pinfold.model.quoting import quoted
+from pinfold.model.escape_text import quoted
 
 PLAN_POLICY = "read-only"
 LAUNCHER = os.path.join(SOURCE, "pinfold", "launcher.sh")

@@ -12,7 +12,7 @@ from itertools import islice, product
 from pinfold.integrations.imports import common
 from pinfold.integrations.imports.common import table, texts
 from pinfold.integrations.imports.imported_rule import Fit, Found
-from pinfold.model.quoting import quoted
+from pinfold.model.escape_text import quoted
 
 FILES = ("config.toml", "rules/default.rules")
 DECISIONS = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from pinfold.integrations.hooks import start
 from pinfold.isolated import isolated_python
-from pinfold.model.quoting import quoted
+from pinfold.model.escape_text import quoted
 
 MARK = os.path.join("pinfold", "integrations", "hooks", "start.py")
 

@@ -8,7 +8,7 @@ sockets. So the result names it, with its number.
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from pinfold.model.quoting import quoted
+from pinfold.model.escape_text import quoted
 from pinfold.sandbox.linux.host.init_client import PidOne
 from pinfold.sandbox.linux.host.pen import Pen
 

@@ -30,7 +30,7 @@ import stat
 from contextlib import suppress
 
 from pinfold.kernel.files import AT_SYMLINK_FOLLOW, linkat
-from pinfold.model.git_config import LARGEST
+from pinfold.model.git_files import LARGEST
 from pinfold.sandbox.linux.warden import late_mounts
 from pinfold.sandbox.linux.warden.git_config import objection
 from pinfold.sandbox.linux.warden.notification import Caller

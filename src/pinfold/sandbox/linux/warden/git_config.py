@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from pinfold.model.git_config import LARGEST, parse_config
+from pinfold.model.git_files import LARGEST, parse_config
 
 Check = Callable[[str], bool]
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pinfold.shell import parse
-from pinfold.shell.parse_prefix import read_lines
 from pinfold.shell.shfmt import SyntaxTrouble
-from pinfold.shell.syntax import load_tree
+from pinfold.shell.syntax import load_tree, read_lines
 
 BASH = shutil.which("bash")
 

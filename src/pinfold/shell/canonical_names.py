@@ -1,11 +1,17 @@
-"""Operands that may be written in several ways: a file's mode, its owner, a service's unit.
+"""One form for what may be written in several ways: operands, and names that mean a program.
 
-Rules compare words, so each is brought to one form where its meaning is certain.
+- Rules compare words, so a file's mode, its owner and a service's unit are brought to one form where their
+  meaning is certain.
+- Rules name programs: starting npm by `npx npm@9` or `node npm-cli.js`, or pip by `python -m pip`, starts
+  what the rules call `npm` and `pip`.
 
 Facts about chmod: clauses count from left to right; without a letter before the sign the umask has a say.
 """
 
 import re
+
+from pinfold.model.script import Word, literal_word
+from pinfold.shell.programs import chart
 
 FORMS = frozenset({"mode", "owner", "unit"})
 ROOT = {"root": "0"}
@@ -63,3 +69,36 @@ def _number_of(name: str) -> str:
     number = ROOT.get(name, name)
     digits = number.removeprefix("+")
     return digits.lstrip("0") or "0" if digits.isascii() and digits.isdecimal() else number
+
+
+INIT_SCRIPT = r"/+(?:etc/+)?(?:rc\.d/+)?init\.d/+([^/]+)|/+(?:usr/+local/+)?etc/+rc\.d/+([^/]+)"
+PACKAGE = r"(?s)(?:[\w.+=,-]+:)?(.+?)(?:@.*|\[.*|[=~<>!]=.*)?"
+CODE = r"(?:.*/)?(?:([^/]+)(?:-cli|-[0-9.]+)\.[cm]?js|([^/]+)/__main__\.py)"
+
+
+def package_name(name: str) -> str:
+    """The program that a package is called by: of `npm@9` and `npm:npm` it is npm, of `test:pip==24` pip."""
+    match = re.fullmatch(PACKAGE, name)
+    return match[1] if match else name
+
+
+def module_as_program(module: Word) -> Word:
+    """Facts about Python: `pip` is `pip.__main__`, and modules have `_` where their programs have `-`."""
+    if not module.literal:
+        return module
+    name, _, _ = module.literal.partition("._")
+    dashed = name.replace("_", "-")
+    return literal_word(dashed if chart(dashed) is not None else name, module.span)
+
+
+def file_as_program(file: Word) -> Word:
+    """The program that a file of code is, where its name says so: `npm/bin/npm-cli.js`, `pip/__main__.py`."""
+    match = re.fullmatch(CODE, file.literal or "")
+    name = next(filter(None, match.groups()), "") if match else ""
+    return literal_word(name, file.span) if name and chart(name) is not None else file
+
+
+def service_of(program: str) -> str:
+    """The service that a script of the system starts and stops: `/etc/init.d/nginx stop`."""
+    match = re.fullmatch(INIT_SCRIPT, program)
+    return next(filter(None, match.groups()), "") if match else ""

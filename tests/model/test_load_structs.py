@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.model.toml_cache import load_table
+from pinfold.model.load_structs import load_table
 
 SHIPPED = sorted((Path(__file__).parent.parent.parent / "src/pinfold").rglob("data/*.toml"))
 
@@ -39,7 +39,7 @@ def test_a_text_that_is_no_toml_is_told(tmp_path: Path) -> None:
 AT_ONCE = """
 import sys, threading
 from msgspec import Struct
-from pinfold.model.toml_cache import load_as
+from pinfold.model.load_structs import load_as
 
 sys.setswitchinterval(1e-6)
 for _ in range(60):

@@ -1,8 +1,11 @@
-"""Variables that give programs further words: `MAVEN_ARGS=deploy mvn test` is `mvn deploy test`.
+"""Variables by which a line tells programs what to run, or gives them further words.
 
-This module decides which words these are; `data/environment.toml` says which variables. A variable counts for
-every command of the line that it is about, wherever the line sets it. That such a variable may redirect the
-program outside of the sandbox is `variables`' business.
+- The value of variables such as EDITOR and GIT_SSH_COMMAND is shell text (`texts_in_variables`).
+- `MAVEN_ARGS=deploy mvn test` is `mvn deploy test` (`with_given_words`). Such a variable counts for every
+  command of the line that it is about, wherever the line sets it.
+
+`data/environment.toml` lists the variables of both kinds. `variables` decides whether a variable may redirect
+a program outside of the sandbox.
 
 Facts about git: `GIT_CONFIG_KEY_0` and `GIT_CONFIG_VALUE_0` are `-c key=value`; GIT_CONFIG_PARAMETERS holds
 many of those, each quoted for a shell.
@@ -13,11 +16,72 @@ import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from pinfold.model.script import Assignment, Command, Computed, Text, Word
-from pinfold.shell.options import literal_word
-from pinfold.shell.programs import ArgumentVariable, argument_variables
+from pinfold.model.script import (
+    Assignment,
+    Command,
+    Computed,
+    Glob,
+    Home,
+    Text,
+    Unknown,
+    Variable,
+    Word,
+    literal_word,
+)
+from pinfold.shell.results import ShellText
+from pinfold.shell.variables import ArgumentVariable, argument_variables, default, is_shell_text, keeps
+
+# Facts about bash: a function in the environment is `BASH_FUNC_name%%=() { ...; }`.
+FUNCTION = "BASH_FUNC_"
+
+
+class VariableTexts(Struct, frozen=True):
+    texts: tuple[ShellText, ...]
+    unknowns: tuple[Unknown, ...]
+
+
+def texts_in_variables(assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> VariableTexts:
+    texts: list[ShellText] = []
+    unknowns: list[Unknown] = []
+    for assigned in assignments:
+        is_text = is_shell_text(assigned.name) or assigned.name.startswith(FUNCTION)
+        if assigned.value is None or not assigned.value.parts or not is_text:
+            continue
+        if keeps(assigned.name, assigned.value):
+            continue
+        text = default(assigned.name, assigned.value) or as_written(assigned.value)
+        if text is not None and assigned.name.startswith(FUNCTION):
+            text = f"f {text}"
+        if text is not None:
+            texts.append(ShellText(text, assigned.span, (*via, assigned.name)))
+        elif assigned.exported:
+            why = f"what `{assigned.name}` tells programs to run is only known when it runs"
+            unknowns.append(Unknown(why, assigned.span, True))
+    return VariableTexts(tuple(texts), tuple(unknowns))
+
+
+def as_written(value: Word) -> str | None:
+    """The text with the names of variables left in it, where nothing in the line says what they hold.
+
+    Accepted: that each of them holds one word, as the path of a key does.
+    """
+    pieces: list[str] = []
+    for part in value.parts:
+        match part:
+            case Text(text) | Glob(text):
+                pieces.append(text)
+            case Variable(name, _):
+                is_quoted = "".join(pieces).count('"') % 2
+                pieces.append(f"${{{name}}}" if is_quoted else f'"${{{name}}}"')
+            case Home(user):
+                pieces.append(f"~{user}")
+            case _:
+                return None
+    return "".join(pieces)
+
 
 KEY = "GIT_CONFIG_KEY_"
 
@@ -121,8 +185,6 @@ def _literal(assigned: Assignment) -> str | None:
 
 
 def _added(assigned: Assignment) -> str | None:
-    from pinfold.shell.command_variables import as_written  # most values are literal
-
     text = as_written(assigned.value) if assigned.value is not None else None
     if text is None:
         return None

@@ -4,16 +4,23 @@ This module decides how each of them is told: what a started command inherits, a
 its words. It does not know which words of a program start anything; `unwrap` and `code` find that out.
 """
 
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pinfold.model.locations import Span
-from pinfold.model.script import Assignment, Command, Unknown, Word
-from pinfold.shell.command_variables import told_by
-from pinfold.shell.programs import Runs
+from pinfold.model.script import Assignment, Command, Computed, Hazard, Unknown, Word, literal_word
+from pinfold.shell.options import GivenOption
+from pinfold.shell.program_variables import texts_in_variables
+from pinfold.shell.programs import Runs, chart, program_name
 from pinfold.shell.results import ShellText
+from pinfold.shell.stdin import piped
+from pinfold.shell.written_files import WrittenFile
 
 
-class Started:
+class StartedCommands:
     """By one command. It grows while the command's words are gone through."""
 
     def __init__(self, command: Command, name: str, runs: Runs) -> None:
@@ -67,6 +74,65 @@ class Started:
 
     def tell(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
         """Variables may hold commands too, which programs run by themselves: `PAGER`, for instance."""
-        told = told_by(assignments, via)
+        told = texts_in_variables(assignments, via)
         self.texts += told.texts
         self.unknowns += told.unknowns
+
+
+ASSUMED = ("HOME", "PATH")
+"""Variables that every program is taken to have."""
+
+
+class Unwrapped(Struct, frozen=True):
+    command: Command
+    inner: tuple[Command, ...] = ()
+    texts: tuple[ShellText, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    written: tuple[WrittenFile, ...] = ()
+
+
+def run_by_its_first_line(text: Word, command: Command) -> Command:
+    """What the kernel, or else the shell, makes of a file that is run as a program: `#!/bin/sh`."""
+    first, _, _ = text.start.partition("\n")
+    words = first[2:].split() if first.startswith("#!") else []
+    names = tuple(literal_word(name, text.span) for name in (*(words or ["bash"]), "/dev/stdin"))
+    via = (*command.via, command.words[0].source)
+    return replace(command, words=names, redirections=(piped(text),), via=via)
+
+
+def with_unseen_arguments(command: Command, files: str) -> Command:
+    """The command where `@FILE` may be any words."""
+    unseen = [word for word in command.words[1:] if files and re.fullmatch(files, word.start)]
+    if not unseen:
+        return command
+    may_be_any = (Computed("the words in a file", quoted=False),)
+    words = tuple(replace(word, parts=may_be_any) if word in unseen else word for word in command.words)
+    hazards = tuple(Hazard("takes its arguments from a file", word.span) for word in unseen)
+    return replace(command, words=words, hazards=command.hazards + hazards)
+
+
+def also(command: Command, other: Command) -> Command:
+    further = command.stands_for
+    return replace(command, stands_for=other if further is None else also(further, other))
+
+
+def listed(value: Word, between: str) -> tuple[Word, ...]:
+    """The words of a list."""
+    return tuple(literal_word(each, value.span) for each in re.split(between, value.literal or "") if each)
+
+
+def is_code_file(file: Word) -> bool:
+    known = chart(program_name(file.literal)) if file.literal else None
+    return known is not None and known.program.code_file
+
+
+def is_code(pattern: str, value: Word | None) -> bool:
+    text = value.literal if value is not None else ""
+    return text is None or re.fullmatch(pattern, text) is not None
+
+
+def changed_by(given: GivenOption) -> Iterator[Assignment]:
+    if given.option.variable and given.value is not None:
+        yield Assignment(given.value.literal or "", given.word.span, exported=True)
+    if given.option.empties:
+        yield from (Assignment(name, given.word.span, exported=True) for name in ASSUMED)
