@@ -58,7 +58,6 @@ STARTS_PROCESSES = {
     "kernel/namespaces.py",
     "kernel/probe.py",
     "sandbox/attacks/runner.py",
-    "sandbox/attacks/lending.py",
     "sandbox/attacks/processes.py",
     "sandbox/unsandboxed.py",
     "sandbox/linux/keeper/build_pen.py",

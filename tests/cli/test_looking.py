@@ -170,7 +170,7 @@ def test_who_stops_reading_is_given_no_verdict() -> None:
 
 def test_every_claim_of_an_attack_is_one_of_ours() -> None:
     from pinfold.sandbox.attacks.attack import BOUNDARY
-    from pinfold.sandbox.attacks.registry import ATTACKS
+    from pinfold.sandbox.attacks.runner import ATTACKS
 
     claims = re.findall(r"^\| `(\w+)` \|", TOP.joinpath("SECURITY.md").read_text(), re.MULTILINE)
     assert {attack.claim for attack in ATTACKS.values()} <= {BOUNDARY, *claims}

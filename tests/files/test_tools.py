@@ -17,7 +17,7 @@ from pinfold.files import TOOLS, Access, FileTools, tools
 from pinfold.files.replace_blocks import replaced
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, PermissionNeeded
-from pinfold.sandbox.linux.warden import rename_lock
+from pinfold.sandbox.linux.protocol import rename_lock
 from pinfold.session import backends
 from tests.files.races import RACES, race
 from tests.patience import PATIENCE

@@ -15,7 +15,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import Limits, PolicyType, SandboxPolicy
 from pinfold.sandbox.backend import Request, Result
 from pinfold.sandbox.linux.host.backend import LinuxBackend
-from pinfold.sandbox.linux.warden.peer_registry import WARDEN, building, fresh_socket, take_name
+from pinfold.sandbox.linux.protocol.pen_registry import WARDEN, building, fresh_socket, take_name
 from pinfold.workspace.scan import Surveyor
 from tests.patience import wait_until
 from tests.sandbox.probing import OPEN, PYTHON, among_themselves, probes_of, run

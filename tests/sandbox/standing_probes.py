@@ -14,7 +14,7 @@ from pinfold.sandbox.linux.host.backend import LinuxBackend
 from pinfold.sandbox.linux.host.session import LinuxSession
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
-from pinfold.sandbox.linux.warden.rename_lock import COMMON, LOCKED
+from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.workspace.scan import Surveyor
 from tests.processes import wardens_of
 from tests.sandbox.probing import OPEN, among_themselves, probes_of, run

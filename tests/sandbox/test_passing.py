@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.sandbox.linux.warden import lookup_barrier
+from pinfold.sandbox.linux.warden import late_mounts
 
 
 class Proc:
@@ -30,14 +30,14 @@ class Proc:
             self.steps.pop(0)()
 
     def is_quiet(self) -> bool:
-        return lookup_barrier.wait_for_lookups(self.descriptor)
+        return late_mounts.wait_for_lookups(self.descriptor)
 
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc]:
     made = Proc(tmp_path)
-    monkeypatch.setattr(lookup_barrier, "sleep", made.sleep)
-    monkeypatch.setattr(lookup_barrier, "monotonic", lambda: made.now)
+    monkeypatch.setattr(late_mounts, "sleep", made.sleep)
+    monkeypatch.setattr(late_mounts, "monotonic", lambda: made.now)
     yield made
     os.close(made.descriptor)
 
@@ -60,8 +60,8 @@ def test_who_gets_no_turn_is_waited_for(proc: Proc) -> None:
 @pytest.mark.parametrize(
     ("turns", "quiet"),
     [
-        ([("R", 1000 + lookup_barrier.ENOUGH)], True),
-        ([("R", 999 + lookup_barrier.ENOUGH)], False),
+        ([("R", 1000 + late_mounts.ENOUGH)], True),
+        ([("R", 999 + late_mounts.ENOUGH)], False),
         ([("R", 2000), ("S", 3000)], True),
         ([("D", 2000)], False),
         ([("D", 2000), ("R", 3000), ("R", 200_000)], True),

@@ -8,7 +8,7 @@ from pinfold.diagnose.selftest.run import attack_all
 from pinfold.diagnose.selftest.scratch import Scratch
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.attack import APPROVES, HIDDEN, PROTECTED
-from pinfold.sandbox.attacks.registry import ATTACKS
+from pinfold.sandbox.attacks.runner import ATTACKS
 from pinfold.sandbox.backend import Found
 from pinfold.sandbox.compat import judge
 from pinfold.sandbox.enforcement import Layer

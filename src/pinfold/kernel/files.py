@@ -92,3 +92,14 @@ def birth(path: Path, directory: int = AT_FDCWD) -> tuple[int, int] | None:
     system_call("statx", directory, path_bytes(path), AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found, path=path)
     mask, seconds, nanoseconds = _STATX.unpack_from(found)
     return (seconds, nanoseconds) if mask & _STATX_BTIME else None
+
+
+def may_exist(directory: int, name: str) -> bool:
+    """Whether a directory has an entry of this name; True also where the kernel does not say."""
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -11,7 +11,7 @@ one is one.
 
 from collections.abc import Callable
 
-from pinfold.model.protected_names import components, unnested
+from pinfold.model.protected_names import NameRule, components, unnested
 
 COMPLETED_BY = {
     "head": (("objects", "refs"), ("commondir",)),
@@ -22,6 +22,14 @@ COMPLETED_BY = {
 """For each name, folded, the sets of others that it would make a repository with."""
 REMAINS = frozenset(("HEAD", "objects", "refs", "commondir", "config", "hooks"))
 """What makes a repository, and what it obeys, which no command takes away: without any of it, it is gone."""
+
+COMPLETING = NameRule(
+    "HEAD with objects and refs",
+    "git runs what a repository in any directory tells it to; one in /tmp is fine",
+    grantable=False,
+)
+"""The rule about the last name that makes such a directory. No answer can grant it: a command may write every
+other file in the directory, so a yes to one name would be a yes to all."""
 
 
 def completes(name: str, is_there: Callable[[str], bool]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from pinfold.diagnose.selftest.run import Finding, attack_all
 from pinfold.diagnose.selftest.scratch import Scratch
-from pinfold.sandbox.attacks.registry import ATTACKS
+from pinfold.sandbox.attacks.runner import ATTACKS
 from pinfold.sandbox.probe import require_platform
 
 __all__ = ["HOW_MANY", "Finding", "selftest"]

@@ -19,8 +19,7 @@ from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.attacks.attack import Attack, Stage
 from pinfold.sandbox.attacks.processes import LOCK, STOP
-from pinfold.sandbox.attacks.registry import ATTACKS
-from pinfold.sandbox.attacks.runner import HELD, THROUGH, UNTRIED
+from pinfold.sandbox.attacks.runner import ATTACKS, HELD, THROUGH, UNTRIED
 from pinfold.sandbox.backend import Backend, Request, Result, Session
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(pinfold.__file__)))

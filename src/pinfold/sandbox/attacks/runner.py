@@ -1,14 +1,16 @@
 """Runs attacks, in the pen, and says how each went: a line of JSON for each.
 
 Several are run by children of one process, since starting Python anew for each would take most of the time.
+
+Every attack there is, in the order in which they are tried.
 """
 
 import json
 import os
 import sys
 
-from pinfold.sandbox.attacks.attack import Untried, World
-from pinfold.sandbox.attacks.registry import ATTACKS
+from pinfold.sandbox.attacks import files, hidden, network, privileges, processes, protected
+from pinfold.sandbox.attacks.attack import ENTERED, Attack, Untried, World
 
 THROUGH, HELD, UNTRIED = "through", "held", "untried"
 
@@ -43,3 +45,12 @@ def tried(name: str, world: World) -> tuple[str, str]:
     except OSError as error:
         return HELD, error.strerror or str(error)
     return (HELD, "nothing came of it") if got is None else (THROUGH, got)
+
+
+MODULES = (files, protected, hidden, processes, privileges, network)
+ATTACKS: dict[str, Attack] = {
+    name: attack
+    for module in MODULES
+    for name, attack in ENTERED.items()
+    if attack.run.__module__ == module.__name__
+}

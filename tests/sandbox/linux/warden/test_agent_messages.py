@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.network.pieces import PLACES, cut
 
-from pinfold.sandbox.linux.warden.agent_filter import is_agent
-from pinfold.sandbox.linux.warden.agent_messages import LONGEST, PASSED, AgentMessageError, Messages
+from pinfold.sandbox.linux.warden.agent_filter import LONGEST, PASSED, AgentMessageError, Messages, is_agent
 
 
 def message(kind: int, rest: bytes = b"") -> bytes:

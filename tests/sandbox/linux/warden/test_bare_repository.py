@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.protected_names import Match, NameMatcher, folded
-from pinfold.sandbox.linux.warden.bare_repository import RULE, completes
-from pinfold.sandbox.linux.warden.moved_tree import taken_along
 from pinfold.sandbox.linux.warden.paths import Place, Spot
+from pinfold.sandbox.linux.warden.rules import completes, taken_along
 
 
 @pytest.mark.parametrize("name", ["refs", "REFS", "re\u200cfs", "re\ufe0ffs", "refs/"])
@@ -35,7 +35,7 @@ def test_one_that_is_moved_is_known_in_every_spelling(tmp_path: Path) -> None:
     with _spot(tmp_path, "d", in_git=True) as spot:
         assert not taken_along(NameMatcher((), (str(tmp_path),)), spot, spot)
         (tmp_path / "d" / "re\u200cfs").mkdir()
-        assert taken_along(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(RULE)
+        assert taken_along(NameMatcher((), (str(tmp_path),)), spot, spot) == Match(COMPLETING)
 
 
 def _is_completed(directory: Path, name: str) -> bool:

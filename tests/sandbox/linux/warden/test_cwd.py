@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.kernel.child import in_child
 
-from pinfold.sandbox.linux.warden.cwd import LINKS, Starts
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD
+from pinfold.kernel.files import AT_FDCWD
+from pinfold.sandbox.linux.warden.caller_state import LINKS, Starts
 
 
 def test_a_start_is_told_as_it_is_now(tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ import pytest
 from tests.kernel.child import in_child
 
 from pinfold.kernel import fast_calls
+from pinfold.kernel.files import AT_FDCWD
 from pinfold.model.protected_names import NameMatcher, NameRule
+from pinfold.sandbox.linux.protocol.rename_lock import Moving
 from pinfold.sandbox.linux.warden.affinity import Turns
 from pinfold.sandbox.linux.warden.create import Names
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD, Caller
+from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.open import Opening
 from pinfold.sandbox.linux.warden.paths import Grounds
-from pinfold.sandbox.linux.warden.rename_lock import Moving
 from pinfold.sandbox.linux.warden.violations import Records
 
 Giving = int | Callable[[], int]

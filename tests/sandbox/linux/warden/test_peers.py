@@ -12,8 +12,9 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("the fence is Linux's", allow_module_level=True)
 
-from pinfold.sandbox.linux.warden import peer_registry, peers
-from pinfold.sandbox.linux.warden.peer_registry import BUILDER, WARDEN, fresh_socket, take_name
+from pinfold.sandbox.linux.protocol import pen_registry
+from pinfold.sandbox.linux.protocol.pen_registry import BUILDER, WARDEN, fresh_socket, take_name
+from pinfold.sandbox.linux.warden import peers
 from pinfold.sandbox.linux.warden.peers import DONE, OCCASION, PROTECT, Neighbours
 
 LONG = 30.0
@@ -24,7 +25,7 @@ def protected(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What wardens protect; they are among themselves, and have time."""
     here = os.urandom(4).hex().encode()
     found: list[bytes] = []
-    monkeypatch.setattr(peer_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
+    monkeypatch.setattr(pen_registry, "_prefix", lambda kind: b"@pinfold-test/%s/%s/" % (here, kind))
     monkeypatch.setattr(peers, "_protect", lambda path: not found.append(path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(peers, "PATIENCE", LONG)
     return found

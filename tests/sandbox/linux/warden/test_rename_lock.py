@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.sandbox.linux.warden import rename_lock
-from pinfold.sandbox.linux.warden.rename_lock import Moving
+from pinfold.sandbox.linux.protocol import rename_lock
+from pinfold.sandbox.linux.protocol.rename_lock import Moving
 
 
 def test_wardens_hold_it_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

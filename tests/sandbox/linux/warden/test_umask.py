@@ -5,7 +5,7 @@ import os
 import pytest
 from tests.kernel.child import in_child
 
-from pinfold.sandbox.linux.warden.umask import CALLERS, MOST_CHANGING, Umasks, parse_umask
+from pinfold.sandbox.linux.warden.caller_state import CALLERS, MOST_CHANGING, Umasks, parse_umask
 
 
 def waiting(umask: int) -> tuple[int, int]:

@@ -39,6 +39,7 @@ from pinfold.kernel.files import (
     STRICT,
     access_error,
     linkat,
+    may_exist,
     openat2,
     renameat2,
     reopen,
@@ -58,8 +59,7 @@ from pinfold.sandbox.linux.protocol.file_change import (
     parse_deed,
     thing_of,
 )
-from pinfold.sandbox.linux.warden.bare_repository import is_there
-from pinfold.sandbox.linux.warden.rename_lock import kept_still
+from pinfold.sandbox.linux.protocol.rename_lock import kept_still
 
 NAME = "pinfold-hand"
 MAKING = os.O_CREAT | os.O_EXCL | os.O_TRUNC
@@ -293,7 +293,7 @@ def _require_no_repository(deed: Deed, parent: int) -> None:
     end = deed.ends[0]
     if end.thing is not None or not deed.makes or is_git_by_name(end.directory):
         return
-    if completes(folded(os.fsdecode(end.name)), lambda other: is_there(parent, other)):
+    if completes(folded(os.fsdecode(end.name)), lambda other: may_exist(parent, other)):
         raise Completes
 
 

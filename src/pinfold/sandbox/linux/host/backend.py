@@ -43,7 +43,7 @@ class LinuxBackend:
 
     def keep_still(self) -> AbstractContextManager[None]:
         # Imported here: only file tools want it, and every run of a command would pay for it.
-        from pinfold.sandbox.linux.warden.rename_lock import kept_still
+        from pinfold.sandbox.linux.protocol.rename_lock import kept_still
 
         return kept_still()
 

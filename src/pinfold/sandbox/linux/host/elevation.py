@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from pinfold.model.codes import ViolationCode
 from pinfold.model.errors import ConfinementError
+from pinfold.model.git_repositories import COMPLETING
 from pinfold.model.permission import ASKED_ENOUGH, MOST_ASKED, MOST_OPEN
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Elevation, Request, Ruling, Wanted
@@ -36,7 +37,6 @@ from pinfold.sandbox.linux.host.granter_client import Hand
 from pinfold.sandbox.linux.host.keeper_client import Keeping
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol.file_change import CHANGED, COMPLETES, DO, LIKELY, Deed, parse_deed
-from pinfold.sandbox.linux.warden.bare_repository import RULE
 from pinfold.sandbox.linux.warden.violations import OTHERWISE, Said
 from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.thread_pool import Workers
@@ -46,7 +46,7 @@ ASKING = 32
 """How many questions of the session are asked at a time."""
 COMMANDS = 1024
 """Of how many commands answers are remembered, and which they are."""
-UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLETES: RULE.why}
+UNDONE = {CHANGED: "something else is there by now than was asked about", COMPLETES: COMPLETING.why}
 """Why the hand has not done something, where no errno says it."""
 
 

@@ -31,8 +31,8 @@ from pinfold.sandbox.linux.host.pen_draft import Draft, draft
 from pinfold.sandbox.linux.host.start_command import Start
 from pinfold.sandbox.linux.host.warden_client import Refusals
 from pinfold.sandbox.linux.protocol import channel
+from pinfold.sandbox.linux.protocol.pen_registry import building
 from pinfold.sandbox.linux.protocol.status import FIRST_TAG
-from pinfold.sandbox.linux.warden.peer_registry import building
 from pinfold.sandbox.plan import Plan
 from pinfold.sandbox.threads import require_free
 

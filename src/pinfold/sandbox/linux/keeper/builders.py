@@ -34,7 +34,7 @@ from pinfold.sandbox.linux.keeper.resume_stopped import BUILDER, continue_stoppe
 from pinfold.sandbox.linux.limits import leave_room_to_host
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.failure import Failed
-from pinfold.sandbox.linux.warden import remount
+from pinfold.sandbox.linux.warden import mount_guard
 from pinfold.sandbox.linux.warden.config import Charge, Operations
 from pinfold.sandbox.linux.warden.peers import Neighbours
 
@@ -102,7 +102,7 @@ def wait_for_plan(theirs: socket.socket, held: list[int], known: tuple[Operation
     set_name(BUILDER)
     os.setsid()
     # Whatever else of the keeper's it held would keep others from seeing its end.
-    queue, neighbours = remount.queue(), Neighbours()
+    queue, neighbours = mount_guard.queue(), Neighbours()
     kept = {0, 1, 2, theirs.fileno(), queue, *neighbours.descriptors, *held}
     close_all_but(kept)
     *namespaces_but_pids, pids = held

@@ -27,8 +27,8 @@ from pinfold.kernel.namespaces import CLONE_FS, unshare
 from pinfold.kernel.sockets import bind, bound_file
 from pinfold.sandbox.linux.warden.blocking_connect import close
 from pinfold.sandbox.linux.warden.bound_sockets import Bound
+from pinfold.sandbox.linux.warden.caller_state import Umasks
 from pinfold.sandbox.linux.warden.notification import Caller
-from pinfold.sandbox.linux.warden.umask import Umasks
 
 Answer = Callable[[int], None]
 """Answers a call with an errno, or 0."""

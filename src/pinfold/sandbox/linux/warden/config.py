@@ -8,9 +8,9 @@ from contextlib import suppress
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.init.session_root import BOUND, HOST
 from pinfold.sandbox.linux.keeper.filters import filterings, notes_reads
+from pinfold.sandbox.linux.protocol.rename_lock import COMMON, LOCKED
 from pinfold.sandbox.linux.warden.paths import Grounds
 from pinfold.sandbox.linux.warden.peers import Neighbours
-from pinfold.sandbox.linux.warden.rename_lock import COMMON, LOCKED
 
 Operations = tuple[tuple[object, ...], ...]
 """A plan, as `sandbox.operations` writes it."""

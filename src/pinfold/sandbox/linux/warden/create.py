@@ -24,6 +24,7 @@ import stat
 from pinfold.kernel import fast_calls
 from pinfold.kernel.files import (
     AT_EMPTY_PATH,
+    AT_FDCWD,
     AT_SYMLINK_FOLLOW,
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
@@ -33,11 +34,11 @@ from pinfold.kernel.files import (
 from pinfold.model.env_files import is_env_file
 from pinfold.model.protected_names import NameMatcher, reached
 from pinfold.sandbox.linux.protocol.file_change import MODE
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.protocol.rename_lock import Moving
+from pinfold.sandbox.linux.warden.caller_state import Umasks
+from pinfold.sandbox.linux.warden.notification import Caller, Handler, as_int
 from pinfold.sandbox.linux.warden.paths import Grounds, Spot, Spots
-from pinfold.sandbox.linux.warden.rename_lock import Moving
 from pinfold.sandbox.linux.warden.rules import Judge
-from pinfold.sandbox.linux.warden.umask import Umasks
 from pinfold.sandbox.linux.warden.violations import Records
 
 MOST_LINKS = 40

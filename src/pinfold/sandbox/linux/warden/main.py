@@ -39,6 +39,7 @@ from pinfold.sandbox.linux.keeper.lifecycle import serve_alone
 from pinfold.sandbox.linux.limits import keep_reserve, make_room
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.failure import words_of
+from pinfold.sandbox.linux.protocol.rename_lock import Moving
 from pinfold.sandbox.linux.spawner.main import READY
 from pinfold.sandbox.linux.warden import late_mounts, watchdog
 from pinfold.sandbox.linux.warden.affinity import Turns
@@ -49,13 +50,11 @@ from pinfold.sandbox.linux.warden.filter_budget import FilterBudget
 from pinfold.sandbox.linux.warden.gate_client import Carrying
 from pinfold.sandbox.linux.warden.git import Git
 from pinfold.sandbox.linux.warden.modify import Changing
-from pinfold.sandbox.linux.warden.mount_guard import MountGuard
+from pinfold.sandbox.linux.warden.mount_guard import MountGuard, Standing
 from pinfold.sandbox.linux.warden.notification import Caller, Handler
 from pinfold.sandbox.linux.warden.open import Opening
 from pinfold.sandbox.linux.warden.paths import Grounds
 from pinfold.sandbox.linux.warden.read_audit import Reading
-from pinfold.sandbox.linux.warden.remount import Standing
-from pinfold.sandbox.linux.warden.rename_lock import Moving
 from pinfold.sandbox.linux.warden.sockets import Sockets
 from pinfold.sandbox.linux.warden.violations import SETTLE, Records
 

@@ -23,9 +23,9 @@ import errno
 import os
 import stat
 
-from pinfold.kernel.files import access_error
+from pinfold.kernel.files import AT_FDCWD, access_error
 from pinfold.sandbox.linux.warden.create import Names
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.warden.notification import Caller, Handler, as_int
 from pinfold.sandbox.linux.warden.paths import Spot
 from pinfold.sandbox.linux.warden.rules import OUTSIDE
 

@@ -21,6 +21,7 @@ from resource import prlimit
 from signal import SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
 from pinfold.kernel import fast_calls
+from pinfold.kernel.files import AT_FDCWD
 from pinfold.kernel.seccomp import (
     Notification,
     is_valid,
@@ -31,9 +32,8 @@ from pinfold.kernel.seccomp import (
 from pinfold.sandbox.linux.protocol.status import RLIMIT_RTTIME
 from pinfold.sandbox.linux.warden import watchdog
 from pinfold.sandbox.linux.warden.affinity import Turns
-from pinfold.sandbox.linux.warden.umask import parse_umask
+from pinfold.sandbox.linux.warden.caller_state import parse_umask, start_of
 
-AT_FDCWD = -100
 CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 """The flags that creat(2) stands for."""
 ALL_FLAGS = 0x7FFFFFFF
@@ -56,11 +56,6 @@ def _last_number(status: bytes, field: bytes) -> int:
 def as_int(register: int) -> int:
     """An argument that the kernel takes as a signed int."""
     return (register & 0xFFFFFFFF) - ((register & 0x80000000) << 1)
-
-
-def start_of(pid: int, descriptor: int) -> bytes:
-    """The link in /proc to where a relative path starts."""
-    return b"%d/cwd" % pid if descriptor == AT_FDCWD else b"%d/fd/%d" % (pid, descriptor)
 
 
 def _opened(proc: int, path: bytes) -> int:

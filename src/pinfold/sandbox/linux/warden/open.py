@@ -18,10 +18,11 @@ import os
 import stat
 
 from pinfold.kernel import fast_calls
+from pinfold.kernel.files import AT_FDCWD
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.protocol.file_change import MODE
 from pinfold.sandbox.linux.warden.create import MOST_LINKS, Names
-from pinfold.sandbox.linux.warden.notification import ALL_FLAGS, AT_FDCWD, CREAT, Caller, Handler, as_int
+from pinfold.sandbox.linux.warden.notification import ALL_FLAGS, CREAT, Caller, Handler, as_int
 from pinfold.sandbox.linux.warden.paths import SLASH, Grounds, Spot
 
 O_TMPFILE = os.O_TMPFILE

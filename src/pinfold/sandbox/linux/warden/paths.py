@@ -20,7 +20,7 @@ import stat
 from typing import Any, NamedTuple
 
 from pinfold.kernel import fast_calls
-from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_MAGICLINKS
 from pinfold.model.git_repositories import COMPLETED_BY
 from pinfold.model.protected_names import (
     GIT,
@@ -33,9 +33,9 @@ from pinfold.model.protected_names import (
     key_in,
     reached,
 )
-from pinfold.sandbox.linux.warden.cwd import Starts
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD, DIRECTORY, Caller
-from pinfold.sandbox.linux.warden.rename_lock import Moving
+from pinfold.sandbox.linux.protocol.rename_lock import Moving
+from pinfold.sandbox.linux.warden.caller_state import Starts
+from pinfold.sandbox.linux.warden.notification import DIRECTORY, Caller
 
 REMEMBERED = 4096
 SLASH = ord("/")

@@ -26,8 +26,7 @@ from contextlib import suppress
 from time import monotonic
 
 from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_SYMLINKS, openat2
-from pinfold.sandbox.linux.warden import late_mounts
-from pinfold.sandbox.linux.warden.peer_registry import (
+from pinfold.sandbox.linux.protocol.pen_registry import (
     BUILDER,
     WARDEN,
     fresh_socket,
@@ -35,6 +34,7 @@ from pinfold.sandbox.linux.warden.peer_registry import (
     present,
     take_name,
 )
+from pinfold.sandbox.linux.warden import late_mounts
 
 PATIENCE = 5.0
 """Seconds, after which nothing is born: nobody inside can search its directory meanwhile. Longer than a pen

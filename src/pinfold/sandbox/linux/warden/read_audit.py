@@ -14,11 +14,11 @@ import os
 from collections.abc import Collection
 
 from pinfold.kernel import fast_calls
-from pinfold.kernel.files import RESOLVE_NO_MAGICLINKS
+from pinfold.kernel.files import AT_FDCWD, RESOLVE_NO_MAGICLINKS
 from pinfold.model.codes import ViolationCode
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.warden.create import Names
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD, Caller, Handler, as_int
+from pinfold.sandbox.linux.warden.notification import Caller, Handler, as_int
 from pinfold.sandbox.linux.warden.open import Opening
 from pinfold.sandbox.linux.warden.paths import SLASH
 from pinfold.sandbox.linux.warden.violations import READ

@@ -5,13 +5,16 @@ import os
 import stat
 from collections.abc import Callable
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
+from pinfold.kernel import fast_calls
+from pinfold.kernel.files import may_exist
+from pinfold.model import git_repositories
 from pinfold.model.codes import ViolationCode
-from pinfold.model.protected_names import Match, NameMatcher, NameRule
-from pinfold.sandbox.linux.warden.bare_repository import completes
+from pinfold.model.git_repositories import COMPLETING, is_git_by_name, is_repository
+from pinfold.model.protected_names import GIT, Match, Matches, NameMatcher, NameRule, folded, key_in
 from pinfold.sandbox.linux.warden.elevation import Asking
-from pinfold.sandbox.linux.warden.moved_tree import taken_along
 from pinfold.sandbox.linux.warden.notification import Caller
 from pinfold.sandbox.linux.warden.paths import Spot
 from pinfold.sandbox.linux.warden.violations import Records, Said
@@ -25,6 +28,9 @@ CHANGING = ("open", "rename", "unlink", "rmdir", "truncate", "chmod")
 """Calls that change what is there; the others fail by themselves if something is."""
 ONLY_NEW = ("mkdir", "mknod", "symlink", "link")
 """Those others: EEXIST is what they say then, on a file system that is read-only too."""
+MOST_INSIDE = 10_000
+"""How many names are looked at in a directory that is moved to, or from, where names are protected."""
+UNSEEN = "what it holds cannot be told"
 Held = tuple[str, int]
 """Where something that is to get another name lies, and our descriptor of it."""
 
@@ -205,3 +211,58 @@ def _why_missing(*spots: Spot) -> int:
         except OSError:
             continue
     return errno.ENOENT
+
+
+def completes(spot: Spot) -> Matches:
+    """The rule against a name that would make its directory a repository, if this is one."""
+    if spot.key not in git_repositories.COMPLETED_BY or git_repositories.is_git_by_name(spot.place.path):
+        return ()  # which is so of nearly all
+    found = git_repositories.completes(spot.key, lambda name: may_exist(spot.directory, name))
+    # A checkout replaces it, which makes no repository of what was none. In another spelling, where that is
+    # the same file, a walk would not find it any more.
+    is_replaced = spot.name == b"HEAD" and spot.status() is not None
+    return (Match(COMPLETING),) if found and not is_replaced else ()
+
+
+def taken_along(matcher: NameMatcher, source: Spot, spot: Spot) -> Match | None:
+    """The protected name that a directory has in it, or would have at another spot."""
+    if spot.matches() or _is_git(spot) or _is_git(source):
+        return _inner(matcher, source.directory, source.name.rstrip(b"/"), spot.path, [MOST_INSIDE])
+    return None
+
+
+def _is_git(spot: Spot) -> bool:
+    """Whether a git directory is on the way to it, or it would be one."""
+    return spot.place.in_git or spot.key == GIT
+
+
+def _inner(matcher: NameMatcher, directory: int, name: bytes, path: str, left: list[int]) -> Match | None:
+    """The first protected name in a directory, were it at this path. What cannot be seen is one."""
+    children = matcher.children(path)
+    if isinstance(children, Match):
+        return children
+    inner = fast_calls.openat(directory, name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if inner < 0:
+        return Match(NameRule(path, UNSEEN))
+    try:
+        with os.scandir(inner) as listed:
+            entries = list(islice(listed, left[0] + 1))
+            names = {folded(entry.name) for entry in entries}
+            if not is_git_by_name(path) and is_repository(lambda each: folded(each) in names):
+                return Match(COMPLETING)
+            for entry in entries:
+                left[0] -= 1
+                found = children.get(key_in(children, folded(entry.name)), ())
+                below = f"{path}/{entry.name}"
+                if left[0] < 0:
+                    return Match(NameRule(path, UNSEEN))
+                if not entry.is_dir(follow_symlinks=False):
+                    if found:
+                        return found[0]
+                elif found and not found[0].rest:
+                    return found[0]
+                elif deeper := _inner(matcher, inner, os.fsencode(entry.name), below, left):
+                    return deeper
+    finally:
+        os.close(inner)
+    return None

@@ -35,21 +35,20 @@ from functools import partial
 
 from pinfold.kernel import files
 from pinfold.kernel.fast_calls import openat2, read_bytes
+from pinfold.kernel.files import AT_FDCWD
 from pinfold.kernel.seccomp import is_valid, respond
 from pinfold.kernel.sockets import bind, connect, family, has_failed, is_datagram, is_fresh_stream, is_stream
 from pinfold.model.codes import ViolationCode
 from pinfold.model.gate_protocol import DNS, GATE, PROXY_PORT
-from pinfold.model.git_repositories import COMPLETED_BY
+from pinfold.model.git_repositories import COMPLETED_BY, COMPLETING
 from pinfold.model.protected_names import NameRule, folded, key_in
-from pinfold.sandbox.linux.warden.abstract_names import AbstractNames
 from pinfold.sandbox.linux.warden.agent_filter import AgentFilter, is_agent
-from pinfold.sandbox.linux.warden.bare_repository import RULE
 from pinfold.sandbox.linux.warden.bind import Binding
 from pinfold.sandbox.linux.warden.blocking_connect import Waiting, close
-from pinfold.sandbox.linux.warden.bound_sockets import Bound, Identity, identity_of, is_alive
+from pinfold.sandbox.linux.warden.bound_sockets import AbstractNames, Bound, Identity, identity_of, is_alive
 from pinfold.sandbox.linux.warden.create import OWN_DESCRIPTORS
 from pinfold.sandbox.linux.warden.gate_client import Carried, Carrying
-from pinfold.sandbox.linux.warden.notification import AT_FDCWD, Caller, as_int
+from pinfold.sandbox.linux.warden.notification import Caller, as_int
 from pinfold.sandbox.linux.warden.rules import OUTSIDE, PROTECTED
 from pinfold.sandbox.linux.warden.socket_address import (
     AF_UNIX,
@@ -115,7 +114,7 @@ class Sockets:
         )
         self.abstract_names = AbstractNames(lambda name: abstract_address(name) in self.waiting.targets)
         ends = {folded(rule.name.rstrip("/").rpartition("/")[2]): rule for rule in rules}
-        self.protected = {**dict.fromkeys(COMPLETED_BY, RULE), **ends}
+        self.protected = {**dict.fromkeys(COMPLETED_BY, COMPLETING), **ends}
         """By the last component: where it stands does not count, see `binding`."""
         self.granted = hold(granted)
         # By inode: the directory of a granted socket may be called something else by the time of a connect.
