@@ -4,8 +4,8 @@ Run: `.venv/bin/python -m bench.gate [--rounds N] [--megabytes N] [--connections
 
 Three ways to one server: bare through 127.0.0.1; from a pen by a program that knows no proxy, whose connects
 are carried; and from a pen through the proxy, by CONNECT. They take turns, and the median of the rounds'
-ratios counts. Names and addresses are this machine's own, so it needs namespaces; `tests/session/abroad.py`
-makes them.
+ratios counts. Names and addresses are this machine's own, so it needs namespaces;
+`tests/session/fake_internet.py` makes them.
 
 Client, gate and server share the processors: on two of them, and on a busy machine, a relay cannot be as fast
 as what it relays, since each byte is copied four times instead of twice.
@@ -227,7 +227,7 @@ def main() -> int:
     parser.add_argument("--pings", type=int, default=300)
     parser.add_argument("--connections", type=int, default=10_000)
     options = parser.parse_args()
-    from tests.session.abroad import ADDRESS, Machine
+    from tests.session.fake_internet import ADDRESS, Machine
 
     place = Path(tempfile.mkdtemp(prefix="pinfold-bench-", dir=Path.home()))
     atexit.register(shutil.rmtree, place, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 Usage: python -m bench.races [turns [kind...]]. A thread rewrites the path, swaps a link or a descriptor, and
 processes exec or die, while a call waits; 10,000 turns of each unless told otherwise. What holds is said by
-`race` in tests/session/elevations.py, which the tests run for a few turns.
+`race` in tests/session/probes/write_questions.py, which the tests run for a few turns.
 """
 
 import os
@@ -20,11 +20,11 @@ def main() -> None:
             os.mkdir(f"{house}/{name}")
         os.environ["HOME"] = f"{house}/home"
         os.chdir(f"{house}/work")
-        from tests.session import elevations
+        from tests.session.probes import write_questions
 
-        for kind in sys.argv[2:] or elevations.RACES:
+        for kind in sys.argv[2:] or write_questions.RACES:
             began = time.monotonic()
-            elevations.race(turns, kind)
+            write_questions.race(turns, kind)
             print(f"{kind}: {turns} turns, nothing gained, {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tests.agents.turns import EVERYWHERE, OF_CLAUDE, PROGRAMS, program_of
-from tests.sandbox.people import house, run_as
+from tests.agents.probes.turns import EVERYWHERE, OF_CLAUDE, PROGRAMS, program_of
+from tests.probe_runner import house, run_as
 
 ROWS = [
     (name, agent)
@@ -22,4 +22,4 @@ def test_turn(name: str, agent: str) -> None:
     if not program:
         pytest.skip(f"there is no {PROGRAMS[agent]} here; `make agents` brings it, PINFOLD_AGENTS says where")
     with house("root") as where:
-        run_as("root", f"{name}:{agent}:{program}", where, "tests.agents.turns")
+        run_as("root", f"{name}:{agent}:{program}", where, "tests.agents.probes.turns")

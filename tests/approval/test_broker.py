@@ -16,7 +16,7 @@ from pinfold.approval.store import Store
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict, Widening
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach, Reply
 from pinfold.model.policy import PolicyType, SandboxPolicy
-from tests.approval.asking import DECISION, Footing, Person, question
+from tests.approval.questions import DECISION, Footing, Person, question
 from tests.patience import wait_until
 
 CONNECT: dict[str, Any] = {"capability": Capability.CONNECT, "host": "a.example", "port": 443}

@@ -28,7 +28,7 @@ from pinfold.session import Session
 from pinfold.session.permission_requests import ask_for_permission
 from pinfold.session.serialize import question_as_plain
 from pinfold.web.wire import sheet_of
-from tests.approval.asking import DECISION, Person, question
+from tests.approval.questions import DECISION, Person, question
 
 FIELDS = ("additional_readwrite_paths", "additional_readonly_paths", "network", "unix_sockets")
 NAMES = st.one_of(

@@ -9,7 +9,7 @@ import pytest
 from pinfold.approval.broker import Desk
 from pinfold.approval.store import MOST, Store
 from pinfold.model.permission import Answer
-from tests.approval.asking import Footing, Person, question
+from tests.approval.questions import Footing, Person, question
 from tests.patience import PATIENCE
 
 

@@ -14,7 +14,7 @@ import pytest
 from pinfold.approval.terminal import _Talk
 from pinfold.model.permission import Answer, PermissionNeeded, Reach, Reply
 from tests.patience import PATIENCE
-from tests.web.world import question
+from tests.web.page_world import question
 
 
 class Lines:

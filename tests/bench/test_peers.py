@@ -16,14 +16,14 @@ from bench.contenders import (
 from bench.report import Outcome, Report, as_page, as_picture
 from bench.works import WORKS
 
-from tests.sandbox.people import USERS, run_at_home
+from tests.probe_runner import USERS, run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fences compared are Linux's")
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_bare_and_pinfold_take_turns(user: str) -> None:
-    run_at_home(user, "ratios_of_true", "tests.bench.probes")
+    run_at_home(user, "ratios_of_true", "tests.bench.probes.peers")
 
 
 def test_no_fence_at_all_is_found_out(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.persons import Person, Screen
-from tests.sandbox.people import USERS, house
+from tests.cli.terminal_user import Person, Screen
+from tests.probe_runner import USERS, house
 
 
 @pytest.fixture(params=USERS)

@@ -10,7 +10,7 @@ from pinfold import Answer, Session
 from pinfold.cli import main
 from pinfold.model.permission import Capability, PermissionNeeded, Reach, Reply
 from pinfold.state.directory import approvals_file
-from tests.approval.asking import DECISION, EVERY, Person
+from tests.approval.questions import DECISION, EVERY, Person
 
 
 @pytest.fixture

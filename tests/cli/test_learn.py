@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.persons import Person, Screen
+from tests.cli.terminal_user import Person, Screen
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 needs_screen = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here to look with")

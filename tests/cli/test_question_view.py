@@ -10,8 +10,8 @@ import pytest
 
 from pinfold.cli.question_view import Asking
 from pinfold.model.permission import Capability
-from tests.approval.asking import question
-from tests.cli.persons import Screen
+from tests.approval.questions import question
+from tests.cli.terminal_user import Screen
 from tests.patience import wait_until
 
 pytestmark = [

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.persons import Person
-from tests.network.probes import free_port
+from tests.cli.terminal_user import Person
+from tests.network.probes.programs import free_port
 from tests.patience import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")

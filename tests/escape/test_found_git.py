@@ -1,12 +1,12 @@
-"""Ways to the host's git that were found: closed, as root and as an ordinary user. The probes say it."""
+"""Ways to the host's git that were found: closed. Probes: `probes/`."""
 
 import pytest
-from tests.escape.git_probes import PROBES
-from tests.sandbox.people import FOR_EACH_USER, run_at_home
+from tests.escape.probes.host_git import PROBES
+from tests.probe_runner import FOR_EACH_USER, run_at_home
 
 pytestmark = FOR_EACH_USER
 
 
 @pytest.mark.parametrize("probe", PROBES)
 def test_git(probe: str, user: str) -> None:
-    run_at_home(user, probe, "tests.escape.git_probes")
+    run_at_home(user, probe, "tests.escape.probes.host_git")

@@ -1,12 +1,12 @@
-"""No pen lends another its mounts: every pair of policies, every way, every operation. The probes say it."""
+"""No pen lends another its mounts: every pair of policies, every way, every operation. Probes: `probes/`."""
 
 import pytest
-from tests.escape import pair_probes
-from tests.sandbox.people import FOR_EACH_USER, run_at_home
+from tests.escape.probes import pairs
+from tests.probe_runner import FOR_EACH_USER, run_at_home
 
 pytestmark = FOR_EACH_USER
 
 
-@pytest.mark.parametrize("probe", pair_probes.PROBES)
+@pytest.mark.parametrize("probe", pairs.PROBES)
 def test_no_pen_lends_its_mounts(probe: str, user: str) -> None:
-    run_at_home(user, probe, pair_probes.__name__)
+    run_at_home(user, probe, pairs.__name__)

@@ -1,4 +1,4 @@
-"""What holds between an editor and its agent. `editing` says it."""
+"""What holds between an editor and its agent. Probes: `probes/`."""
 
 import sys
 from typing import Any
@@ -8,21 +8,21 @@ from msgspec.structs import replace
 
 from pinfold.integrations.acp import _title
 from pinfold.model.permission import Capability
-from tests.approval.asking import DECISION, question
-from tests.integrations.editing import EDITING
-from tests.integrations.golden import require_as_it_was
-from tests.sandbox.people import run_at_home
+from tests.approval.questions import DECISION, question
+from tests.integrations.golden_transcripts import require_as_it_was
+from tests.integrations.probes.acp import EDITING
+from tests.probe_runner import run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
 
 @pytest.mark.parametrize(("name", "user"), [(EDITING[0], "root"), *((name, "ordinary") for name in EDITING)])
 def test_editing(name: str, user: str) -> None:
-    run_at_home(user, name, "tests.integrations.editing")
+    run_at_home(user, name, "tests.integrations.probes.acp")
 
 
 def test_the_transcript_is_as_it_was() -> None:
-    require_as_it_was("tests.integrations.editing", "acp.txt")
+    require_as_it_was("tests.integrations.probes.acp", "acp.txt")
 
 
 @pytest.mark.parametrize(

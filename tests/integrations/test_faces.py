@@ -1,15 +1,15 @@
-"""All faces share one session and one enrichment. `faces` says it."""
+"""All faces share one session and one enrichment. Probes: `probes/`."""
 
 import sys
 
 import pytest
 
-from tests.integrations.faces import FACES
-from tests.sandbox.people import USERS, run_at_home
+from tests.integrations.probes.faces import FACES
+from tests.probe_runner import USERS, run_at_home
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", FACES)
 def test_face(name: str, user: str) -> None:
-    run_at_home(user, name, "tests.integrations.faces")
+    run_at_home(user, name, "tests.integrations.probes.faces")

@@ -1,4 +1,4 @@
-"""What holds of the MCP server, as root and as an ordinary user. `scenes` says it."""
+"""What holds of the MCP server. Probes: `probes/`."""
 
 import asyncio
 import subprocess
@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from tests.integrations.golden import require_as_it_was
-from tests.integrations.scenes import SCENES
-from tests.sandbox.people import run_at_home
+from tests.integrations.golden_transcripts import require_as_it_was
+from tests.integrations.probes.mcp import SCENES
+from tests.probe_runner import run_at_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Linux's")
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is Li
     ("name", "user"), [("an_ordinary_session", "root"), *((name, "ordinary") for name in SCENES)]
 )
 def test_scene(name: str, user: str) -> None:
-    run_at_home(user, name, "tests.integrations.scenes")
+    run_at_home(user, name, "tests.integrations.probes.mcp")
 
 
 def test_without_the_sdk_it_says_what_to_install() -> None:
@@ -32,7 +32,7 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
 
 
 def test_the_transcript_is_as_it_was() -> None:
-    require_as_it_was("tests.integrations.scenes", "mcp.txt")
+    require_as_it_was("tests.integrations.probes.mcp", "mcp.txt")
 
 
 def test_a_call_whose_state_was_used_for_another_is_over() -> None:
@@ -41,7 +41,7 @@ def test_a_call_whose_state_was_used_for_another_is_over() -> None:
     from pinfold.integrations.mcp.call import Asked, Call
     from pinfold.integrations.mcp.server import McpServer
     from pinfold.integrations.tools import TOOLS
-    from tests.web.world import question
+    from tests.web.page_world import question
 
     async def scene() -> None:
         server = McpServer(lambda _: None)  # type: ignore[arg-type, return-value]

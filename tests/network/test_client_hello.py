@@ -14,7 +14,8 @@ from pinfold.network.client_hello import (
     HelloReader,
 )
 from pinfold.network.refusal import Malformed
-from tests.network.hellos import (
+from tests.network.byte_pieces import PLACES, cut, outcome
+from tests.network.tls_hellos import (
     block,
     in_records,
     made_hello,
@@ -22,7 +23,6 @@ from tests.network.hellos import (
     real_hello,
     server_name,
 )
-from tests.network.pieces import PLACES, cut, outcome
 
 NAMED = (SERVER_NAME, server_name(b"a.example"))
 DRAFTS = (0xFFCE, 0xFF02, 0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C)

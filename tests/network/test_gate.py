@@ -14,8 +14,8 @@ from pinfold.network.limits import Limits
 from pinfold.network.ruling import Ruling
 from pinfold.network.upstream import Upstream
 from pinfold.network.wildcard_budget import AT_ONCE
-from tests.network.hellos import made_hello, real_hello, server_name
-from tests.network.world import LOOPBACK, TAG, World, answer_http, echo, run, server, until
+from tests.network.gate_world import LOOPBACK, TAG, World, answer_http, echo, run, server, until
+from tests.network.tls_hellos import made_hello, real_hello, server_name
 from tests.patience import PATIENCE
 
 HERE = ("127.0.0.1",)

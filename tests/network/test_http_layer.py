@@ -8,7 +8,7 @@ from pinfold.network.http_heads import LONGEST_HEAD, MOST_HEADERS
 from pinfold.network.http_layer import Close, Command, HttpLayer, Open, Switched, ToClient, ToServer
 from pinfold.network.http_targets import Target, Via, refusal_page
 from pinfold.network.refusal import Why
-from tests.network.pieces import PLACES, cut
+from tests.network.byte_pieces import PLACES, cut
 
 HOST = Target("a.example", 80)
 GET = b"GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\n\r\n"

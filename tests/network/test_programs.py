@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.network.probes import AWAY, WITH_A_SERVER
-from tests.sandbox.people import USERS, run_at_home
+from tests.network.probes.programs import AWAY, WITH_A_SERVER
+from tests.probe_runner import USERS, run_at_home
 
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("probe", [*AWAY, *WITH_A_SERVER])
 def test_program(probe: str, user: str) -> None:
-    run_at_home(user, probe, "tests.network.probes")
+    run_at_home(user, probe, "tests.network.probes.programs")

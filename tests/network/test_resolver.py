@@ -10,8 +10,8 @@ from pinfold.network import dns
 from pinfold.network.fake_ips import StandIns
 from pinfold.network.resolver import MOST_OF_ONE, Resolver
 from pinfold.network.ruling import Outcome, Ruling
+from tests.network.gate_world import World, run
 from tests.network.test_dns import query
-from tests.network.world import World, run
 from tests.patience import PATIENCE
 
 FIRST = bytes((198, 18, 1, 0))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinfold.network.sniff import FirstBytes, Protocol
-from tests.network.hellos import real_hello
-from tests.network.pieces import PLACES, cut
+from tests.network.byte_pieces import PLACES, cut
+from tests.network.tls_hellos import real_hello
 
 HTTP, TLS, OTHER, PROXY = Protocol.HTTP, Protocol.TLS, Protocol.OTHER, Protocol.PROXY
 FOR_TLS, FOR_KERBEROS = b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30"

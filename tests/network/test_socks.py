@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pinfold.network.refusal import Malformed, Why
 from pinfold.network.socks import LONGEST, Asked, Ended, Event, Reply, SocksGreeting
-from tests.network.pieces import PLACES, cut, outcome
+from tests.network.byte_pieces import PLACES, cut, outcome
 
 OPEN, NAMED = b"\5\1\0", b"\5\2\0\2"
 BY_NAME = b"\5\1\0\3\x09a.example\1\xbb"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.probe_runner import USERS, run_at_home
 from tests.sandbox.contract import BACKENDS
-from tests.sandbox.people import USERS, run_at_home
 
 
 @pytest.mark.parametrize("user", USERS)

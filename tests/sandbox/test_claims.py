@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.escape import lending_probes
-from tests.sandbox import name_probes, probes
-from tests.sandbox.people import FOR_EACH_USER, run_at_home
+from tests.escape.probes import lent_mounts
+from tests.probe_runner import FOR_EACH_USER, run_at_home
+from tests.sandbox.probes import pen, protected_names
 
 pytestmark = FOR_EACH_USER
 PENS = {
@@ -42,8 +42,8 @@ def beyond(claims: dict[str, tuple[str, ...]], every: list[str]) -> list[str]:
 
 
 def by_probes_of(claim: str) -> pytest.MarkDecorator:
-    found = [(probes.__name__, probe) for probe in PENS.get(claim, ())]
-    found += [(name_probes.__name__, probe) for probe in NAMES.get(claim, ())]
+    found = [(pen.__name__, probe) for probe in PENS.get(claim, ())]
+    found += [(protected_names.__name__, probe) for probe in NAMES.get(claim, ())]
     return pytest.mark.parametrize(("module", "probe"), found)
 
 
@@ -77,6 +77,6 @@ def test_warden_death_closes(module: str, probe: str, user: str) -> None:
     run_at_home(user, probe, module)
 
 
-@pytest.mark.parametrize("probe", lending_probes.PROBES)
+@pytest.mark.parametrize("probe", lent_mounts.PROBES)
 def test_no_pen_lends_its_mounts(probe: str, user: str) -> None:
-    run_at_home(user, probe, lending_probes.__name__)
+    run_at_home(user, probe, lent_mounts.__name__)

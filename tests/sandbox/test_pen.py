@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.sandbox.people import FOR_EACH_USER, run_at_home
-from tests.sandbox.probes import PROBES
+from tests.probe_runner import FOR_EACH_USER, run_at_home
+from tests.sandbox.probes.pen import PROBES
 from tests.sandbox.test_claims import PENS, beyond
 
 pytestmark = FOR_EACH_USER
@@ -11,4 +11,4 @@ pytestmark = FOR_EACH_USER
 
 @pytest.mark.parametrize("probe", beyond(PENS, PROBES))
 def test_pen(probe: str, user: str) -> None:
-    run_at_home(user, probe, "tests.sandbox.probes")
+    run_at_home(user, probe, "tests.sandbox.probes.pen")

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.sandbox import socket_attacks, socket_probes
-from tests.sandbox.people import FOR_EACH_USER, run_at_home
+from tests.probe_runner import FOR_EACH_USER, run_at_home
+from tests.sandbox.probes import socket_attacks, sockets
 
 pytestmark = FOR_EACH_USER
 
 
-@pytest.mark.parametrize("probe", socket_probes.PROBES)
+@pytest.mark.parametrize("probe", sockets.PROBES)
 def test_sockets(probe: str, user: str) -> None:
-    run_at_home(user, probe, socket_probes.__name__)
+    run_at_home(user, probe, sockets.__name__)
 
 
 @pytest.mark.parametrize("probe", socket_attacks.PROBES)

@@ -19,7 +19,7 @@ from pinfold.service.lines import Lines, TooLong
 from pinfold.service.messages import Fault, Params, decode, fault_line, fault_of, params_of
 from pinfold.service.methods import METHODS
 from pinfold.session.serialize import decision_as_plain, file_refusal_as_plain, question_as_plain
-from tests.web.world import question
+from tests.web.page_world import question
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

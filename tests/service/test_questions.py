@@ -6,7 +6,7 @@ from typing import Any
 from pinfold.approval import settle
 from pinfold.model.permission import Answer, SettlementOutcome
 from pinfold.service.questions import Questions
-from tests.approval.asking import question
+from tests.approval.questions import question
 
 
 def test_a_client_hears_that_nobody_waits_any_more() -> None:

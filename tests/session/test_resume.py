@@ -18,7 +18,7 @@ from pinfold.settings.defaults import default_layer
 from pinfold.settings.keys import TABLE, Direction
 from pinfold.settings.parse_layer import Layer
 from pinfold.settings.resume_cap import held_of
-from tests.settings.stand_in import shape
+from tests.settings.loaded import shape
 from tests.settings.test_claims import frozen, is_no_wider, layers
 
 LEFT_OUT = {"network.proxy", "sandbox.debug_output_dir", "admin.sandboxing", "admin.networking", "admin.git"}

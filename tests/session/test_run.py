@@ -1,16 +1,16 @@
-"""What holds of a session that runs things, as root and as an ordinary user. `runs` says it."""
+"""What holds of a session that runs things. Probes: `probes/`."""
 
 import pytest
 
-from tests.sandbox.people import FOR_EACH_USER, run_at_home
-from tests.session.runs import RUNS
+from tests.probe_runner import FOR_EACH_USER, run_at_home
+from tests.session.probes.run import RUNS
 
 pytestmark = FOR_EACH_USER
 CLAIMS = ("nobody_to_ask_means_no", "every_run_is_journaled_first", "no_fence_no_run")
 
 
 def run(user: str, name: str) -> None:
-    run_at_home(user, name, "tests.session.runs")
+    run_at_home(user, name, "tests.session.probes.run")
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in CLAIMS])

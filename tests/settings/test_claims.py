@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.settings.stand_in import shape
+from tests.settings.loaded import shape
 
 from pinfold.settings.build import build, effective
 from pinfold.settings.defaults import default_layer

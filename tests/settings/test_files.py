@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.settings.stand_in import shape, write
+from tests.settings.loaded import shape, write
 from tests.settings.test_schema import EXAMPLE
 
 from pinfold.model.errors import PolicyError

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.settings.stand_in import shape
+from tests.settings.loaded import shape
 
 from pinfold.model.policy import PolicyType
 from pinfold.settings import Sources, load

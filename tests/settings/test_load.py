@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.settings.stand_in import layered, shape, write
+from tests.settings.loaded import layered, shape, write
 
 from pinfold.model.errors import PolicyError
 from pinfold.model.locations import Origin

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.settings.stand_in import layered, shape
+from tests.settings.loaded import layered, shape
 
 from pinfold.model.decision import Widening
 from pinfold.model.policy import NetworkRules, PolicyType

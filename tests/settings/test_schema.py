@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from tests.settings.stand_in import shape
+from tests.settings.loaded import shape
 from tests.settings.test_load import ERRORS
 
 from pinfold.model.errors import PolicyError

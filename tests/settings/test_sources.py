@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.settings.stand_in import shape, write
+from tests.settings.loaded import shape, write
 
 from pinfold.model.errors import PolicyError
 from pinfold.policy.hosts import require_pattern

@@ -10,7 +10,7 @@ import pytest
 
 from pinfold.model.permission import Answer, Capability
 from tests.web.chromium import Browser, found
-from tests.web.world import Asking, page, question
+from tests.web.page_world import Asking, page, question
 
 pytestmark = [
     pytest.mark.slow,

@@ -24,7 +24,7 @@ from pinfold.web.instance import Page
 from pinfold.web.server import MOST_CLIENTS
 from pinfold.web.wire import Given, Heard, sheet_of
 from tests.patience import PATIENCE
-from tests.web.world import EVERY, Asking, Tab, page, question
+from tests.web.page_world import EVERY, Asking, Tab, page, question
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket is found by way of /proc")
 

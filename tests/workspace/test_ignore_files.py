@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.patience import PATIENCE
-from tests.sandbox.people import USERS, run_at_home
-from tests.session.listing import note_entries, note_listings
+from tests.probe_runner import USERS, run_at_home
+from tests.session.listed_dirs import note_entries, note_listings
 from tests.workspace.test_scan import TICK
 
 from pinfold.model.errors import PolicyError

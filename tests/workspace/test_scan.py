@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.sandbox.people import USERS, run_at_home
-from tests.session.listing import note_entries, note_listings
+from tests.probe_runner import USERS, run_at_home
+from tests.session.listed_dirs import note_entries, note_listings
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.patience import PATIENCE
-from tests.sandbox.people import USERS, run_at_home
+from tests.probe_runner import USERS, run_at_home
 
 from pinfold.model.errors import ConfinementError
 from pinfold.model.policy import PolicyType, SandboxPolicy

@@ -15,7 +15,7 @@ from pinfold.integrations.imports.imported_rule import Fit, Found
 from pinfold.integrations.imports.merge import merge
 from pinfold.settings.parse_layer import read_layer
 from pinfold.settings.toml import parse
-from tests.integrations.program import pinfold
+from tests.integrations.own_home import pinfold
 
 S, N, W, X, H = Fit.SAME, Fit.NARROWER, Fit.WIDER, Fit.NONE, Fit.NEEDLESS
 

@@ -12,7 +12,7 @@ import pytest
 from pinfold.integrations.hooks import AGENTS
 from pinfold.integrations.install.health import probe_hooks
 from pinfold.integrations.install.hook_command import MARK
-from tests.integrations.program import pinfold
+from tests.integrations.own_home import pinfold
 
 FILES = {
     "claude-code": (".claude/settings.json", ".claude/commands/pinfold.md"),

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.network.pieces import PLACES, cut
+from tests.network.byte_pieces import PLACES, cut
 
 from pinfold.sandbox.linux.warden.agent_filter import LONGEST, PASSED, AgentMessageError, Messages, is_agent
 

@@ -1,0 +1,209 @@
+"""Turns of real agents with a stand-in for their model: each function runs in a child, as root.
+
+The child has a network of its own with nothing but loopback: whatever an agent would like to tell others,
+it tells nobody.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from tests.agents.model_stub import Model
+from tests.probe_module import SKIPPED
+
+SIOCSIFFLAGS, UP, RUNNING = 0x8914, 0x1, 0x40
+CLONE_NEWNET = 0x40000000
+PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
+TOOLS = {
+    "claude-code": ("Bash", "command"),
+    "codex": ("exec_command", "cmd"),
+    "gemini": ("run_shell_command", "command"),
+}
+PATIENCE = 30
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def program_of(agent: str) -> str:
+    """Where an agent is on this machine; empty if it is not."""
+    kept = os.environ.get("PINFOLD_AGENTS") or os.path.expanduser("~/.cache/pinfold-agents")
+    return shutil.which(PROGRAMS[agent], path=f"{kept}/node_modules/.bin:{os.environ['PATH']}") or ""
+
+
+def pinfold(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "pinfold", *words], capture_output=True, text=True, check=True, env=environ()
+    )
+    return done.stdout
+
+
+def environ(**more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH")}
+    return {**kept, "PATH": PATH, "PINFOLD_HOOK_SERVICE": "0", **more}
+
+
+def settings(text: str) -> None:
+    path = Path.home() / ".config/pinfold/settings.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def turn(agent: str, line: str) -> str:
+    """What the model is told of a command that it asked for."""
+    tool, key = TOOLS[agent]
+    return use(agent, tool, **{key: line})
+
+
+def use(agent: str, tool: str, **given: Any) -> str:
+    model = Model(tool, given)
+    try:
+        words, more = _started(agent, model.address)
+        done = subprocess.run(
+            [PROGRAMS[agent], *words],
+            env=environ(**more),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
+        assert model.heard, done.stdout + done.stderr
+        return "\n".join(json.loads(each) if each.startswith('"') else each for each in model.heard)
+    finally:
+        model.close()
+
+
+def _started(agent: str, address: str) -> tuple[list[str], dict[str, str]]:
+    if agent == "claude-code":
+        quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"}
+        return ["-p", "go"], {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "none", **quiet}
+    if agent == "codex":
+        provider = (
+            f"model_providers.none={{name='none',base_url='{address}/v1',env_key='KEY',wire_api='responses'}}"
+        )
+        # Whoever installs the hook is asked once whether to trust it; here nobody is there to say yes.
+        words = [
+            "exec",
+            "--skip-git-repo-check",
+            "-s",
+            "danger-full-access",
+            "--dangerously-bypass-hook-trust",
+        ]
+        return [*words, "-c", provider, "-c", "model_provider='none'", "go"], {"KEY": "none"}
+    more = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": address, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    return ["-p", "go", "-m", "gemini-2.5-flash", "--yolo"], more
+
+
+def installed(agent: str) -> None:
+    if agent == "gemini":
+        file = Path.home() / ".gemini/settings.json"
+        file.parent.mkdir()
+        file.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    pinfold("install", agent)
+
+
+# What holds of every agent
+
+
+def a_command_runs_in_a_pen(agent: str) -> None:
+    told = turn(agent, "echo pen=$PINFOLD_PEN; touch ~/outside; touch inside")
+    assert "pen=1" in told and "pinfold: refused open" in told, told
+    assert Path("inside").exists() and not (Path.home() / "outside").exists()
+
+
+def what_is_denied_is_not_run(agent: str) -> None:
+    settings('[commands]\ndeny = ["touch denied"]\n')
+    told = turn(agent, "touch before && touch denied")
+    assert "touch denied" in told and "pinfold" in told, told
+    assert not Path("before").exists() and not Path("denied").exists()
+
+
+def what_nobody_is_asked_about_is_not_run(agent: str) -> None:
+    """Gemini CLI waits for an answer that nobody can give, where it was started without a terminal."""
+    settings('[commands]\nask = ["touch asked"]\n')
+    try:
+        told = turn(agent, "touch asked")
+    except subprocess.TimeoutExpired:
+        assert agent == "gemini"
+        told = "nothing"
+    assert not Path("asked").exists(), told
+
+
+def a_yes_on_the_page_lets_a_call_go_on(agent: str) -> None:
+    from tests.web.page_world import Tab, page
+
+    with page(Path.home()) as (opened, _):
+        tab = Tab(opened)
+
+        def say_yes() -> None:
+            (question,) = tab.questions()
+            assert question["sheet"]["headline"] == "write ~/outside", question
+            tab.answer(question["id"], "once")
+
+        person = threading.Thread(target=say_yes)
+        person.start()
+        told = turn(agent, "echo yes > ~/outside; cat ~/outside")
+        person.join(10)
+    assert "yes" in told and (Path.home() / "outside").read_text() == "yes\n", told
+
+
+# Of Claude Code
+
+
+def other_hooks_do_not_undo_it(agent: str) -> None:
+    file = Path.home() / ".claude/settings.json"
+    whole = json.loads(file.read_text())
+    (ours,) = whole["hooks"]["PreToolUse"]
+    other = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo '{}'"}]}
+    for hooks in ([other, ours], [ours, other], [other, ours, other]):
+        whole["hooks"]["PreToolUse"] = hooks
+        file.write_text(json.dumps(whole))
+        assert "pen=1" in turn(agent, "echo pen=$PINFOLD_PEN")
+
+
+def files_are_judged_too(agent: str) -> None:
+    secret = Path.home() / ".ssh/id_ed25519"
+    secret.parent.mkdir()
+    secret.write_text("PRIVATE\n")
+    for tool, given in (
+        ("Read", {"file_path": str(secret)}),
+        ("Write", {"file_path": f"{os.getcwd()}/.vscode/tasks.json", "content": "{}"}),
+    ):
+        told = use(agent, tool, **given)
+        assert "pinfold" in told and "PRIVATE" not in told, told
+    assert not Path(".vscode").exists()
+
+
+EVERYWHERE = (
+    "a_command_runs_in_a_pen",
+    "what_is_denied_is_not_run",
+    "what_nobody_is_asked_about_is_not_run",
+    "a_yes_on_the_page_lets_a_call_go_on",
+)
+OF_CLAUDE = ("other_hooks_do_not_undo_it", "files_are_judged_too")
+
+
+def _alone() -> None:
+    """From here on there is no network but loopback."""
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+        print("no network of our own can be made here")
+        sys.exit(SKIPPED)
+    with socket.socket() as any_:
+        fcntl.ioctl(any_, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", UP | RUNNING))
+
+
+if __name__ == "__main__":
+    _alone()
+    name, chosen, PROGRAMS[chosen] = sys.argv[1].split(":")
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    installed(chosen)
+    globals()[name](chosen)
