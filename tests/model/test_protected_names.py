@@ -102,8 +102,8 @@ def test_a_blocked_git_is_blocked_with_its_modules() -> None:
 
 def test_a_directory_may_be_closed_but_for_some_names() -> None:
     rules = [
-        NameRule("/m/.git", "w", but=("objects", "worktrees", "packed-refs")),
-        NameRule("/m/.git/worktrees", "w", but=("Mine",)),
+        NameRule("/m/.git", "w", except_for=("objects", "worktrees", "packed-refs")),
+        NameRule("/m/.git/worktrees", "w", except_for=("Mine",)),
         NameRule("/m/.git/worktrees/Mine/gitdir", "w"),
     ]
     matcher = NameMatcher(rules, ["/m/.git", "/w"])
@@ -174,7 +174,7 @@ def test_a_pattern_protects_every_name_with_its_ending(directory: str) -> None:
 
 
 def test_a_pattern_closes_nothing_that_another_rule_leaves_open() -> None:
-    rules = [ENDING, NameRule("/w/m", "w", but=("mine.code-workspace", "HEAD"))]
+    rules = [ENDING, NameRule("/w/m", "w", except_for=("mine.code-workspace", "HEAD"))]
     matcher = NameMatcher(rules, ["/w"])
     assert matcher.matches("/w/m/mine.code-workspace") == () == matcher.matches("/w/m/HEAD")
     assert matcher.matches("/w/m/other.code-workspace") == (Match(rules[1]),)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.model.symlinks import MOST_LINKS, way_of
+from pinfold.model.symlinks import MOST_LINKS, walk_path
 
 LINKS = {
     "beside": "d/e",
@@ -45,25 +45,25 @@ def top(tmp_path: Path) -> str:
     ],
 )
 def test_the_way(top: str, path: str, passed: str) -> None:
-    steps = [step for step in way_of(f"{top}/{path}") if f"{step.place}/".startswith(f"{top}/")]
+    steps = [step for step in walk_path(f"{top}/{path}") if f"{step.place}/".startswith(f"{top}/")]
     assert [os.path.relpath(step.place, top) for step in steps][1:] == passed.split()
     assert [step.is_link for step in steps] == [os.path.islink(step.place) for step in steps]
     assert steps[-1].place == os.path.realpath(f"{top}/{path}")
 
 
 def test_a_target_that_is_absolute_starts_at_the_root(top: str) -> None:
-    places = [step.place for step in way_of(f"{top}/whole")]
+    places = [step.place for step in walk_path(f"{top}/whole")]
     assert places[places.index(f"{top}/whole") + 1] == f"/{top.split('/')[1]}"
     assert places[-1] == f"{top}/d/e"
 
 
 @pytest.mark.parametrize("path", ["", "/", "//", "/..", "/./"])
 def test_the_root(path: str) -> None:
-    assert {step.place for step in way_of(path)} == {"/"}
+    assert {step.place for step in walk_path(path)} == {"/"}
 
 
 def test_a_path_that_no_call_takes_has_no_links() -> None:
-    assert [step.place for step in way_of("/a\0b/c")] == ["/", "/a\0b", "/a\0b/c"]
+    assert [step.place for step in walk_path("/a\0b/c")] == ["/", "/a\0b", "/a\0b/c"]
 
 
 def test_as_many_links_are_followed_as_the_kernel_follows(top: str) -> None:
@@ -72,9 +72,9 @@ def test_as_many_links_are_followed_as_the_kernel_follows(top: str) -> None:
     for number in range(2, MOST_LINKS + 2):
         os.symlink(str(number - 1), f"{top}/{number}")
     os.stat(f"{top}/{MOST_LINKS}")
-    *_, last = way_of(f"{top}/{MOST_LINKS}")
+    *_, last = walk_path(f"{top}/{MOST_LINKS}")
     assert last.place == f"{top}/d/e"
     with pytest.raises(OSError, match="Too many levels"):
         os.stat(f"{top}/{MOST_LINKS + 1}")
-    *_, last = way_of(f"{top}/{MOST_LINKS + 1}")
+    *_, last = walk_path(f"{top}/{MOST_LINKS + 1}")
     assert last == (f"{top}/1", True, True)

@@ -1,7 +1,7 @@
 """The block that an agent is shown."""
 
 from pinfold.model.codes import ViolationCode
-from pinfold.model.violation import LONGEST, MOST_TOLD, Violation, violations_text
+from pinfold.model.violation import LONGEST, MOST_SHOWN, Violation, violations_text
 
 
 def refused(path: str, **given: object) -> Violation:
@@ -28,7 +28,7 @@ def test_nothing_that_a_program_chose_can_leave_its_line() -> None:
 def test_it_is_bounded() -> None:
     text = violations_text([refused("/" + "x" * 10_000) for _ in range(1000)])
     lines = text.split("\n")
-    assert len(lines) == MOST_TOLD + 3 and lines[-2] == "and 950 more"
+    assert len(lines) == MOST_SHOWN + 3 and lines[-2] == "and 950 more"
     assert all(len(line) <= LONGEST for line in lines)
 
 
@@ -38,7 +38,7 @@ def test_what_has_no_path_is_told_without_one() -> None:
     )
     more = Violation("", "", "", "more was refused than is listed", "sh", 7, True, ViolationCode.UNLISTED)
     plain = Violation("open", "/x\n", "", "it is closed", "sh", 7, True, ViolationCode.OUTSIDE)
-    assert [each.told for each in (end, more, plain)] == [
+    assert [each.summary for each in (end, more, plain)] == [
         "the warden ended",
         "more was refused than is listed",
         "refused open /x\\n: it is closed",

@@ -13,7 +13,7 @@ from resource import RLIMIT_NOFILE, setrlimit
 import pytest
 
 from pinfold.model.decision import Verdict
-from pinfold.model.fair_share import share
+from pinfold.model.fair_share import fair_share
 from pinfold.model.gate_protocol import DROP, GATE, JOIN, LONGEST, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.network.limits import EACH, SPARE
 from pinfold.network.link_messages import RESOLVER
@@ -390,7 +390,7 @@ def test_many_hosts_at_once_make_few_threads() -> None:
     def decide(host: str, _: int | None, __: str) -> Ruling:
         return Ruling(Verdict.ASK, "nobody has said anything about it")
 
-    most = share(MOST_ASKING, 0)
+    most = fair_share(MOST_ASKING, 0)
     wanted = most + 300
     with session(decide, ask) as world:
         for number in range(wanted):

@@ -76,7 +76,7 @@ def test_deny_trumps_ask(asked: str, mode: str) -> None:
 @given(st.sampled_from(["ls", "make", "if then", "$X"]), st.sampled_from(MODES), SANDBOXES)
 def test_no_fence_no_run(line: str, mode: str, sandbox: dict[str, Any]) -> None:
     accepted = sandbox.get("if_unavailable", "refuse")
-    decision = judged(line, {"mode": mode, "sandbox": sandbox}, fence_trouble="no")
+    decision = judged(line, {"mode": mode, "sandbox": sandbox}, sandbox_trouble="no")
     if decision.verdict is Verdict.ALLOW:
         switched_off = sandbox.get("enabled") is False
         excluded = line == "ls" and "excluded_commands" in sandbox
@@ -168,7 +168,7 @@ def test_administrator_only_narrows(
     in_force = world.settings(user, str(managed_file))
     request = RunCommand(line, disable_sandbox=bypass, policy=policy)
     effective = policy_of(in_force, (world.ROOT,), "/home/me")
-    decision = decide(request, in_force, world.facts(line, policy=effective, fence_trouble=trouble))
+    decision = decide(request, in_force, world.facts(line, policy=effective, sandbox_trouble=trouble))
     assert decision.sandboxed or decision.verdict is Verdict.DENY or not line
     granted = with_approved(decision.policy, decision.widening, in_force.cap)
     assert granted.type is not PolicyType.INSECURE_NONE

@@ -275,7 +275,7 @@ def test_root_does_not_run_everything_without_a_fence() -> None:
     decision = judged("ls", EVERYTHING, is_superuser=True)
     assert (decision.verdict, decision.reasons[0].step) == (ASK, "superuser")
     assert ROOT_MESSAGE in decision.reasons[0].message
-    assert judged("ls", EVERYTHING, is_superuser=True, inside_fence=True).verdict is ALLOW
+    assert judged("ls", EVERYTHING, is_superuser=True, inside_sandbox=True).verdict is ALLOW
     assert judged("ls", {"mode": "run_everything"}, is_superuser=True).verdict is ALLOW
 
 
@@ -307,7 +307,7 @@ def test_mcp_cli_asks_to_get_out_where_it_is_in_use() -> None:
     assert judged("mcp-cli call x", closed).sandboxed
 
 
-NO_FENCE = {"fence_trouble": "no"}
+NO_FENCE = {"sandbox_trouble": "no"}
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,9 @@ def _engine(line: str, s: Situation) -> tuple[Verdict, bool]:
     said: Literal["ask", "deny"] | None = None if s.hook_says == "nothing" else s.hook_says
     facts = world.facts(
         line,
-        fence_trouble="" if s.fence_is_available else "no",
+        sandbox_trouble="" if s.fence_is_available else "no",
         is_superuser=s.is_superuser,
-        inside_fence=s.is_really_inside_a_fence,
+        inside_sandbox=s.is_really_inside_a_fence,
         hooks=(HookAnswer("hook", Verdict(said), Origin("user")),) if said else (),
     )
     wanted = SandboxPolicy(network_access=True) if s.asks_for_more else None

@@ -9,7 +9,9 @@ import pytest
 from pinfold.sandbox import probe
 from pinfold.session import Session
 
-CLAIMED = "import os; from pinfold.sandbox.probe import is_inside_fence as inside; print(inside(os.environ))"
+CLAIMED = (
+    "import os; from pinfold.sandbox.probe import is_inside_sandbox as inside; print(inside(os.environ))"
+)
 
 OUTSIDE = {"/proc/self/status": ["Seccomp:\t0", "NoNewPrivs:\t1"], "/proc/self/uid_map": ["0 0 4294967295"]}
 FILTERED = {**OUTSIDE, "/proc/self/status": ["Seccomp:\t2", "NoNewPrivs:\t0"]}
@@ -27,12 +29,12 @@ NAMESPACED = {**OUTSIDE, "/proc/self/uid_map": ["0 1000 1"]}
         ({"IS_SANDBOX": "yes"}, NAMESPACED, True),
     ],
 )
-def test_is_inside_fence(
+def test_is_inside_sandbox(
     environ: dict[str, str], kernel: dict[str, list[str]], inside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "_lines", lambda path: kernel.get(path, []))
     monkeypatch.setattr(probe, "_is_confined", lambda _: True)
-    assert probe.is_inside_fence(environ) is inside
+    assert probe.is_inside_sandbox(environ) is inside
 
 
 def test_the_kernel_is_really_asked() -> None:

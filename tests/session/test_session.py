@@ -112,7 +112,7 @@ def test_the_settings_are_there_before_the_workspace_was_looked_through(
 
     monkeypatch.setattr(IgnoreFiles, "mapping", too_early)
     judge = session(tmp_path)
-    assert judge.settings.approvals.stands
+    assert judge.settings.approvals.question_timeout
     monkeypatch.setattr(IgnoreFiles, "mapping", ignore_files)
     assert judge.policy.ignore_mapping
 

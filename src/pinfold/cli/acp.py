@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
     def opened(directory: str, person: "Approver") -> Session:
         overrides = overrides_of(args)
         session = Session([directory], settings=args.settings, overrides=overrides, approvers=[person, page])
-        page.seconds = session.settings.approvals.stands
+        page.seconds = session.settings.approvals.question_timeout
         return session
 
     proxy = Proxy(opened, lambda message: _send(editor, message), lambda message: _send(agent, message))

@@ -28,7 +28,7 @@ from pinfold.policy.learning import Left
 from pinfold.session import Session
 from pinfold.session.learn import Learned, Listener, accept, chosen, learn
 
-MOST_TOLD = 20
+MOST_SHOWN = 20
 YES, EACH, NO = "y", "e", "n"
 ENOUGH = (
     "pinfold: with this, which is for every command and project of yours, it would have been let through:"
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
     try:
         with opened(args, approvers=[listener], notes_reads=True) as session:
             require_part_of_machine(session, command)
-            person.seconds = session.settings.approvals.stands
+            person.seconds = session.settings.approvals.question_timeout
             if args.json:
                 return _as_json(session, listener, command)
             code, violations = as_program(session, command, person)
@@ -137,9 +137,9 @@ def _told(learned: Learned, *, asks: bool, fold: Callable[[str], list[str]] = la
     if proposal.left:
         too = " too" if changes else ""
         lines += ["", *fold(f"pinfold: it wanted this{too}, which is not proposed:")]
-        lines += (part for left in proposal.left[:MOST_TOLD] for part in fold(f"  {_line(left)}"))
-    if len(proposal.left) > MOST_TOLD:
-        lines.append(f"  and {len(proposal.left) - MOST_TOLD} more, which --json tells")
+        lines += (part for left in proposal.left[:MOST_SHOWN] for part in fold(f"  {_line(left)}"))
+    if len(proposal.left) > MOST_SHOWN:
+        lines.append(f"  and {len(proposal.left) - MOST_SHOWN} more, which --json tells")
     if not changes and not proposal.left and learned.was_seen:
         lines += fold("pinfold: it wanted nothing that your settings do not give")
     lines += (part for note in learned.notes for part in fold(f"note: {visible(note)}"))

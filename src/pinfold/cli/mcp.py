@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
     page = WebApprover(os.environ)
     server = McpServer(opened, [*_others(args.terminal), page])
     with server.session:
-        page.seconds = server.session.settings.approvals.stands
+        page.seconds = server.session.settings.approvals.question_timeout
         anyio.run(server.serve)
     return 0
 

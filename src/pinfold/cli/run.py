@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 DENIED, TIMED_OUT = 126, 124
 SIGINT, SIGPIPE = 2, 13
 INTERRUPT = b"\x03"
-MOST_TOLD = 5
+MOST_SHOWN = 5
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def run(args: Namespace) -> int:
     try:
         with opened(args, approvers=approvers) as session:
             require_part_of_machine(session, command)
-            person.seconds = session.settings.approvals.stands
+            person.seconds = session.settings.approvals.question_timeout
             for each in page:
                 each.seconds = person.seconds
             if args.json:
@@ -261,16 +261,16 @@ def _without_histories(violations: tuple[Violation, ...]) -> tuple[Violation, ..
 
 
 def _tell_violations(violations: tuple[Violation, ...]) -> None:
-    for each in violations[:MOST_TOLD]:
+    for each in violations[:MOST_SHOWN]:
         if each.asked_at is AskedAt.TERMINAL:
             # Whoever was asked has just read the rest.
-            tell(replace(each, why=each.answered).told)
+            tell(replace(each, why=each.answered).summary)
             continue
         rule = f" (`{visible(each.rule)}` is protected)" if each.rule and each.operation != "connect" else ""
         remedy = f"; to allow it: {visible(each.remedy)}" if each.remedy else ""
-        tell(f"{each.told}{rule}{remedy}")
-    if len(violations) > MOST_TOLD:
-        tell(f"and {len(violations) - MOST_TOLD} more")
+        tell(f"{each.summary}{rule}{remedy}")
+    if len(violations) > MOST_SHOWN:
+        tell(f"and {len(violations) - MOST_SHOWN} more")
 
 
 def _press(execution: Execution, key: bytes) -> None:

@@ -54,7 +54,7 @@ def _looked_at(args: Namespace, overrides: dict[str, object]) -> "tuple[bool, We
 
             writable = (*session.roots, *session.policy.additional_readwrite_paths)
             require_out_of_reach(os.path.abspath(args.socket), writable, os.environ)
-        page = WebApprover(os.environ, session.settings.approvals.stands)
+        page = WebApprover(os.environ, session.settings.approvals.question_timeout)
         try:
             return enforcement_of(session).level != "none", page
         except PinfoldError:

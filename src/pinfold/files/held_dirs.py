@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from pinfold.kernel.files import STRICT, openat2, reopen
 from pinfold.model.errors import FileRefused
-from pinfold.model.symlinks import way_of
+from pinfold.model.symlinks import walk_path
 
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 MAGIC = ("/proc/", "/dev/", "/sys/")
@@ -264,7 +264,7 @@ def follow(path: str, start: str, *, itself: bool = False) -> str:
     if path.split("/", 1)[0] == "~":
         # A shell's word for the home: taken as it stands, it would become a directory of that name.
         raise FileRefused("malformed_path", path, f"{path} begins with a shell's `~`", "send the whole path")
-    for step in way_of(os.path.join(start, path)):
+    for step in walk_path(os.path.join(start, path)):
         if f"{step.place}/".startswith(MAGIC):
             raise FileRefused("magic_path", path, f"{path} leads into {step.place}", "name the file itself")
         if itself and step.is_last:

@@ -39,7 +39,7 @@ class Terminal:
             for line in self._execution.left_running:
                 self._keep(f"[{visible(line)}]\n".encode())
             for each in self._execution.violations:
-                self._keep(f"[{each.told}]\n".encode())
+                self._keep(f"[{each.summary}]\n".encode())
         except PinfoldError as error:
             self._keep(f"[{error}]\n".encode())
         finally:

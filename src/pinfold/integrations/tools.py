@@ -41,7 +41,7 @@ from pinfold.session.serialize import (
 
 MOST_TEXT = 60_000
 """Characters of each stream that a model is given: its beginning and its end."""
-MOST_TOLD = 20
+MOST_SHOWN = 20
 MOST_FOUND = 500
 
 Started = Callable[[Execution], None]
@@ -127,7 +127,7 @@ def _ran(result: Result, note: str) -> Outcome:
         "cancelled": result.cancelled,
         "truncated": result.truncated or cut or cut_too,
         "sandboxed": result.decision.sandboxed,
-        "violations": [violation_as_plain(each) for each in result.violations[:MOST_TOLD]],
+        "violations": [violation_as_plain(each) for each in result.violations[:MOST_SHOWN]],
     }
     if result.left_running:
         data["leftRunning"] = list(result.left_running)

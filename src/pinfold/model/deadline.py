@@ -3,7 +3,7 @@
 from time import monotonic
 
 
-class Late(Exception):  # noqa: N818 - nothing went wrong
+class DeadlinePassed(Exception):  # noqa: N818 - nothing went wrong
     """The answer is not ready in time."""
 
 
@@ -19,7 +19,7 @@ class Deadline:
 
     def require_time(self) -> None:
         if self.is_past:
-            raise Late
+            raise DeadlinePassed
 
 
 NEVER = Deadline()

@@ -18,7 +18,7 @@ PACKAGES = frozenset(("node_modules", "site-packages", "dist-packages"))
 """Packages of others, whose examples and tests hold such files, but no keys."""
 
 
-class Identity(NamedTuple):
+class FileIdentity(NamedTuple):
     """A file, whatever name it has."""
 
     device: int

@@ -68,9 +68,9 @@ class Facts(Struct, frozen=True):
     script: Script = Script("")
     """The line of a `RunCommand`, parsed."""
     is_superuser: bool = False
-    fence_trouble: str = ""
+    sandbox_trouble: str = ""
     """Why this machine cannot hold the fence; empty if it can."""
-    inside_fence: bool = False
+    inside_sandbox: bool = False
     """Whether we are really inside one already: IS_SANDBOX is set and a probe agrees."""
     hooks: tuple[HookAnswer, ...] = ()
     own: Callable[[], tuple[str, ...]] = tuple

@@ -7,7 +7,7 @@ take all: each has at most three quarters of what the others leave.
 from collections.abc import Iterable
 
 
-def share(most: int, others: int) -> int:
+def fair_share(most: int, others: int) -> int:
     """How many of `most` a command may have where others have so many."""
     return max(1, (most - others) * 3 // 4)
 
@@ -16,4 +16,4 @@ def has_room(holders: Iterable[object], taker: object, most: int) -> bool:
     """Whether a command gets one more; `holders` names the command of each that is taken."""
     taken = list(holders)
     own = taken.count(taker)
-    return len(taken) < most and own < share(most, len(taken) - own)
+    return len(taken) < most and own < fair_share(most, len(taken) - own)

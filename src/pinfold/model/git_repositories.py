@@ -11,7 +11,7 @@ one is one.
 
 from collections.abc import Callable
 
-from pinfold.model.protected_names import NameRule, components, unnested
+from pinfold.model.protected_names import NameRule, components, split_git_path
 
 COMPLETED_BY = {
     "head": (("objects", "refs"), ("commondir",)),
@@ -38,7 +38,7 @@ def completes(name: str, is_there: Callable[[str], bool]) -> bool:
 
 
 def is_git_by_name(path: str) -> bool:
-    return unnested(components(path)).is_git
+    return split_git_path(components(path)).is_git
 
 
 def is_repository(is_there: Callable[[str], bool]) -> bool:

@@ -83,7 +83,7 @@ ALSO_OF_REFS = frozenset(("remotes", "branches"))
 """Names in a `.git` that references have, too (`refs/remotes`): in modules they would be those."""
 
 
-class Unnested(NamedTuple):
+class SplitGitPath(NamedTuple):
     """A path with the git directories inside a git directory told apart."""
 
     parts: list[str]
@@ -105,7 +105,7 @@ class Unnested(NamedTuple):
         return range(max(self.module, first), len(self.parts) + 1)
 
 
-def unnested(parts: list[str]) -> Unnested:
+def split_git_path(parts: list[str]) -> SplitGitPath:
     found: list[str] = []
     at = 0
     while at < len(parts):
@@ -115,12 +115,12 @@ def unnested(parts: list[str]) -> Unnested:
             at += 1
         elif part == NESTS[0]:
             module = len(found) + 2 if at + 1 < len(parts) else None
-            return Unnested([*found, *parts[at:]], module, is_nest=True)
+            return SplitGitPath([*found, *parts[at:]], module, is_nest=True)
         elif at + 1 == len(parts):
-            return Unnested([*found, part], is_nest=True)
+            return SplitGitPath([*found, part], is_nest=True)
         else:
             at += 2
-    return Unnested(found)
+    return SplitGitPath(found)
 
 
 class NameRule(NamedTuple):
@@ -133,7 +133,7 @@ class NameRule(NamedTuple):
     """Only directly in a root; else wherever it stands in one."""
     grantable: bool = True
     """Whether a person may let a write through."""
-    but: tuple[str, ...] = ()
+    except_for: tuple[str, ...] = ()
     """Names in it that this rule leaves out; for absolute ones."""
     is_git_writes: bool = False
     """Whether it closes a git directory as a whole, by whatever name, until git may write."""
@@ -166,7 +166,7 @@ Placed = tuple[NameRule, tuple[str, ...]]
 """A rule, and the folded components that it holds at."""
 
 
-class _Whatever(dict[str, Matches]):
+class _ChildrenWithDefault(dict[str, Matches]):
     """Children of which every other name meets the same."""
 
     def __init__(self, found: Children, others: Matches) -> None:
@@ -224,14 +224,14 @@ class NameMatcher:
         for root in self.roots:
             if directory != root and not directory.startswith(f"{root}/"):
                 continue
-            below = unnested(components(directory[len(root) :]))
+            below = split_git_path(components(directory[len(root) :]))
             is_nest = below.is_nest
             inside = self._below(below, next_steps)
             if root in self.begun and not inside:
-                whole = unnested(components(directory))
+                whole = split_git_path(components(directory))
                 is_nest = is_nest or whole.is_nest
                 inside = _steps(self.begun[root], whole.parts, next_steps)
-                inside = inside or self._in_modules(whole, next_steps, unnested(components(root)))
+                inside = inside or self._in_modules(whole, next_steps, split_git_path(components(root)))
             if inside:
                 return inside
             first_steps = first_steps or self.anywhere if below.parts else self.anywhere_at_top
@@ -239,12 +239,12 @@ class NameMatcher:
         if inside:
             return inside
         if closed:
-            free: Children = dict.fromkeys(map(folded, closed.but), ())
-            return _Whatever({**free, **next_steps}, (Match(closed),))
+            free: Children = dict.fromkeys(map(folded, closed.except_for), ())
+            return _ChildrenWithDefault({**free, **next_steps}, (Match(closed),))
         children = _merged(next_steps, first_steps)
         if is_nest:
             others = (match._replace(unless_file=True) for match in self.anywhere.get(GIT, ()))
-            return _Whatever(children, tuple(others))
+            return _ChildrenWithDefault(children, tuple(others))
         return children
 
     def _at_place(self, directory: str, next_steps: Children) -> tuple[NameRule | None, Match | None]:
@@ -253,7 +253,7 @@ class NameMatcher:
         closed: NameRule | None = None
         given = components(directory) if self.fixed else []
         for rule, parts in self.fixed:
-            if rule.but and tuple(given) == parts:
+            if rule.except_for and tuple(given) == parts:
                 closed = rule
             elif inside := _step(rule, parts, given, next_steps):
                 return None, inside
@@ -261,13 +261,13 @@ class NameMatcher:
 
     def _begun_by(self, root: str) -> Iterator[Placed]:
         """Rules that a root is on the way to. What it has reached is open: who names such a root means it."""
-        place = unnested(components(root))
+        place = split_git_path(components(root))
         for start, component in enumerate(place.parts):
             yield from _left_of(self.named.get(component, ()), place.parts, start)
         for end in place.ends():
             yield from _left_of(self.in_git, place.parts, end)
 
-    def _below(self, given: Unnested, next_steps: Children) -> Match | None:
+    def _below(self, given: SplitGitPath, next_steps: Children) -> Match | None:
         """The rules whose first component is in the directory's own path."""
         for start, component in enumerate(given.parts):
             placed = self.named if start else self.at_top
@@ -277,7 +277,7 @@ class NameMatcher:
         return self._in_modules(given, next_steps)
 
     def _in_modules(
-        self, given: Unnested, next_steps: Children, beyond: Unnested | None = None
+        self, given: SplitGitPath, next_steps: Children, beyond: SplitGitPath | None = None
     ) -> Match | None:
         """The rules about git directories, wherever the name of a module may end: beyond a root that lies in
         one, if there is such a root."""
@@ -312,7 +312,7 @@ def _step(rule: NameRule, parts: tuple[str, ...], given: list[str], next_steps: 
     """Notes what comes next on the way to a rule's name; a match if it has been reached."""
     taken = len(given)
     if taken >= len(parts):
-        left_out = taken > len(parts) and given[len(parts)] in map(folded, rule.but)
+        left_out = taken > len(parts) and given[len(parts)] in map(folded, rule.except_for)
         return Match(rule) if tuple(given[: len(parts)]) == parts and not left_out else None
     if tuple(given) == parts[:taken]:
         following = parts[taken]

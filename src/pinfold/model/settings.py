@@ -191,7 +191,7 @@ class AnswerSettings(Struct, frozen=True):
     waited for."""
 
     @property
-    def stands(self) -> float:
+    def question_timeout(self) -> float:
         """How long a question stands."""
         from pinfold.model.permission import LONGEST_QUESTION
 

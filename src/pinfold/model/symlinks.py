@@ -27,7 +27,7 @@ class Step(NamedTuple):
     """Whether nothing of the path is left after it."""
 
 
-def way_of(path: str, most_links: int = MOST_LINKS) -> Iterator[Step]:
+def walk_path(path: str, most_links: int = MOST_LINKS) -> Iterator[Step]:
     """Every place on the way along an absolute path, from the root on; what is not there is no link.
 
     The last one is where it leads: a link only where there are more than `most_links`.
@@ -50,9 +50,9 @@ def way_of(path: str, most_links: int = MOST_LINKS) -> Iterator[Step]:
             left += target.split("/")[::-1]
 
 
-def led_through(path: str) -> tuple[str, ...]:
+def links_and_target(path: str) -> tuple[str, ...]:
     """Where a path leads, and the links on the way: who changes one of those leads it elsewhere."""
-    return tuple(step.place for step in way_of(path) if step.is_link or step.is_last)
+    return tuple(step.place for step in walk_path(path) if step.is_link or step.is_last)
 
 
 def real_path(path: str) -> str:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from pinfold.model.codes import AskedAt, ViolationCode
 from pinfold.model.escape_text import visible
 
-MOST_TOLD = 50
+MOST_SHOWN = 50
 WARDEN = "warden"
 """In the place of a system call: the pen's warden itself has ended."""
 LONGEST = 500
@@ -56,7 +56,7 @@ class Violation(Struct, frozen=True):
     """What would allow it; empty if nothing does."""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What was refused and why, on one line that is safe to draw."""
         if self.operation == WARDEN or not (self.operation or self.path):
             return visible(self.why)
@@ -72,9 +72,9 @@ def violations_text(violations: Iterable[Violation]) -> str:
     every = tuple(violations)
     if not every:
         return ""
-    lines = [_line(each) for each in every[:MOST_TOLD]]
-    if len(every) > MOST_TOLD:
-        lines.append(f"and {len(every) - MOST_TOLD} more")
+    lines = [_line(each) for each in every[:MOST_SHOWN]]
+    if len(every) > MOST_SHOWN:
+        lines.append(f"and {len(every) - MOST_SHOWN} more")
     return "\n".join(("<sandbox_violations>", *lines, "</sandbox_violations>"))
 
 

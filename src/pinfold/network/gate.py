@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from pinfold.kernel.netlink import is_own_address
-from pinfold.model.fair_share import share
+from pinfold.model.fair_share import fair_share
 from pinfold.model.gate_protocol import GATE, PROXY_PORT
 from pinfold.network.buffer_limit import LOOK, Buffers, end_heaviest
 from pinfold.network.connection import Way, set_option
@@ -245,7 +245,7 @@ class Gate:
             said = f"the session has {limits.connections} connections already"
         else:
             own = len(self._of_one.get(tag, ())) if tag else 0
-            if not own or own < share(limits.connections, there - own):
+            if not own or own < fair_share(limits.connections, there - own):
                 return None
             said = f"the command has {own} connections already, its share of the session's"
         return Refusal(Why.BUSY, said, remedy="close some of them first")

@@ -109,12 +109,12 @@ class Case:
         """Whether the line runs inside the fence, if it runs."""
         if not self.wants_fence or self.is_blank:
             return False
-        return not self.facts.fence_trouble or self.settings.sandbox.if_unavailable is IfUnavailable.REFUSE
+        return not self.facts.sandbox_trouble or self.settings.sandbox.if_unavailable is IfUnavailable.REFUSE
 
     @property
     def runs_freely(self) -> bool:
         """Inside the fence, with nothing to ask."""
-        return self.wants_fence and not self.facts.fence_trouble and self.settings.sandbox.auto_allow
+        return self.wants_fence and not self.facts.sandbox_trouble and self.settings.sandbox.auto_allow
 
     @cached_property
     def parts(self) -> tuple[Command, ...]:

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from pinfold.model.deadline import Late
+from pinfold.model.deadline import DeadlinePassed
 from pinfold.model.decision import Decision, JudgedCommand, Verdict
 from pinfold.model.escape_text import quoted
 from pinfold.model.facts import Facts
@@ -92,7 +92,7 @@ def _decide_command(case: Case) -> Decision:
     try:
         step, reasons = next((step, reasons) for step in STEPS if (reasons := step(case)))
         offered = candidates(case) if step in LIFTED_BY_THE_ALLOWLIST else ()
-    except Late:
+    except DeadlinePassed:
         reasons, offered = too_late(case.settings), ()
     verdict = min((reason.verdict for reason in reasons), key=tuple(Verdict).index)
     return Decision(

@@ -64,10 +64,10 @@ def denied(case: Case) -> Reasons:
 def no_fence(case: Case) -> Reasons:
     """Where the fence cannot be held, by this machine or by whoever asks, nothing runs as if it were."""
     accepted = case.settings.sandbox.if_unavailable
-    if not case.wants_fence or not case.facts.fence_trouble or accepted is IfUnavailable.RUN:
+    if not case.wants_fence or not case.facts.sandbox_trouble or accepted is IfUnavailable.RUN:
         return SILENT
     verdict = Verdict.DENY if accepted is IfUnavailable.REFUSE else Verdict.ASK
-    said = f"the fence cannot be held here: {case.facts.fence_trouble}"
+    said = f"the fence cannot be held here: {case.facts.sandbox_trouble}"
     remedy = "see `pinfold doctor`, or accept by name in `sandbox.if_unavailable` that there is none"
     return (
         by_setting(
@@ -170,7 +170,7 @@ def changes_pinfold(case: Case) -> Reasons:
 
 def superuser(case: Case) -> Reasons:
     """Running everything as root without a fence, unless really inside one already."""
-    unheld = case.facts.is_superuser and not case.is_fenced and not case.facts.inside_fence
+    unheld = case.facts.is_superuser and not case.is_fenced and not case.facts.inside_sandbox
     if not (unheld and case.settings.mode is AutoRunMode.RUN_EVERYTHING):
         return SILENT
     said = f"everything is to run without a question, and {ROOT_MESSAGE}"

@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from pinfold.model.codes import AskedAt, ViolationCode
-from pinfold.model.env_files import Identity
+from pinfold.model.env_files import FileIdentity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.escape_text import quoted
 from pinfold.model.events import Event, Exited
@@ -135,7 +135,7 @@ class Elevation(Protocol):
     notes_reads: bool
     """Whether reads of hidden things are to be told as well, which makes every open slower."""
 
-    def made(self, identity: Identity) -> None:
+    def made(self, identity: FileIdentity) -> None:
         """A command has made an `.env` file, or given a file such a name."""
 
     def asks(self, policy: SandboxPolicy) -> bool:

@@ -26,7 +26,7 @@ LONGEST = 1 << 16
 """More than any file that is looked at here has."""
 
 
-def is_inside_fence(environ: Mapping[str, str]) -> bool:
+def is_inside_sandbox(environ: Mapping[str, str]) -> bool:
     """Whether IS_SANDBOX is set and the kernel agrees: it confines us and refuses writes outside."""
     return bool(environ.get("IS_SANDBOX")) and (_is_filtered() or _is_namespaced()) and _is_confined(environ)
 
@@ -64,7 +64,7 @@ def require_platform() -> None:
         raise SandboxUnavailable(NO_FENCE)
 
 
-def fence_trouble() -> str:
+def sandbox_trouble() -> str:
     """Why no fence can be made here, as far as a look at the kernel's switches tells; empty if nothing does.
 
     The first pen is the proof; this is for answers that are wanted before, at no cost.

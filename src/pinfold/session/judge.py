@@ -19,7 +19,7 @@ from pinfold.model.script import Script, Unknown
 from pinfold.model.settings import Rule, Settings
 from pinfold.model.symlinks import real_path
 from pinfold.policy.decide import decide
-from pinfold.sandbox.probe import fence_trouble, is_inside_fence
+from pinfold.sandbox.probe import is_inside_sandbox, sandbox_trouble
 from pinfold.session.policy_source import Law
 from pinfold.session.request import as_request, has_unread_variables, judged_line
 from pinfold.shell.rule_text import shape
@@ -75,12 +75,12 @@ class Judge:
         self.cwd = cwd
         self.talk = talk
         self._path = environ.get("PATH") or os.defpath
-        self.fence_trouble = fence_trouble()
+        self.sandbox_trouble = sandbox_trouble()
         """Why this machine cannot hold the fence, as far as is known; empty while nothing says so."""
         self._parser: shell.Parser | None = None
         self._has_parsed = False
         self._lock = allocate_lock()
-        self.is_inside_fence = is_inside_fence(environ)
+        self.is_inside_sandbox = is_inside_sandbox(environ)
         self._answers: dict[Request, _Answer] = {}
 
     def check(self, request: Request | str | Sequence[str]) -> Decision:
@@ -97,7 +97,7 @@ class Judge:
         """The same. Preconditions: a command's line is the one that will be run (`requests.as_request`)."""
         request = with_places(request)
         settings, policy = self.law.now()
-        trouble = self.fence_trouble
+        trouble = self.sandbox_trouble
         known = self._answers.get(request) if _is_plain(request) else None
         if known and known.stands(settings, policy, trouble):
             return known.decision
@@ -121,7 +121,7 @@ class Judge:
         """The same of what was judged just now, by the disk as it is by now. The workspace is not looked
         through for settings, so that who keeps others waiting can ask it."""
         settings, policy = self.law.last_settings, self.law.last_policy
-        facts = self._facts(request, policy, Disk(), self.fence_trouble, Deadline(settings.answer))
+        facts = self._facts(request, policy, Disk(), self.sandbox_trouble, Deadline(settings.answer))
         return decide(request, settings, facts)
 
     def is_lifted_by(self, request: RunCommand, rules: tuple[str, ...]) -> bool:
@@ -129,7 +129,7 @@ class Judge:
         settings, policy = self.law.now()
         added = tuple(Rule(text, shape(text), Origin("user")) for text in rules)
         commands = replace(settings.commands, allow=(*settings.commands.allow, *added))
-        facts = self._facts(request, policy, Disk(), self.fence_trouble, Deadline(settings.answer))
+        facts = self._facts(request, policy, Disk(), self.sandbox_trouble, Deadline(settings.answer))
         return (
             decide(with_places(request), replace(settings, commands=commands), facts).verdict is Verdict.ALLOW
         )
@@ -157,8 +157,8 @@ class Judge:
             script=self._script(request, deadline),
             deadline=deadline,
             is_superuser=os.geteuid() == 0,
-            fence_trouble=trouble,
-            inside_fence=self.is_inside_fence,
+            sandbox_trouble=trouble,
+            inside_sandbox=self.is_inside_sandbox,
             own=self.law.own_paths,
             obeyed_elsewhere=lambda: self.law.obeyed_elsewhere(policy),
             shadow=lambda name: self._shadow(name, policy, disk),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
-from pinfold.sandbox.probe import fence_trouble
+from pinfold.sandbox.probe import sandbox_trouble
 from pinfold.session.judge import Judge
 from pinfold.session.leaving import close_at_exit
 from pinfold.state.directory import approvals_file
@@ -64,7 +64,7 @@ class Parts:
     def require_open(self) -> None:
         if self.is_closed:
             raise ConfinementError(CLOSED)
-        if self._is_penned and self._judge().is_inside_fence:
+        if self._is_penned and self._judge().is_inside_sandbox:
             raise SandboxUnavailable("this is inside a pen already: run the command itself, without pinfold")
         if os.getpid() != self._owner:
             raise ConfinementError("this session belongs to the process that opened it; open another")
@@ -152,9 +152,9 @@ class Parts:
                 self._made.catch_up = self._fences.catch_up
             return self._fences
 
-    def fence_trouble(self) -> str:
+    def sandbox_trouble(self) -> str:
         """What speaks against a fence now: nothing while one stands."""
-        return "" if self._fences and self._fences.are_open else fence_trouble()
+        return "" if self._fences and self._fences.are_open else sandbox_trouble()
 
     def _elevations(self) -> "Elevations":
         """Preconditions: the lock is held."""

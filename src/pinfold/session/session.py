@@ -340,12 +340,12 @@ class Session:
     def _decided(self, command: RunCommand) -> Decision:
         """The decision, with a fence that stands where it counts on one."""
         # What kept a fence from standing may be gone by now: too many processes, for instance.
-        self._judge.fence_trouble = self._parts.fence_trouble()
+        self._judge.sandbox_trouble = self._parts.sandbox_trouble()
         decision = self._judge.decided(command)
         if decision.sandboxed and decision.verdict is not Verdict.DENY:
             try:
                 self.fences.fenced()
             except SandboxUnavailable as error:
-                self._judge.fence_trouble = str(error)
+                self._judge.sandbox_trouble = str(error)
                 decision = self._judge.decided(command)
         return decision

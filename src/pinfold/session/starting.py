@@ -161,7 +161,7 @@ class Starting:
     def _count(self, decision: Decision, allowed: bool) -> None:
         if decision.verdict is Verdict.ASK:
             self._counts["asked"] += 1
-        if self._judge().fence_trouble:
+        if self._judge().sandbox_trouble:
             self._counts[f"unavailable: {self._judge().law.last_settings.sandbox.if_unavailable}"] += 1
         self._counts["refused" if not allowed else "fenced" if decision.sandboxed else "unfenced"] += 1
 

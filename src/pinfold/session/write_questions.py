@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pinfold.model.codes import ViolationCode
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
-from pinfold.model.env_files import Identity
+from pinfold.model.env_files import FileIdentity
 from pinfold.model.permission import (
     LASTING,
     Answer,
@@ -80,7 +80,7 @@ class Elevations:
         anybody: bool,
         recalls: Callable[[], bool],
         notes_reads: bool,
-        made: Callable[[Identity], None],
+        made: Callable[[FileIdentity], None],
     ) -> None:
         self._session, self._judge, self._desk, self._ledger = session, judge, desk, ledger
         self._anybody = anybody

@@ -6,7 +6,7 @@ What only a line outside of the fence needs is imported when it is needed; insid
 import os
 from collections.abc import Iterator
 
-from pinfold.model.symlinks import real_path, way_of
+from pinfold.model.symlinks import real_path, walk_path
 from pinfold.settings.files import read_text
 
 MOST_MATCHES = 1_000
@@ -61,7 +61,7 @@ class Disk:
         if ".." not in path and self.real(path) == os.path.normpath(path):
             return is_own_process(path)  # there is no link on the way
         self.was_searched = True
-        return any(is_own_process(step.place) for step in way_of(path))
+        return any(is_own_process(step.place) for step in walk_path(path))
 
     def links_below(self, directory: str) -> tuple[str, ...] | None:
         self.was_searched = True

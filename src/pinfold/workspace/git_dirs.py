@@ -110,7 +110,7 @@ def _blocked(
         for directory in (each for each in directories if os.path.lexists(f"{each}/HEAD")):
             inside = (tree[len(directory) + 1 :] for tree in trees if tree.startswith(f"{directory}/"))
             kept_in_it = {path.partition("/")[0] for path in inside} - CONTENTS
-            yield rule._replace(name=directory, but=tuple(sorted(kept_in_it)))
+            yield rule._replace(name=directory, except_for=tuple(sorted(kept_in_it)))
 
 
 def _closed(directory: str, rules: Iterable[NameRule], nested: Nested | None = None) -> Iterator[NameRule]:
@@ -119,15 +119,15 @@ def _closed(directory: str, rules: Iterable[NameRule], nested: Nested | None = N
         if rule.name.startswith(PREFIX):
             yield rule._replace(name=f"{directory}/{rule.name[len(PREFIX) :]}")
     for nest in (f"{directory}/{each}" for each in NESTS):
-        yield NameRule(nest, ELSEWHERE, but=tuple((nested or {}).get(nest, ())))
+        yield NameRule(nest, ELSEWHERE, except_for=tuple((nested or {}).get(nest, ())))
 
 
 def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
     """What is there of these: of a directory that is closed but for some names, each of the others."""
     found: list[str] = []
     for rule in names:
-        if rule.but:
-            found += (f"{rule.name}/{each}" for each in {*_listed(rule.name)}.difference(rule.but))
+        if rule.except_for:
+            found += (f"{rule.name}/{each}" for each in {*_listed(rule.name)}.difference(rule.except_for))
         elif os.path.lexists(rule.name):
             found.append(rule.name)
     return tuple(found)
@@ -135,7 +135,11 @@ def _existing(names: Iterable[NameRule]) -> tuple[str, ...]:
 
 def _shared(directory: str, common: str, names: tuple[NameRule, ...]) -> Elsewhere:
     worktrees, name = os.path.split(directory)
-    closed = (NameRule(common, ELSEWHERE, but=SHARED), NameRule(worktrees, ELSEWHERE, but=(name,)), *names)
+    closed = (
+        NameRule(common, ELSEWHERE, except_for=SHARED),
+        NameRule(worktrees, ELSEWHERE, except_for=(name,)),
+        *names,
+    )
     return Elsewhere((common,), _existing(closed), closed)
 
 

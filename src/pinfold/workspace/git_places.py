@@ -22,7 +22,7 @@ from fnmatch import fnmatchcase
 
 from pinfold.model.git_files import LARGEST, parse_config
 from pinfold.model.home import expanded
-from pinfold.model.symlinks import led_through, real_path
+from pinfold.model.symlinks import links_and_target, real_path
 from pinfold.policy.paths import is_covered
 from pinfold.settings.files import mark
 from pinfold.workspace.git_programs import RUNNING_KEYS
@@ -104,7 +104,7 @@ class GitPlaces:
         found: dict[str, str] = {}
         seen: set[str] = set()
         for file in self._own:
-            for place in (each for each in led_through(file) if is_covered(each, tops)):
+            for place in (each for each in links_and_target(file) if is_covered(each, tops)):
                 found.setdefault(place, f"it is your configuration of git ({file})")
             for place, key in self._in(file, ANYWHERE, seen):
                 name = os.path.normpath(place).removeprefix(ANYWHERE)

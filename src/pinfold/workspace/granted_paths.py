@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import Request, RunCommand
-from pinfold.model.symlinks import real_path, way_of
+from pinfold.model.symlinks import real_path, walk_path
 from pinfold.policy.paths import is_covered
 
 
@@ -55,4 +55,4 @@ def _led(policy: SandboxPolicy) -> SandboxPolicy:
 
 def links_of(path: str) -> Iterator[str]:
     """Every link that a path leads over, each where it really lies."""
-    return (step.place for step in way_of(path) if step.is_link)
+    return (step.place for step in walk_path(path) if step.is_link)

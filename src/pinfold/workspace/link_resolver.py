@@ -13,7 +13,7 @@ So all ways of a survey together have so many steps, and a workspace that needs 
 from typing import NamedTuple
 
 from pinfold.model.errors import ConfinementError
-from pinfold.model.symlinks import MOST_LINKS, way_of
+from pinfold.model.symlinks import MOST_LINKS, walk_path
 
 MOST_STEPS = 200_000
 """Half a second's. Who has a thousand links in a project needs a tenth of it."""
@@ -52,7 +52,7 @@ class Ways:
         left: list[str] = []
         at = end = ""
         # Further than anybody comes, so that most of an endless chain is known by one walk.
-        for step in way_of(path, 2 * MOST_LINKS):
+        for step in walk_path(path, 2 * MOST_LINKS):
             self.left -= 1
             if self.left < 0:
                 raise ConfinementError(TOO_MANY)

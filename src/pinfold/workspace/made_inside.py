@@ -6,7 +6,7 @@ later, as when the host replaces it, is not among them.
 
 from collections.abc import Callable
 
-from pinfold.model.env_files import Identity
+from pinfold.model.env_files import FileIdentity
 
 MOST = 20_000
 """Beyond that a file is hidden as if the host had made it."""
@@ -16,15 +16,15 @@ class MadeInside:
     """A session's. May be used from any thread."""
 
     def __init__(self) -> None:
-        self._known: set[Identity] = set()
+        self._known: set[FileIdentity] = set()
         self.catch_up: Callable[[], None] = lambda: None
         """Returns when all wardens have told what they have made by now."""
 
-    def add(self, identity: Identity) -> None:
+    def add(self, identity: FileIdentity) -> None:
         if len(self._known) < MOST:
             self._known.add(identity)
 
-    def __contains__(self, identity: Identity) -> bool:
+    def __contains__(self, identity: FileIdentity) -> bool:
         return identity in self._known
 
     def __len__(self) -> int:

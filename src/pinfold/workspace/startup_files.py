@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from pinfold.model.protected_names import GIT
-from pinfold.model.symlinks import led_through
+from pinfold.model.symlinks import links_and_target
 from pinfold.policy.paths import is_covered
 from pinfold.policy.shipped_protected import ProtectedName, Reach, protected_names
 
@@ -41,7 +41,7 @@ class StartupFiles:
     def of(self, tops: tuple[str, ...]) -> dict[str, str]:
         """Places in `tops`, whether or not anything is there, and why they are closed."""
         if self._led is None:
-            self._led = {place: why for path, why in self._found() for place in led_through(path)}
+            self._led = {place: why for path, why in self._found() for place in links_and_target(path)}
         return {
             place: why
             for place, why in self._led.items()

@@ -29,7 +29,7 @@ from pinfold.model.protected_names import (
     components,
     folded,
     key_in,
-    unnested,
+    split_git_path,
 )
 from pinfold.policy.hidden_paths import Hiding, Names
 from pinfold.workspace.dir_cache import MOST_TEXT, Mark, is_closed, listing, mark_of
@@ -240,7 +240,7 @@ def _is_content(step: Step, path: str, name: str) -> bool:
     """Whether nothing lies in it but what git makes: in `.git/modules`, `refs` may be part of a submodule's
     name."""
     is_named_so = step.inside_git and name in CONTENT_OF_GIT
-    return is_named_so and unnested(components(path)).module is None
+    return is_named_so and split_git_path(components(path)).module is None
 
 
 def _is_odd(names: str) -> bool:

@@ -6,12 +6,12 @@ import sys
 
 from bench.peers import main
 
-from pinfold.sandbox.probe import fence_trouble
+from pinfold.sandbox.probe import sandbox_trouble
 
 
 def ratios_of_true() -> None:
     """Bare and pinfold take turns at `true`, and nothing is left where they worked."""
-    trouble = fence_trouble()
+    trouble = sandbox_trouble()
     if trouble:
         print(trouble)
         sys.exit(77)

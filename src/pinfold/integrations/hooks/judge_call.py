@@ -107,14 +107,14 @@ def _other(call: Call, request: Request, decision: Decision) -> Outcome:
 
 
 def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str, str]) -> Outcome:
-    if environ.get("PINFOLD_PEN") and judge.is_inside_fence:
+    if environ.get("PINFOLD_PEN") and judge.is_inside_sandbox:
         decision = judge.check(request)
         denied = decision.verdict is Verdict.DENY
         return Outcome(Opinion.DENY, told(decision)) if denied else NOTHING  # the agent is in a pen itself
     ours = unwrapped(request.command, AGENTS, judge.roots)
     agent = ours.agent if ours else call.agent
     if ours is None and not call.can_rewrite:
-        judge.fence_trouble = BARE
+        judge.sandbox_trouble = BARE
     wanted = request
     if ours is not None:
         # An agent may have written the line itself: what it says of the fence is a wish of its own.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.patience import wait_until
 
-from pinfold.model.env_files import Identity
+from pinfold.model.env_files import FileIdentity
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.backend import Request, Ruling, Wanted
 from pinfold.sandbox.linux.host.elevation import Elevating
@@ -27,7 +27,7 @@ class Slow:
     def __init__(self) -> None:
         self.answered = threading.Event()
 
-    def made(self, identity: Identity) -> None:
+    def made(self, identity: FileIdentity) -> None:
         pass
 
     def asks(self, _policy: SandboxPolicy) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.kernel.child import in_child
 
-from pinfold.model.fair_share import share
+from pinfold.model.fair_share import fair_share
 from pinfold.sandbox.linux.warden import agent_filter
 from pinfold.sandbox.linux.warden.agent_filter import AgentFilter
 
@@ -29,6 +29,6 @@ def connections(where: Path, tags: list[int]) -> list[int]:
 
 
 def test_one_command_leaves_others_connections_to_agents(tmp_path: Path) -> None:
-    most = share(agent_filter.MOST, 0)
+    most = fair_share(agent_filter.MOST, 0)
     said = in_child(lambda: connections(tmp_path, [1] * (most + 1) + [2]))
     assert said == [0] * most + [errno.EAGAIN, 0]

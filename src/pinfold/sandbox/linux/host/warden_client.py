@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from pinfold.model.codes import AskedAt, ViolationCode
-from pinfold.model.env_files import Identity
+from pinfold.model.env_files import FileIdentity
 from pinfold.model.errors import ConfinementError
 from pinfold.model.violation import WARDEN, Violation
 from pinfold.sandbox.linux.protocol import channel
@@ -49,7 +49,7 @@ class Refusals:
         self.asked: Callable[..., None] | None = None
         """Told, by whoever reads, what the warden asks: id, tag, pid, program, rule, why, its code, whether
         that is git's writes, deed."""
-        self.made: Callable[[Identity], None] = lambda _identity: None
+        self.made: Callable[[FileIdentity], None] = lambda _identity: None
         """Told which `.env` files its commands have made."""
         self.withdrawn: Callable[[int], None] = lambda _id: None
         self.catch_up: Callable[[int], None] = lambda _tag: None
@@ -110,7 +110,7 @@ class Refusals:
             self.settled = max(self.settled, *fields)
             return None
         if tag == MADE:
-            return self.made(Identity(*fields))
+            return self.made(FileIdentity(*fields))
         if tag == LAST_WORDS:
             self.ended = str(fields[0])
             return None

@@ -25,7 +25,7 @@ from pinfold.kernel.files import RENAME_EXCHANGE
 from pinfold.kernel.syscall import number
 from pinfold.kernel.syscall_numbers import MACHINE, NUMBERS
 from pinfold.model.codes import ViolationCode
-from pinfold.model.protected_names import GIT, Match, NameRule, components, matcher_of, unnested
+from pinfold.model.protected_names import GIT, Match, NameRule, components, matcher_of, split_git_path
 from pinfold.sandbox.linux.protocol import channel
 from pinfold.sandbox.linux.protocol.file_change import Deed, End, Thing, thing_of
 from pinfold.sandbox.linux.warden.notification import ALL_FLAGS, CREAT, Caller, as_int
@@ -309,7 +309,7 @@ def _is_repositorys(spot: Spot) -> bool:
     """Whether a directory would be a repository's: a `.git`, or that of a submodule in one."""
     if not spot.place.inside:
         return spot.key == GIT
-    return unnested(components(spot.path)).module is not None
+    return split_git_path(components(spot.path)).module is not None
 
 
 def _is_possible(operation: str, thing: Thing | None) -> bool:

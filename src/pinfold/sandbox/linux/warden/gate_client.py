@@ -50,7 +50,7 @@ from itertools import count
 from pinfold.kernel import capabilities
 from pinfold.kernel.alarm import Alarm
 from pinfold.model.codes import ViolationCode
-from pinfold.model.fair_share import has_room, share
+from pinfold.model.fair_share import fair_share, has_room
 from pinfold.model.gate_protocol import DROP, JOIN, LONGEST, NAMES, OPEN, PROXY, Answer, Wish, parse_answer
 from pinfold.model.protected_names import NameRule
 from pinfold.sandbox.linux.warden import watchdog
@@ -196,7 +196,7 @@ class Carrying:
         return len(self.waiting) + len(self.late)
 
     def _has_room_for(self, carried: Carried) -> bool:
-        if self._count() < share(self.most, 0):  # nobody has more than the share of one
+        if self._count() < fair_share(self.most, 0):  # nobody has more than the share of one
             return True
         holders = (each.tag for each in (*list(self.waiting.values()), *list(self.late)))
         return has_room(holders, carried.tag, self.most)
