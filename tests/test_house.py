@@ -41,9 +41,9 @@ MAY_IMPORT = {
         *("model", "kernel", "shell", "policy", "settings", "approval"),
         *("audit", "state", "workspace", "session", "diagnose"),
     },
-    "web": {"model", "kernel", "state", "session"},
+    "web": {"model", "kernel", "approval", "state", "session"},
     "cli": {
-        *("model", "shell", "policy", "settings", "approval", "state", "workspace", "session"),
+        *("model", "shell", "policy", "settings", "approval", "audit", "state", "workspace", "session"),
         *("diagnose", "service", "integrations", "web"),
     },
 }

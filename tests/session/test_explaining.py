@@ -11,7 +11,7 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.policy import PolicyType, SandboxPolicy
 from pinfold.model.settings import Settings
 from pinfold.model.violation import Violation
-from pinfold.session.explaining import Explanations, _may_write
+from pinfold.session.execution import Explanations, _may_write
 
 
 def test_what_is_taken_away_meanwhile_is_nobodys_to_write(

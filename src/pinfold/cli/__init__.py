@@ -113,9 +113,9 @@ def _prepare() -> None:
     if sys.stderr is None:
         _open_error_stream()
     if sys.argv[1:2] in (["run"], ["learn"]):
-        from pinfold.session.early import prepare_fence
+        from pinfold.session import prepare_sandbox
 
-        prepare_fence()
+        prepare_sandbox()
     from pinfold.lazy_imports import load_light
 
     load_light()

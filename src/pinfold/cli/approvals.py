@@ -149,8 +149,8 @@ def _draw(answers: "tuple[Remembered, ...]", states: dict[str, str]) -> None:
 
 def _deed(subject: "Subject") -> str:
     """What was granted: to write a path, or one other thing that can be done to it."""
+    from pinfold.approval.wording import DONE
     from pinfold.policy.grants import is_write
-    from pinfold.session.write_questions import DONE
 
     is_git = any(step == StepCode.GIT_WRITES for step, _, _ in subject.reasons)
     return "change" if is_git or is_write(subject.operation) else DONE.get(subject.operation, "change")

@@ -11,7 +11,7 @@ from pinfold.cli.draw import is_coloured
 from pinfold.model.escape_text import visible
 
 if TYPE_CHECKING:
-    from pinfold.session.history import Deed
+    from pinfold.audit.history import Deed
 
 LAST = 20
 LONGEST = 200
@@ -45,10 +45,10 @@ def run(args: Namespace) -> int:
 
 
 def _list(args: Namespace) -> int:
-    from pinfold.session.history import EVERY, last_deeds
+    from pinfold.audit.history import EVERY, deeds
     from pinfold.state.directory import journal_file
 
-    found = last_deeds(os.environ, args.last or EVERY, args.session)
+    found = deeds(journal_file(os.environ), args.last or EVERY, args.session)
     if args.json:
         print_json([_as_json(each) for each in found])
     elif found:
@@ -60,9 +60,10 @@ def _list(args: Namespace) -> int:
 
 
 def _forget(args: Namespace) -> int:
-    from pinfold.session.history import forget_before
+    from pinfold.audit.history import forget
+    from pinfold.state.directory import journal_file
 
-    gone = forget_before(os.environ, time() - args.older_than)
+    gone = forget(journal_file(os.environ), time() - args.older_than)
     if args.json:
         print_json({"forgotten": gone})
     else:

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from pinfold.approval import wording
 from pinfold.approval.keys import EXPLAIN, WIDER
 from pinfold.cli.common import short
 from pinfold.cli.draw import draw
@@ -10,7 +11,7 @@ from pinfold.model.decision import StepCode
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.request import Connect, Request, RunCommand, WriteFile
-from pinfold.session import wording
+from pinfold.session.request import rule_trouble
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,7 +93,7 @@ class Asking:
         return [*lines, "", *_whole(question, width)]
 
     def rule_trouble(self, question: PermissionNeeded, text: str) -> str:
-        return wording.rule_trouble(question, text)
+        return rule_trouble(question, text)
 
 
 def _headline(question: PermissionNeeded) -> "RenderableType":

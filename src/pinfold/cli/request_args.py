@@ -69,7 +69,7 @@ def require_part_of_machine(session: Session, request: Request | None = None) ->
     """Nobody waits while the whole machine is looked through, only to hear that it is no project. Without a
     request it is about any command."""
     if "/" in session.roots and (request is None or isinstance(request, RunCommand)):
-        from pinfold.session.whole_machine import ANY, require_pen_or_way_out
+        from pinfold.session.request import ANY, require_pen_or_way_out
 
         require_pen_or_way_out(session.roots, session.settings, request or ANY)
 

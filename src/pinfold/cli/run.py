@@ -138,7 +138,7 @@ def _page() -> "list[WebApprover]":
 
 def _tell_of_page(question: PermissionNeeded) -> None:
     """Without this a run that waits looks like one that hangs."""
-    from pinfold.session.wording import headline
+    from pinfold.approval.wording import headline
 
     tell(f"waiting for your answer on the page of `pinfold web`: {headline(question, short)}")
 

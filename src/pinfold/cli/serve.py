@@ -26,7 +26,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     gc.enable()  # unlike other verbs, it stays
     from pinfold.service.methods import Service
-    from pinfold.session.room import make_room
+    from pinfold.session.resources import make_room
 
     make_room()
     overrides = overrides_of(args)

@@ -28,14 +28,14 @@ from typing import Any
 
 import msgspec
 
-from pinfold.approval import Approver
+from pinfold.approval import Approver, wording
 from pinfold.integrations.acp_terminals import Terminal
 from pinfold.integrations.markdown import verbatim, verbatim_line
 from pinfold.model.decision import Verdict
 from pinfold.model.errors import FileRefused, PinfoldError
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import LONGEST_QUESTION, Answer, Capability, PermissionNeeded
-from pinfold.session import Session, wording
+from pinfold.session import Session
 from pinfold.session.request import as_command, as_request
 from pinfold.session.serialize import file_refusal_as_plain, refusal_as_plain
 

@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pinfold.model.errors import PolicyError
+
 MOST_LINKS = 40
 PATH_MAX = 4096
 """Bytes of a path that the kernel takes in one call, with the zero at its end."""
@@ -63,6 +65,18 @@ def real_path(path: str) -> str:
         return _walked_by_kernel(path) or os.path.realpath(path)
     except (OSError, ValueError, RecursionError):  # a chain of links longer than Python's stack
         return os.path.normpath(path)
+
+
+def project_directory(path: str | os.PathLike[str]) -> str:
+    """Where a directory that is to be worked in really lies."""
+    if (size := len(os.fsencode(path))) >= PATH_MAX:
+        start = f"{os.fspath(path)[:40]}..."
+        raise PolicyError(f"the path has {size:,} bytes, and the system takes {PATH_MAX - 1:,}", where=start)
+    if not os.path.isdir(path):
+        raise PolicyError(
+            "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"
+        )
+    return real_path(os.fspath(path))
 
 
 def _walked_by_kernel(path: str) -> str:

@@ -1,7 +1,10 @@
 """One request to run something, as whoever asked holds it: under way, or refused."""
 
+import os
 import sys
 import time
+from _thread import allocate_lock
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -11,6 +14,7 @@ from pinfold.model.decision import Decision
 from pinfold.model.errors import ConfinementError, PinfoldError
 from pinfold.model.events import Event, Exited, Output
 from pinfold.model.permission import PermissionNeeded, Settlement
+from pinfold.model.settings import Settings
 from pinfold.model.violation import Violation
 from pinfold.sandbox.backend import Result as Outcome
 from pinfold.sandbox.backend import Running
@@ -43,6 +47,8 @@ class Need(Struct, frozen=True):
     """Asks for it, while it is not withdrawn, and starts the command again. None: there is nobody to ask."""
 
 
+MOST_REFUSED = 64
+"""Of how many lines it is remembered what they were refused."""
 TAIL = 1 << 16
 """Bytes of output that are looked at: its end says why a command failed."""
 Unseen = Callable[[bytes], tuple[Violation, ...]]
@@ -223,3 +229,60 @@ class Execution:
                 self._ended(
                     End(end.exit_code, end.signal, end.timed_out, end.cancelled, seconds, violations, error)
                 )
+
+
+class Explanations:
+    """What commands of a session were refused, in full: for the journal, reports and later questions.
+
+    May be used from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._last: OrderedDict[str, tuple[Violation, ...]] = OrderedDict()
+        """What each line was refused when it last ran in the fence, and was refused something."""
+
+    def of(self, line: str) -> tuple[Violation, ...]:
+        return self._last.get(line, ())
+
+    def explained(
+        self,
+        violations: tuple[Violation, ...],
+        settings: Settings,
+        roots: tuple[str, ...],
+        line: str,
+        decision: Decision,
+        home: str,
+        own: Callable[[], tuple[str, ...]],
+    ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
+        """All that was refused, and what of it is to be reported."""
+        from pinfold.network.listeners import is_heard
+        from pinfold.policy.explain_violation import explained, heard, is_ignored
+        from pinfold.workspace.git_dirs import is_open_to_git
+
+        policy = decision.policy
+        told = heard(violations, is_heard)
+
+        def is_gits(path: str) -> bool:
+            return is_open_to_git(path, roots, policy.protected)
+
+        every = tuple(
+            explained(each, settings, line, policy, roots, home, os.path.exists, _may_write, own, is_gits)
+            for each in told
+        )
+        with self._lock:
+            self._last[line] = every
+            if len(self._last) > MOST_REFUSED:
+                self._last.popitem(last=False)
+        commands = [command.text for command in decision.commands]
+        return every, tuple(each for each in every if not is_ignored(each, settings, commands))
+
+
+def _may_write(path: str) -> bool:
+    """Whether it, or the nearest directory that is there, is the user's to change: if not, no leave helps."""
+    while path.strip("/") and not os.path.lexists(path):
+        path = os.path.dirname(path)
+    try:
+        return bool(path) and (os.access(path, os.W_OK) or os.lstat(path).st_uid == os.geteuid())
+    except OSError:  # what the command left running has taken it away
+        return False

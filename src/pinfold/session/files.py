@@ -15,8 +15,8 @@ from pinfold.model.decision import Decision, Verdict
 from pinfold.model.errors import FileRefused
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.request import ReadFile, WriteFile
-from pinfold.session.backends import keep_still
 from pinfold.session.judge import Judge
+from pinfold.session.resources import keep_still
 from pinfold.session.result import is_allowed, refusal_of
 from pinfold.session.settling import settled
 

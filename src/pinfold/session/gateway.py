@@ -26,9 +26,9 @@ from pinfold.policy.network_scope import PenReach, leads_out, lent_ports
 from pinfold.sandbox.backend import Request
 from pinfold.sandbox.poll_set import Doorbells
 from pinfold.sandbox.threads import begin_thread
+from pinfold.session.journal import Repeats
 from pinfold.session.judge import Judge
 from pinfold.session.publish import Publishing
-from pinfold.session.repeats import Repeats
 from pinfold.state.directory import names_file
 
 if TYPE_CHECKING:

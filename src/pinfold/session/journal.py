@@ -2,14 +2,18 @@
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import asdict, replace
 
 from pinfold.audit.journal import Journal, JournalError
 from pinfold.model.decision import Decision
+from pinfold.model.errors import PinfoldError
 from pinfold.model.permission import PermissionNeeded, Settlement
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
@@ -21,7 +25,15 @@ from pinfold.state.sessions import register, unregister
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
+    from pinfold.sandbox.backend import Request
+
 MOST_TROUBLES = 10
+MOST_OF_ONE = 256
+"""Different things of one command that are counted apart; all further ones are one."""
+MOST_OF_NONE = 4096
+"""Of those that no command is known of, in a session."""
+MOST_COMMANDS = 1024
+REST = object()
 CANCELLED = End(None, None, timed_out=False, cancelled=True, seconds=0.0)
 
 
@@ -219,3 +231,76 @@ class Ledger:
     def _are_others_telling(self) -> bool:
         own = threading.get_ident()
         return any(thread != own for thread in list(self._telling.values()))
+
+
+class Repeats:
+    """Which connections and questions of a command are journaled: each new one, and some repeats.
+
+    A command connects and asks as often as it likes, so it must not choose how many rows that takes.
+    Precondition: one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[str, dict[Hashable, int]] = OrderedDict()
+
+    def count(self, tag: str, what: Hashable, is_grant: bool = False) -> int:
+        """How often it happened with this time, where that is to be written down; else 0. Each new grant is:
+        a person gives no more than so many."""
+        counts = self._counts.setdefault(tag, {})
+        self._counts.move_to_end(tag)
+        if len(self._counts) > MOST_COMMANDS:
+            self._counts.popitem(last=False)
+        if what not in counts and len(counts) >= (MOST_OF_ONE if tag else MOST_OF_NONE):
+            if is_grant:
+                return 1
+            what = REST
+        times = counts[what] = counts.get(what, 0) + 1
+        return 0 if times & times - 1 else times
+
+
+After = Callable[[int, End], bool]
+
+
+class DebugRecord:
+    """What is written of one run for whoever debugs a policy: see `audit.debug_output`."""
+
+    def __init__(self, policy: SandboxPolicy, request: "Request") -> None:
+        from pinfold.audit.debug_output import DebugOutput
+
+        self.output = DebugOutput(policy.debug_output_dir or "")
+        self.policy = policy
+        self.request = request
+
+    def after(self, after: After, plan: str) -> After:
+        """The same as `after`, with the debug output besides."""
+
+        def both(entry: int, end: End) -> bool:
+            is_first = after(entry, end)
+            if is_first:
+                with suppress(PinfoldError):  # the command has run: its result must not be lost with this
+                    self._write(entry, end, plan)
+            return is_first
+
+        return both
+
+    def _write(self, entry: int, end: End, plan: str) -> None:
+        from pinfold.audit.tail_file import storable
+        from pinfold.policy.json_format import to_executor, to_json
+
+        told = {
+            "id": entry,
+            "command": storable(self.request.line),
+            "cwd": storable(self.request.cwd),
+            "enforced": bool(plan),
+        }
+        self.output.log({**told, **asdict(end)})
+        self.output.run(
+            entry,
+            {
+                **told,
+                "policy": msgspec.Raw(to_json(self.policy).encode()),
+                "converted": to_executor(self.policy),
+                "plan": storable(plan).splitlines(),
+                "end": asdict(end),
+            },
+        )

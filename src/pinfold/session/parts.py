@@ -13,7 +13,7 @@ from pinfold.model.permission import Capability
 from pinfold.model.policy import SandboxPolicy
 from pinfold.sandbox.probe import sandbox_trouble
 from pinfold.session.judge import Judge
-from pinfold.session.leaving import close_at_exit
+from pinfold.session.resources import close_at_exit
 from pinfold.state.directory import approvals_file
 from pinfold.workspace.made_inside import MadeInside
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pinfold.approval import Approver
     from pinfold.approval.broker import Desk
     from pinfold.files import FileTools
-    from pinfold.session.backends import Fences
     from pinfold.session.files import SessionFiles
     from pinfold.session.journal import Ledger
+    from pinfold.session.resources import Fences
     from pinfold.session.write_questions import Elevations
 
 CLOSED = "the session is closed; open another"
@@ -137,8 +137,8 @@ class Parts:
         self.require_open()
         with self._lock:
             if self._fences is None:
-                from pinfold.session.backends import Fences
                 from pinfold.session.gateway import Gateway
+                from pinfold.session.resources import Fences
 
                 self._fences = Fences(
                     self._judge().roots,

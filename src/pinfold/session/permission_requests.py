@@ -23,9 +23,8 @@ from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement
 from pinfold.model.policy import NetworkRules, PolicyType, SandboxPolicy
 from pinfold.model.request import RunCommand
-from pinfold.model.symlinks import real_path
+from pinfold.model.symlinks import project_directory, real_path
 from pinfold.policy.paths import is_covered
-from pinfold.session.request import directory
 from pinfold.session.result import is_allowed
 from pinfold.settings.sources import find_project
 
@@ -62,12 +61,12 @@ class Asked:
 
 def ask_for_project(session: "Session", path: str) -> Asked:
     """One more directory to work in: silently if the user's settings list it, else if a person says yes."""
-    root = directory(_placed(session, path))
+    root = project_directory(_placed(session, path))
     decision = _judged_project(session, root)
     asked = _asked(session, "add_project", root, decision, f"add the project {root}", "")
     if not asked.is_granted or is_covered(root, _writable(session)):
         return asked
-    if directory(root) != root:
+    if project_directory(root) != root:
         said = f"`{root}` became another directory while it was asked about"
         return Asked(
             _decided(session, Reason(StepCode.PROJECT, said, Verdict.DENY, remedy="ask again")), None
@@ -82,7 +81,7 @@ def ask_for_first_projects(session: "Session", own: str | None) -> Asked | None:
     Silently where whoever started the service did so (`own`), and where the user's settings list them.
     """
     for root in session.roots:
-        if own and _is_own(session, root, find_project(directory(own), session.environ)):
+        if own and _is_own(session, root, find_project(project_directory(own), session.environ)):
             continue
         decision = _decided(session, _listed(session, root) or _wanted(root, "work"))
         asked = _asked(session, "create_session", root, decision, f"open a session in {root}", "")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -11,14 +11,17 @@ from msgspec.structs import asdict, replace
 from pinfold.model.errors import PolicyError, RequestError
 from pinfold.model.escape_text import quoted
 from pinfold.model.load_structs import ready
-from pinfold.model.permission import Answer, Settlement, SettlementOutcome
+from pinfold.model.permission import Answer, Capability, PermissionNeeded, Settlement, SettlementOutcome
+from pinfold.model.policy import PolicyType
 from pinfold.model.request import Request, RunCommand
 from pinfold.model.script import LONGEST_LINE
-from pinfold.model.symlinks import PATH_MAX, real_path
+from pinfold.model.settings import IfUnavailable, Settings
+from pinfold.model.symlinks import project_directory
 
 if TYPE_CHECKING:
     from pinfold.approval import Approver
 
+ANY = RunCommand("")
 CO_COROUTINE = 0x80
 NO_SECRET = re.compile(
     r"(?i)_(command|cmd|program|exec|helper|provider|agent|backend|file|files|path|dir|home|config|url|uri|alias.*)$"
@@ -181,25 +184,47 @@ def _is_coroutine(called: object) -> bool:
     return False
 
 
-def directory(path: str | os.PathLike[str]) -> str:
-    """Where a directory that is to be worked in really lies."""
-    if (size := len(os.fsencode(path))) >= PATH_MAX:
-        start = f"{os.fspath(path)[:40]}..."
-        raise PolicyError(f"the path has {size:,} bytes, and the system takes {PATH_MAX - 1:,}", where=start)
-    if not os.path.isdir(path):
-        raise PolicyError(
-            "is not a directory", where=os.fspath(path) or "an empty path", help="give one that exists"
-        )
-    return real_path(os.fspath(path))
-
-
 def start_in(roots: tuple[str, ...]) -> str:
     """Where we are, if that is in one of the projects; else the first of them."""
     try:
-        here = directory(os.getcwd())
+        here = project_directory(os.getcwd())
     except FileNotFoundError:
         if roots:
             return roots[0]
         raise PolicyError("the working directory is gone", help="name the projects to work in") from None
     inside = not roots or any(f"{here}/".startswith(f"{root}/") for root in roots)
     return here if inside else roots[0]
+
+
+def require_pen_or_way_out(roots: tuple[str, ...], settings: Settings, command: RunCommand = ANY) -> None:
+    """Raises if no pen can be made for the command, and it cannot run otherwise. What may run outside of the
+    fence, or asks for a policy of its own, is left to the decision. Precondition: `/` is among the roots.
+
+    The pen says so when it is made, which is after the project was looked through for ignore files: seconds,
+    where that is the whole machine. Whoever has a person waiting asks here first.
+    """
+    from pinfold.sandbox.plan import require_possible
+
+    sandbox = settings.sandbox
+    may_leave = (
+        not sandbox.enabled
+        or sandbox.if_unavailable is not IfUnavailable.REFUSE
+        or sandbox.excluded_commands
+        or settings.mcp.cli
+        or command.disable_sandbox
+    )
+    if sandbox.policy is PolicyType.WORKSPACE_READWRITE and command.policy is None and not may_leave:
+        require_possible(roots)
+
+
+def rule_trouble(question: PermissionNeeded, text: str) -> str:
+    """Why a text cannot be a rule; empty if it can."""
+    from pinfold.policy.hosts import require_pattern
+    from pinfold.shell.rule_text import shape
+
+    check: Callable[[str], object] = require_pattern if question.capability is Capability.CONNECT else shape
+    try:
+        check(text.strip())
+    except ValueError as error:
+        return f"that is no rule: {error}"
+    return ""

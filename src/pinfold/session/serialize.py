@@ -85,7 +85,7 @@ def violation_as_plain(violation: "Violation") -> Plain:
 
 def question_as_plain(question: PermissionNeeded) -> Plain:
     """What a person is asked: `SandboxPermissionNeeded`. `effects` says what each answer would grant."""
-    from pinfold.session import wording
+    from pinfold.approval import wording
 
     return {
         "requestId": question.request_id,

@@ -17,13 +17,13 @@ from pinfold.model.permission import Answer, PermissionNeeded
 from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import ReadFile, Request, RunCommand, WriteFile
 from pinfold.model.settings import Settings
-from pinfold.session.explaining import Explanations
+from pinfold.model.symlinks import project_directory
+from pinfold.session.execution import Explanations
 from pinfold.session.judge import Judge, Talk
 from pinfold.session.parts import Parts
 from pinfold.session.request import (
     Given,
     as_command,
-    directory,
     require_approvers,
     require_given,
     start_in,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pinfold.approval.broker import Desk
     from pinfold.files import FileTools
     from pinfold.policy.grants import Ground
-    from pinfold.session.backends import Fences
     from pinfold.session.execution import Execution
     from pinfold.session.journal import Ledger
+    from pinfold.session.resources import Fences
     from pinfold.session.result import Result
     from pinfold.session.retry import Retries
     from pinfold.session.settling import Settlements
@@ -85,18 +85,18 @@ class Session:
         self._held: Mapping[str, Any] | None = None
         """What it had before it was resumed, and what the person in front of it has changed since."""
         if resume:
-            from pinfold.session.resume import kept_of, require_same
+            from pinfold.state.resume import kept_of, require_same
 
             kept = kept_of(resume, self.environ)
             if projects:
-                require_same(resume, tuple(map(directory, projects)), kept)
+                require_same(resume, tuple(map(project_directory, projects)), kept)
             projects, self._held = kept.roots, kept.held
             settings = kept.given if settings is None else settings
             overrides = overlaid(kept.overrides, overrides or {})
         self.counts: Counter[str] = Counter()
         """What was run, refused and asked, and what was done where there was no fence."""
-        roots = tuple(directory(project) for project in projects)
-        self.cwd = directory(cwd) if cwd else start_in(roots)
+        roots = tuple(project_directory(project) for project in projects)
+        self.cwd = project_directory(cwd) if cwd else start_in(roots)
         self._user = os.fspath(settings) if isinstance(settings, os.PathLike) else settings
         self._overrides: Mapping[str, object] = overrides or {}
         self._opened_with = self._overrides
@@ -122,14 +122,16 @@ class Session:
 
     def _keep(self) -> None:
         """Writes down what it has, for a later `resume`."""
-        from pinfold.session.resume import keep
+        from pinfold.settings.resume_cap import held_of
+        from pinfold.state.resume import keep
 
-        law = self._judge.law
-        keep(self.id, self.roots, self._user, self._opened_with, law.settings, self.environ)
+        settings = self._judge.law.settings
+        held, lasts = held_of(settings), settings.approvals.keep
+        keep(self.id, self.roots, self._user, self._opened_with, held, lasts, self.environ)
 
     def _judge_of(self, roots: tuple[str, ...], overrides: Mapping[str, object]) -> Judge:
         if not sys.flags.isolated:  # an isolated program has no directory of a project on its path
-            from pinfold.session.import_guard import guard_imports
+            from pinfold.workspace.import_guard import guard_imports
 
             guard_imports(roots)
         return Judge(roots, self.cwd, self._user, overrides, self.environ, self._talk, self._held, self._made)
@@ -183,7 +185,7 @@ class Session:
 
     def add_project(self, path: str | os.PathLike[str]) -> None:
         """One more directory to work in, from the next request on."""
-        root = directory(path)
+        root = project_directory(path)
         with self._changing:
             if root not in self.roots:
                 self._rejudge((*self.roots, root), self._overrides)

@@ -14,8 +14,7 @@ from pinfold.model.policy import SandboxPolicy
 from pinfold.model.request import RunCommand
 from pinfold.model.symlinks import real_path
 from pinfold.sandbox.backend import Request as Start
-from pinfold.session.execution import End, Execution, Unseen
-from pinfold.session.explaining import Explanations
+from pinfold.session.execution import End, Execution, Explanations, Unseen
 from pinfold.session.judge import Judge
 from pinfold.session.parts import Parts
 from pinfold.session.request import Given
@@ -23,8 +22,7 @@ from pinfold.session.result import is_allowed
 
 if TYPE_CHECKING:
     from pinfold.model.violation import Violation
-    from pinfold.session.debug_output import Debugging
-    from pinfold.session.journal import Ledger
+    from pinfold.session.journal import DebugRecord, Ledger
     from pinfold.session.retry import Retries
 
 
@@ -150,13 +148,13 @@ class Starting:
             return policy
         return replace(policy, limits=replace(limits, timeout=usual.timeout, output=usual.output))
 
-    def _debugging(self, policy: SandboxPolicy, start: Start) -> "Debugging | None":
+    def _debugging(self, policy: SandboxPolicy, start: Start) -> "DebugRecord | None":
         """Its directory is made before the pen, which hides it, and while it can still stop the run."""
         if not policy.debug_output_dir:
             return None
-        from pinfold.session.debug_output import Debugging
+        from pinfold.session.journal import DebugRecord
 
-        return Debugging(policy, start)
+        return DebugRecord(policy, start)
 
     def _count(self, decision: Decision, allowed: bool) -> None:
         if decision.verdict is Verdict.ASK:
@@ -172,7 +170,7 @@ def _unseen(decision: Decision, start: Start) -> Unseen | None:
         return None
 
     def unseen(output: bytes) -> "tuple[Violation, ...]":
-        from pinfold.session.hidden_reads import hidden_reads
+        from pinfold.workspace.env_files import hidden_reads
 
         return hidden_reads(start.policy, [each.argv for each in decision.commands], start.cwd, output)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from stat import S_IMODE
 from typing import TYPE_CHECKING
 
+from pinfold.approval.wording import DONE
 from pinfold.model.codes import ViolationCode
 from pinfold.model.decision import Decision, Reason, StepCode, Verdict
 from pinfold.model.env_files import FileIdentity
@@ -43,8 +44,8 @@ from pinfold.policy.reasons import remedy_for
 from pinfold.policy.shipped_protected import BLOCKED, protected_by, why_protected
 from pinfold.policy.widen import narrowed
 from pinfold.sandbox.backend import Request, Ruling, Wanted
+from pinfold.session.journal import Repeats
 from pinfold.session.judge import Judge
-from pinfold.session.repeats import Repeats
 from pinfold.workspace.rm_targets import Removals
 
 if TYPE_CHECKING:
@@ -53,19 +54,6 @@ if TYPE_CHECKING:
     from pinfold.session.journal import Ledger
 
 UNWRITTEN = "it could not be written down, so it is not done"
-DONE = {
-    "open": "write",
-    "mkdir": "make the directory",
-    "mknod": "make",
-    "symlink": "make the link",
-    "link": "make the link",
-    "rename": "replace or make",
-    "unlink": "delete",
-    "rmdir": "delete the directory",
-    TREE: "delete all of",
-    "truncate": "cut",
-    "chmod": "change the mode of",
-}
 
 
 class Elevations:

@@ -13,7 +13,7 @@ from pinfold.kernel.peer_user import user_of
 from pinfold.model.home import home_of
 from pinfold.model.load_structs import ready
 from pinfold.model.permission import Answer, PermissionNeeded, Reply
-from pinfold.session.wording import rule_trouble
+from pinfold.session.request import rule_trouble
 from pinfold.state.web_page import page_directory
 from pinfold.web.wire import LONGEST, Given, Heard, line_of, sheet_of
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from pinfold.approval import wording
 from pinfold.model.escape_text import visible
 from pinfold.model.locations import Span
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
-from pinfold.session import wording
 
 LONGEST = 1 << 20
 """Bytes of a line."""

@@ -25,7 +25,7 @@ from pinfold.service.lines import Lines
 from pinfold.service.listener import Listener, token_file
 from pinfold.service.methods import Service
 from pinfold.service.remote_session import Event, RemoteSession, ServiceError
-from pinfold.session.room import make_room
+from pinfold.session.resources import make_room
 from pinfold.state.sessions import living
 from tests.patience import PATIENCE, wait_until
 from tests.probe_module import probes_of, run

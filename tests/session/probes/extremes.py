@@ -20,7 +20,7 @@ from pinfold.audit.history import entries
 from pinfold.kernel import mounts, namespaces, process, seccomp
 from pinfold.kernel.syscall import number
 from pinfold.model.errors import ConfinementError, PinfoldError
-from pinfold.session import backends
+from pinfold.session import resources
 from pinfold.state.directory import journal_file
 from tests.probe_module import LIVING, run
 
@@ -474,7 +474,7 @@ def _try_without(call: str, argument: int | None, code: int, words: str) -> None
 
 
 def _try_once_known(call: str, argument: int | None, code: int) -> None:
-    backends._backend()
+    resources._backend()
     _try_without(call, argument, code, "")
 
 

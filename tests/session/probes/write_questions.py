@@ -23,7 +23,7 @@ from pinfold.model.policy import PolicyType
 from pinfold.policy.grants import Ground
 from pinfold.sandbox.backend import Request
 from pinfold.sandbox.linux.host.backend import LinuxBackend
-from pinfold.session import backends
+from pinfold.session import resources
 from pinfold.session.serialize import result_as_plain
 from pinfold.settings import files, sources
 from pinfold.state.directory import state_directory
@@ -1243,7 +1243,7 @@ def a_result_tells_what_it_needed_where_nobody_could_be_asked() -> None:
 
 def without_notifications_there_is_no_pen_to_write_in() -> None:
     """Names could be made that are protected: nothing runs, and nothing is asked or tried in another way."""
-    backend = backends._backend()
+    backend = resources._backend()
     assert isinstance(backend, LinuxBackend)
     person = Person()
     for fact in ("notification", "wait_killable"):

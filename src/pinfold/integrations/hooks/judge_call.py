@@ -123,7 +123,7 @@ def _command(call: Call, request: RunCommand, judge: Judge, environ: Mapping[str
     if not os.path.isdir(start := judge.start_of(wanted)):
         return Outcome(Opinion.DENY, no_directory(start))
     if "/" in judge.roots and call.can_rewrite:
-        from pinfold.session.whole_machine import require_pen_or_way_out
+        from pinfold.session.request import require_pen_or_way_out
 
         try:
             require_pen_or_way_out(judge.roots, judge.law.settings, wanted)

@@ -19,7 +19,7 @@ def greet(call: Call, environ: Mapping[str, str]) -> Outcome:
     if not os.path.isdir(cwd):
         return Outcome(Opinion.NONE, context=f"No command can be run here: {no_directory(cwd)}.")
     if "/" in roots:
-        from pinfold.session.whole_machine import require_pen_or_way_out
+        from pinfold.session.request import require_pen_or_way_out
 
         try:
             require_pen_or_way_out(roots, judge.law.settings)

@@ -5,10 +5,10 @@ INVARIANT: an answer that was declined, cancelled or malformed is a no.
 
 import mcp_types as types
 
+from pinfold.approval import wording
 from pinfold.integrations.markdown import verbatim
 from pinfold.model.escape_text import visible
 from pinfold.model.permission import Answer, PermissionNeeded
-from pinfold.session import wording
 
 
 def form_of(question: PermissionNeeded) -> types.ElicitRequestFormParams:

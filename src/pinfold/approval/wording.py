@@ -15,6 +15,7 @@ from pinfold.model.escape_text import visible
 from pinfold.model.locations import Span
 from pinfold.model.permission import Answer, Capability, PermissionNeeded, Reach
 from pinfold.model.policy import POLICY_WORDS
+from pinfold.policy.grants import TREE
 
 FOR_THE_SESSION = {
     "add_project": "add the project {}: every command of this session may write there",
@@ -36,6 +37,20 @@ WANTED = {
     "type": "run under {}",
 }
 """A field of a policy -> what may be done once it is granted."""
+DONE = {
+    "open": "write",
+    "mkdir": "make the directory",
+    "mknod": "make",
+    "symlink": "make the link",
+    "link": "make the link",
+    "rename": "replace or make",
+    "unlink": "delete",
+    "rmdir": "delete the directory",
+    TREE: "delete all of",
+    "truncate": "cut",
+    "chmod": "change the mode of",
+}
+"""An operation of a call that waits -> what it does to the path."""
 Short = Callable[[str], str]
 """A path as short as it can be said where it is shown."""
 RUNNING = (Capability.CONNECT, Capability.WRITE)
@@ -69,8 +84,6 @@ def headline(question: PermissionNeeded, short: Short) -> str:
 
 
 def _deed(question: PermissionNeeded) -> str:
-    from pinfold.session.write_questions import DONE
-
     return "write in" if _is_git(question) else DONE.get(question.operation, visible(question.operation))
 
 
@@ -144,19 +157,6 @@ def widening(question: PermissionNeeded, reach: Reach, short: Short) -> str:
     if wider is Reach.DIRECTORY:
         return f"what is in {visible(short(os.path.dirname(question.path)))}"
     return {Reach.TARGET: "any command", Reach.COMMAND: "this very command again"}[wider]
-
-
-def rule_trouble(question: PermissionNeeded, text: str) -> str:
-    """Why a text cannot be a rule; empty if it can."""
-    from pinfold.policy.hosts import require_pattern
-    from pinfold.shell.rule_text import shape
-
-    check: Callable[[str], object] = require_pattern if question.capability is Capability.CONNECT else shape
-    try:
-        check(text.strip())
-    except ValueError as error:
-        return f"that is no rule: {error}"
-    return ""
 
 
 def _this_time(question: PermissionNeeded) -> str:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pinfold.isolated import SOURCE
-from pinfold.session.import_guard import OURS, Guard
+from pinfold.workspace.import_guard import OURS, Guard
 
 NAMES = (
     "sqlite3",

@@ -18,8 +18,7 @@ from pinfold.model.errors import PolicyError
 from pinfold.model.escape_text import visible
 from pinfold.model.home import home_of
 from pinfold.model.load_structs import ready
-from pinfold.model.settings import Settings
-from pinfold.session.request import directory
+from pinfold.model.symlinks import project_directory
 from pinfold.state.directory import is_private, state_directory, write_private
 from pinfold.state.sessions import living, require_id
 
@@ -48,21 +47,23 @@ def keep(
     roots: tuple[str, ...],
     given: str | Mapping[str, object] | None,
     overrides: Mapping[str, object],
-    settings: Settings,
+    held: dict[str, Any],
+    lasts: float | None,
     environ: Mapping[str, str],
 ) -> None:
-    """Writes down what the session has now. What cannot be written down cannot be resumed."""
-    from pinfold.settings.resume_cap import held_of
+    """Writes down what the session has now, `held` being each key whose value in force is not the default.
 
+    What cannot be written down cannot be resumed. Records older than `lasts` seconds are removed.
+    """
     values = dict(given) if isinstance(given, Mapping) else given
-    kept = SessionRecord(VERSION, roots, home_of(environ), values, dict(overrides), held_of(settings))
+    kept = SessionRecord(VERSION, roots, home_of(environ), values, dict(overrides), held)
     place = _directory(environ)
     path = os.path.join(place, f"{require_id(id)}.json")
     with suppress(OSError):
         os.unlink(path)  # an older one could be wider
     with suppress(OSError, TypeError, ValueError, UnicodeEncodeError):
         write_private(path, msgspec.json.encode(kept))
-        _sweep(place, settings.approvals.keep)
+        _sweep(place, lasts)
 
 
 def kept_of(id: str, environ: Mapping[str, str]) -> SessionRecord:
@@ -82,7 +83,7 @@ def kept_of(id: str, environ: Mapping[str, str]) -> SessionRecord:
             help="set HOME to that, or open another",
         )
     for root in kept.roots:
-        if directory(root) != root:
+        if project_directory(root) != root:
             raise PolicyError(
                 f"`{visible(root)}` leads elsewhere than in the session `{name}`", help="open another"
             )

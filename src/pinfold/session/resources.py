@@ -1,13 +1,20 @@
 """The backends that a session runs its commands with: a fence, opened when it is first needed, and none.
 
 One keeper serves all sessions of this process. A fork of it gets its own.
+
+Sessions that nobody has closed when Python ends are closed then, so that each run has its end.
+
+Facts (atexit): what was registered last is called first. None of it is called where Python is killed, nor in
+a fork that ends by `os._exit`, as those of multiprocessing do.
 """
 
 import atexit
 import os
 import threading
+from _weakrefset import WeakSet  # without the rest of `weakref`, which takes a cold start half a millisecond
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from typing import Protocol
 
 from pinfold.model.errors import ConfinementError, SandboxUnavailable
 from pinfold.model.policy import SandboxPolicy
@@ -15,7 +22,6 @@ from pinfold.sandbox.backend import Backend, Elevation, Found, Outside
 from pinfold.sandbox.backend import Session as Pens
 from pinfold.sandbox.probe import require_platform
 from pinfold.sandbox.threads import require_free
-from pinfold.session.leaving import close_first
 from pinfold.workspace.scan import Surveyor
 from pinfold.workspace.watcher import Lookout
 
@@ -161,3 +167,36 @@ class Fences:
                 if opened is not None:
                     opened.close()
             self._pens = self._unfenced = None
+
+
+class Closed(Protocol):
+    def close(self) -> None: ...
+
+
+_open: WeakSet[Closed] = WeakSet()
+
+
+def close_at_exit(session: Closed) -> None:
+    """Unless it was closed before: more is no harm."""
+    if not _open:
+        close_first()
+    _open.add(session)
+
+
+def close_first() -> None:
+    """Sessions are closed before whatever was to be ended until now."""
+    atexit.unregister(_close_open)
+    atexit.register(_close_open)
+
+
+def _close_open() -> None:
+    for session in list(_open):
+        with suppress(Exception):  # there are others
+            session.close()
+
+
+def make_room() -> None:
+    """Raises the number of descriptors that this process may have: each session takes some ten."""
+    from pinfold.sandbox.linux.limits import make_room as raise_limit
+
+    raise_limit()
