@@ -147,11 +147,22 @@ def test_every_claim_has_a_test_of_its_name() -> None:
 
 
 def test_every_claim_in_the_text_has_a_probe_of_its_name() -> None:
-    claims = re.findall(r"\(`(\w+)`,\s+\[test\]\(([^)]+)\)\)", (TOP / "SECURITY.md").read_text())
-    assert claims
-    for claim, linked in claims:
-        beside = "".join(path.read_text() for path in (TOP / linked).parent.glob("*.py"))
-        assert f"def {claim}(" in beside, (claim, linked)
+    """SECURITY.md has the table; the pages of docs/ have more claims, each beside a link to its test."""
+    found = 0
+    for page in (TOP / "SECURITY.md", *sorted((TOP / "docs").glob("*.md"))):
+        for claim, linked in re.findall(r"\(`(\w+)`,\s+\[test\]\(([^)]+)\)\)", page.read_text()):
+            beside = "".join(path.read_text() for path in (page.parent / linked).parent.glob("*.py"))
+            assert f"def {claim}(" in beside, (page.name, claim, linked)
+            found += 1
+    assert found >= 129
+
+
+def test_what_is_not_protected_is_one_list() -> None:
+    """Readers find every limit in one place; other pages link to it."""
+    pages = [TOP / "SECURITY.md", *(TOP / "docs").glob("*.md")]
+    assert not [page.name for page in pages if re.search(r"\bNot held\b", page.read_text())]
+    lists = [page.name for page in pages if "## Not protected\n" in page.read_text()]
+    assert lists == ["threat-model.md"]
 
 
 @pytest.mark.parametrize("page", [*TOP.glob("*.md"), *TOP.glob("docs/*.md")], ids=lambda page: page.name)
@@ -162,6 +173,11 @@ def test_what_pages_name_is_there(page: Path) -> None:
     found += [page.parent / link.partition("#")[0] for link in links]
     for path in found:
         assert path.exists() or path.stem == "NAME", path
+
+
+def test_the_page_about_the_command_line_lists_every_verb() -> None:
+    table = (TOP / "docs/cli.md").read_text().partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(VERBS)
 
 
 def test_pinfolds_own_verbs_are_charted_and_no_others() -> None:

@@ -95,7 +95,7 @@ def test_who_asks_looks_around_where_nobody_has(work: Path, clock: list[float]) 
     files = IgnoreFiles((str(work),))
     assert patterns(files) == []
     (work / "d7/.pinfoldignore").write_text("a\n")
-    assert patterns(files) == []  # within the seconds that SECURITY.md tells
+    assert patterns(files) == []  # within the seconds that docs/sandbox.md tells
     clock[0] += ignore_files.SECONDS + 0.1
     assert patterns(files) == [("a",)]
 

@@ -31,7 +31,7 @@ STOPPED_BY = {
 as a hidden one seems, is none."""
 OUTSIDE = (("worktree", "remove"), ("worktree", "move"))
 SEPARATE = "--separate-git-dir"
-"""What git cannot do to a project inside of the fence, whoever says yes: README.md has it. The last makes a
+"""What git cannot do to a project in the sandbox, even after a yes (docs/sandbox.md). The last makes a
 repository in a directory that is not called `.git`."""
 EXPLAINED = "`pinfold explain --path` tells by what"
 MOST_WALKED = 5_000

@@ -3,7 +3,7 @@
 A file that a person, an editor or another program makes while a session lasts may be one that is hidden or
 protected. What the pens themselves make, their wardens see. A walk that remembers (`walk`) costs some
 milliseconds, so it is made by a thread, every two seconds, and less often where it takes long: never more
-than a fiftieth of the time. Until then such a file is open to commands; SECURITY.md says so.
+than a fiftieth of the time. Until then such a file is open to commands; docs/sandbox.md says so.
 
 Why no watch on each directory: a workspace may have more of them than a user has watches, and each new
 directory would be open until it has one. The walk is one way for all of them.

@@ -12,7 +12,7 @@ Facts, measured on Linux 6.18:
 - Kernels before 6.13, and some file systems since, take the time of the last tick: what changed less than a
   tick ago may be replaced by what has the same time. Such a time is not relied on.
 
-Accepted, and named in SECURITY.md: beyond `MOST` things nothing is compared, since it would cost every
+Accepted, and named in docs/sandbox.md: beyond `MOST` things nothing is compared, since it would cost every
 command more than a microsecond for each.
 """
 

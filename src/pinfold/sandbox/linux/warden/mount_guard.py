@@ -18,7 +18,7 @@ Facts, tried on 6.18:
 - The first is told by the pen's own mounts (POLLPRI on mountinfo), the second is not; but both, and a file
   that is removed and made again, are told by a watch on the directory.
 - So both are watched, and what has no mount any more gets one, as a rule within a millisecond. Who opened
-  the new file within that time keeps what it opened; SECURITY.md names this.
+  the new file within that time keeps what it opened; docs/sandbox.md names this.
 - A user has 128 queues of such events, for all programs. Where none is left, the mounts alone tell. A queue
   is counted in the user namespace that it was made in and in those above. So ours is made outside of the
   session, whose programs have no more than half of them (`rooms`).
