@@ -37,7 +37,7 @@ def _eval(command: Command, words: list[Word], findings: Findings) -> list[Neste
     texts = [word.literal for word in words]
     if None in texts:
         findings.unknown("what `eval` runs is only known when it runs", command.span, runs=True)
-        findings.moves = findings.assigns_any = True
+        findings.changes_directory = findings.assigns_any = True
         return []
     span = Span(words[0].span.start, words[-1].span.end)
     return [_nested(command, "eval", " ".join(filter(None, texts)), span, findings)]
@@ -45,7 +45,7 @@ def _eval(command: Command, words: list[Word], findings: Findings) -> list[Neste
 
 def _source(command: Command, words: list[Word], findings: Findings) -> list[Nested]:
     operands = words[1:] if words and words[0].literal == "--" else words
-    findings.sources = True
+    findings.sources_file = True
     file = operands[0].known({"HOME": "~"}) if operands else ""
     is_input = bool(operands) and is_stream(operands[0], command.directories)
     if file is None or file.startswith("/dev/") or is_input:
@@ -154,10 +154,10 @@ def examine(command: Command, findings: Findings) -> list[Nested]:
         if words and words[0].file_name is None:
             why = f"`{words[0].source}` is only known to be a program when it runs"
             findings.unknown(why, words[0].span, runs=True)
-            findings.moves = findings.assigns_any = True
+            findings.changes_directory = findings.assigns_any = True
         return []
     if name in MOVERS:
-        findings.moves = True
+        findings.changes_directory = True
         findings.assigned |= {"PWD", "OLDPWD"}
     rest = list(words[1:])
     if name == "exec" and (not rest or rest[0].may_be_option):

@@ -44,7 +44,7 @@ def stays(places: Places) -> After:
 
 def anywhere(facts: LineFacts, places: Places) -> Places:
     """Where something runs that runs at a time nobody knows: a function's body, a trap."""
-    return None if facts.moves else places
+    return None if facts.changes_directory else places
 
 
 def after_command(words: Sequence[Word], places: Places, facts: LineFacts) -> After:

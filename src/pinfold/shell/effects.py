@@ -44,7 +44,7 @@ PATTERN = r"[*?\[]|^:[(/!^]"
 OUTSIDE = r"[/~]|\.\.(/|$)|.*/\.\.(/|$)"
 
 
-class _Found:
+class _EffectCollector:
     """What is being gathered."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Found:
         self.below = False
         self.code: list[Word] = []
 
-    def play(self, roles: str, word: Word, chart: Chart, option: str = "") -> None:
+    def add(self, roles: str, word: Word, chart: Chart, option: str = "") -> None:
         """Note that `word` has these roles."""
         for role in roles.split():
             match role:
@@ -109,7 +109,7 @@ class _Found:
 
 def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> Command:
     """The command with everything that its charts say of it."""
-    found = _Found()
+    found = _EffectCollector()
     flags: dict[str, None] = {}
     below = follows = False
     makes: list[str] = []
@@ -120,7 +120,7 @@ def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> C
         for given in stage.arguments.given:
             if given.name not in stage.chart.program.ignored:
                 flags.update(dict.fromkeys(given.names))
-            below = below or _goes_below(given)
+            below = below or _reads_below(given)
             follows = follows or given.option.follows
             makes.append(given.option.makes)
             _option(found, given, stage.chart)
@@ -134,7 +134,7 @@ def complete(command: Command, name: str, stages: tuple[CommandStage, ...]) -> C
     below = (below or found.below) and bool(found.reads)
     return replace(
         command,
-        directories=moved(command.directories, found.directories),
+        directories=directories_after(command.directories, found.directories),
         program=name,
         flags=tuple(flags),
         operands=names + last.arguments.operands,
@@ -152,7 +152,7 @@ def running_scripts(stage: CommandStage) -> tuple[Word, ...]:
     """The scripts among its words that may run anything."""
     if not stage.chart.program.script_runs:
         return ()
-    found = _Found()
+    found = _EffectCollector()
     for given in stage.arguments.given:
         _option(found, given, stage.chart)
     _operands(found, stage, "", Span(0, 0))
@@ -187,19 +187,19 @@ def uncharted(command: Command, name: str) -> Command:
     )
 
 
-def moved(
+def directories_after(
     ways: tuple[tuple[Word, ...], ...] | None, steps: list[Word]
 ) -> tuple[tuple[Word, ...], ...] | None:
     """The directories after changing into each of `steps`."""
     return ways if ways is None else tuple(way + tuple(steps) for way in ways)
 
 
-def _own_hazard(found: _Found, stage: CommandStage, command: Command) -> None:
+def _own_hazard(found: _EffectCollector, stage: CommandStage, command: Command) -> None:
     if stage.chart.program.hazard:
         found.hazards.append(Hazard(stage.chart.program.hazard, command.span, stage.chart.name))
 
 
-def _option(found: _Found, given: GivenOption, chart: Chart) -> None:
+def _option(found: _EffectCollector, given: GivenOption, chart: Chart) -> None:
     option = given.option
     if not given.listed and chart.program.closed:
         why = f"`{given.name}` is not among the options known to be harmless"
@@ -207,7 +207,7 @@ def _option(found: _Found, given: GivenOption, chart: Chart) -> None:
     if option.hazard and not _is_safe_value(given):
         found.hazards.append(Hazard(option.hazard, given.word.span, given.name))
     if given.value is not None and option.role:
-        found.play(option.role, given.value, chart, given.name)
+        found.add(option.role, given.value, chart, given.name)
 
 
 def _subcommand_word(stage: CommandStage) -> Word:
@@ -218,7 +218,7 @@ def _subcommand_word(stage: CommandStage) -> Word:
     return word
 
 
-def _goes_below(given: GivenOption) -> bool:
+def _reads_below(given: GivenOption) -> bool:
     return given.option.below and not _is_safe_value(given)
 
 
@@ -238,13 +238,13 @@ def _is_safe_value(given: GivenOption) -> bool:
     return bool(given.option.safe and text is not None and re.fullmatch(given.option.safe, text))
 
 
-def _doubts(found: _Found, stage: CommandStage) -> None:
+def _doubts(found: _EffectCollector, stage: CommandStage) -> None:
     if stage.chart.risky:
         why = f"may expand to an option such as `{stage.chart.risky}`"
         found.hazards += [Hazard(why, word.span) for word in stage.arguments.doubts]
 
 
-def _operands(found: _Found, stage: CommandStage, makes: str, span: Span) -> None:
+def _operands(found: _EffectCollector, stage: CommandStage, makes: str, span: Span) -> None:
     chart = stage.chart
     table = chart.program.operands
     taken = {given.option.takes for given in stage.arguments.given}
@@ -257,17 +257,17 @@ def _operands(found: _Found, stage: CommandStage, makes: str, span: Span) -> Non
         for word in words:
             key, equals, _ = word.start.partition("=")
             if equals and key in table.keys:
-                found.play(table.keys[key], _after_equals(word), chart)
+                found.add(table.keys[key], _after_equals(word), chart)
         return
     if words and table.first and "first" not in taken:
-        found.play(table.first, words.pop(0), chart)
+        found.add(table.first, words.pop(0), chart)
     if words and table.last and "last" not in taken and len(stage.arguments.operands) > 1:
         # `rsync --delete` takes from its destination what the source does not have.
         emptied = " deletes" if "empties" in makes.split() else ""
-        found.play(table.last + emptied, words.pop(), chart)
+        found.add(table.last + emptied, words.pop(), chart)
     if len(words) > 1 and table.second:
-        found.play(table.second, words.pop(1), chart)
-    below = any(_goes_below(given) for given in stage.arguments.given)
+        found.add(table.second, words.pop(1), chart)
+    below = any(_reads_below(given) for given in stage.arguments.given)
     if (table.default or below) and all(word.may_vanish for word in words):
         # `grep -r x` and its like walk the working directory; so does `grep -r x $Y` if Y is empty.
         words.append(literal_word(table.default or ".", span))
@@ -277,8 +277,8 @@ def _operands(found: _Found, stage: CommandStage, makes: str, span: Span) -> Non
     narrowed = is_narrowed(stage)
     for word in words:
         acted_on = some_of(word) if narrowed else word
-        found.play(table.rest, acted_on if "deletes" in table.rest.split() else word, chart)
-        found.play(makes, acted_on, chart)
+        found.add(table.rest, acted_on if "deletes" in table.rest.split() else word, chart)
+        found.add(makes, acted_on, chart)
 
 
 def _after_equals(word: Word) -> Word:

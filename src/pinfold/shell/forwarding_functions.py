@@ -25,7 +25,7 @@ class ForwardedCommand(Struct, frozen=True):
     command: Command
 
     @property
-    def places(self) -> Iterator[Word]:
+    def parameter_words(self) -> Iterator[Word]:
         return (word for word in self.command.words if word.source == ALL_PARAMETERS)
 
     @property
@@ -33,11 +33,11 @@ class ForwardedCommand(Struct, frozen=True):
         """Whether with no words at all what stands after them may be the command: `"$@" git push`."""
         return self.command.words[-1].source != ALL_PARAMETERS
 
-    def length(self, call: Command) -> int:
+    def word_count(self, call: Command) -> int:
         """At most so many words it has with those of a call."""
-        return len(self.command.words) + len(call.words) * sum(1 for _ in self.places)
+        return len(self.command.words) + len(call.words) * sum(1 for _ in self.parameter_words)
 
-    def given(self, words: tuple[Word, ...], call: Command) -> Command:
+    def called_with(self, words: tuple[Word, ...], call: Command) -> Command:
         """It, where the function is called with these words."""
         own = tuple(
             each

@@ -29,10 +29,12 @@ from pinfold.shell.written_files import ContentsOf
 class InlineCode:
     """One command's."""
 
-    def __init__(self, found: StartedCommands, stages: tuple[CommandStage, ...], held_by: ContentsOf) -> None:
+    def __init__(
+        self, found: StartedCommands, stages: tuple[CommandStage, ...], contents_of: ContentsOf
+    ) -> None:
         self.found = found
         self.stages = stages
-        self.held_by = held_by
+        self.contents_of = contents_of
 
     def judge_words(self) -> None:
         """Words and inputs that hold code which is not the shell's."""
@@ -45,7 +47,7 @@ class InlineCode:
 
     def judge_file(self, file: Word) -> bool:
         """A file that it runs: a text which the line writes there is judged; whether it is standard input."""
-        held = self.held_by(file)
+        held = self.contents_of(file)
         if held.texts:
             fed = tuple(map(piped, held.texts))
             self._judge_input(fed, f"`{self.found.name}` runs `{file.source}`, which this line writes")
@@ -53,12 +55,12 @@ class InlineCode:
                 self._judge_by_signs(held.texts, stage.chart.program.foreign)
                 self._judge_by_signs(held.texts, stage.chart.program.script_runs)
             self._note(fed)
-        return any(is_standard_input(source, self.found.command.directories) for source in held.sources)
+        return any(is_standard_input(source, self.found.command.directories) for source in held.copied_from)
 
     def judge_loaded(self, name: str) -> None:
         """A file that it obeys unasked. Accepted: what a program prints into it is not known."""
         file = literal_word(name, self.found.command.span)
-        held = [text for text in self.held_by(file).texts if text.parts != unknown_text(text.span).parts]
+        held = [text for text in self.contents_of(file).texts if text.parts != unknown_text(text.span).parts]
         if not held:
             return
         fed = tuple(map(piped, held))
@@ -88,7 +90,7 @@ class InlineCode:
     def _texts_of(self, given: Redirection) -> tuple[Redirection, ...]:
         """An input, and where it is a file which the line writes, what that may hold besides: by its name
         alone it may be another file, and it may have held more before."""
-        texts = self.held_by(given.target).texts if not is_text(given) else ()
+        texts = self.contents_of(given.target).texts if not is_text(given) else ()
         return (given, *map(piped, texts))
 
     def _judge_input(self, fed: tuple[Redirection, ...], why: str) -> None:

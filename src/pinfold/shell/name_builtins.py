@@ -203,7 +203,7 @@ _SHOPT = frozenset(("cdable_vars", "autocd", "lastpipe"))
 def _shopt(_: Command, words: list[Word], findings: Findings) -> None:
     for word in words:
         if word.literal is None or word.literal in _SHOPT:
-            findings.moves = True
+            findings.changes_directory = True
             findings.unknown("a shell option that changes what `cd` and pipes do", word.span)
         if word.literal in ("histexpand", "history"):
             findings.unknown("history expansion rewrites later lines", word.span, runs=True)

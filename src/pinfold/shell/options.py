@@ -18,7 +18,7 @@ from pinfold.shell.programs import Chart, Option, is_risky
 
 NUMBER = r"-[0-9]+"
 UNLISTED = Option()
-ONLY_TELL = frozenset({"-h", "--help", "-v", "-V", "--version", "-?"})
+ONLY_INFORM = frozenset({"-h", "--help", "-v", "-V", "--version", "-?"})
 
 
 class GivenOption(Struct, frozen=True):
@@ -66,7 +66,7 @@ def resolve(top: Chart, words: tuple[Word, ...], *, is_rule: bool = False) -> tu
     while here.has_subcommands:
         arguments = _without_skipped(here, sort_words(here, words, stop=True))
         if here.program.without and not is_rule:
-            arguments = _with_what_is_meant(here, arguments)
+            arguments = _with_default_subcommand(here, arguments)
         stages.append(CommandStage(here, arguments))
         if not arguments.operands or (name := arguments.operands[0].literal) is None:
             return tuple(stages)
@@ -92,8 +92,8 @@ def _without_skipped(chart: Chart, found: Arguments) -> Arguments:
     return found
 
 
-def _with_what_is_meant(chart: Chart, found: Arguments) -> Arguments:
-    if found.operands or found.doubts or any(given.name in ONLY_TELL for given in found.given):
+def _with_default_subcommand(chart: Chart, found: Arguments) -> Arguments:
+    if found.operands or found.doubts or any(given.name in ONLY_INFORM for given in found.given):
         return found
     span = found.given[0].word.span if found.given else Span(0, 0)
     return replace(found, operands=(literal_word(chart.program.without, span),))
@@ -156,7 +156,7 @@ class _Sorter:
                 self.operands += self.words
                 break
             if word.literal in self.chart.program.ignored:
-                self._give((word.literal or "",), UNLISTED, word)
+                self._add_option((word.literal or "",), UNLISTED, word)
                 continue
             self._word(word)
             self._last = word
@@ -176,21 +176,21 @@ class _Sorter:
         if self._is_doubtful(word) and not self._is_value_of_known(word):
             self.doubts.append(word)
         if program.slashes and start.startswith("/"):
-            self._give((start.lower(),), UNLISTED, word)
+            self._add_option((start.lower(),), UNLISTED, word)
         elif program.plus and start.startswith("+") and (len(start) > 1 or "+" in spellings):
             self._short(word, "+")
         elif not start.startswith("-") or (word.literal == "-" and "-" not in spellings):
             self.operands.append(word)
         elif word.literal == "-":
             name, option = spellings["-"]
-            self._give((name,), option, word)
+            self._add_option((name,), option, word)
         elif start.startswith("--"):
             self._long(word)
         elif self.chart.style == "single":
             self._single(word)
         elif program.numbers and (re.fullmatch(NUMBER, start) or (len(start) > 3 and start in spellings)):
             name, option = spellings.get(start, (start, UNLISTED))
-            self._give((name,), option, word)
+            self._add_option((name,), option, word)
         else:
             self._short(word, "-")
 
@@ -224,14 +224,14 @@ class _Sorter:
         if not matches:
             value = drop_start(word, len(name) + 1) if equals else None
             shown = name[1:] if self.chart.style == "single" else name  # to most of them it is the same
-            self._give((shown,), UNLISTED, word, value, listed=False)
+            self._add_option((shown,), UNLISTED, word, value, listed=False)
             return
         option = matches[0][1]
         names = tuple(dict.fromkeys(canonical for canonical, _ in matches))
         if equals:
-            self._give(names, option, word, drop_start(word, len(name) + 1))
+            self._add_option(names, option, word, drop_start(word, len(name) + 1))
         else:
-            self._give(names, option, word, self._value_of(option))
+            self._add_option(names, option, word, self._value_of(option))
 
     def _abbreviated(self, name: str) -> list[tuple[str, Option]]:
         exact = self.chart.spellings.get(name)
@@ -248,23 +248,23 @@ class _Sorter:
         spellings = self.chart.spellings
         if start in spellings and (word.literal is not None or len(start) > 2):
             canonical, option = spellings[start]
-            self._give((canonical,), option, word, self._value_of(option))
+            self._add_option((canonical,), option, word, self._value_of(option))
         elif equals and name in spellings:
             canonical, option = spellings[name]
-            self._give((canonical,), option, word, drop_start(word, len(name) + 1))
+            self._add_option((canonical,), option, word, drop_start(word, len(name) + 1))
         else:
             prefixes = [s for s in spellings if spellings[s][1].value and start.startswith(s)]
             if not prefixes:
-                self._give((name,), UNLISTED, word, listed=False)
+                self._add_option((name,), UNLISTED, word, listed=False)
                 return
             longest = max(prefixes, key=len)
             canonical, option = spellings[longest]
-            self._give((canonical,), option, word, drop_start(word, len(longest)))
+            self._add_option((canonical,), option, word, drop_start(word, len(longest)))
 
     def _short(self, word: Word, sign: str) -> None:
         if sign == "+" and sign in self.chart.spellings:
             canonical, option = self.chart.spellings[sign]
-            self._give((canonical,), option, word, drop_start(word, 1))
+            self._add_option((canonical,), option, word, drop_start(word, 1))
             return
         letters = word.start[1:]
         for index, letter in enumerate(letters):
@@ -272,15 +272,15 @@ class _Sorter:
             if found is None and sign == "+":
                 found = self.chart.spellings.get("-" + letter)
             if found is None:
-                self._give((sign + letter,), UNLISTED, word, listed=False)
+                self._add_option((sign + letter,), UNLISTED, word, listed=False)
                 continue
             canonical, option = found
             if not option.value:
-                self._give((canonical,), option, word)
+                self._add_option((canonical,), option, word)
                 continue
             rest = drop_start(word, index + 2)
             attached = bool(rest.parts) and rest.literal != ""
-            self._give((canonical,), option, word, rest if attached else self._value_of(option))
+            self._add_option((canonical,), option, word, rest if attached else self._value_of(option))
             return
 
     def _bare(self) -> None:
@@ -292,7 +292,7 @@ class _Sorter:
             spelling = letter if letter in self.chart.spellings else "-" + letter
             canonical, option = self.chart.spellings.get(spelling, (spelling, UNLISTED))
             listed = spelling in self.chart.spellings
-            self._give((canonical,), option, word, self._value_of(option), listed=listed)
+            self._add_option((canonical,), option, word, self._value_of(option), listed=listed)
 
     def _value_of(self, option: Option) -> Word | None:
         """What follows an option as its value."""
@@ -316,7 +316,7 @@ class _Sorter:
         found = self.chart.spellings.get(start if self.chart.style == "single" else start[:2])
         return len(start) > 1 and start.startswith("-") and found is not None and is_risky(found[1])
 
-    def _give(
+    def _add_option(
         self,
         names: tuple[str, ...],
         option: Option,

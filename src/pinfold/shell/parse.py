@@ -23,7 +23,7 @@ from pinfold.model.locations import Span
 from pinfold.model.script import Command, Computed, Redirection, Script, Trait, Word
 from pinfold.shell.builtins import examine
 from pinfold.shell.dialects import find_divergence, has_bash_only_syntax, runs_in_another_shell
-from pinfold.shell.program_variables import giving, with_given_words
+from pinfold.shell.program_variables import argument_assignments, with_given_words
 from pinfold.shell.results import MAX_DEPTH, Findings, LineFacts, Nested, Places, Problem
 from pinfold.shell.shfmt import ParserTrouble, SyntaxTrouble, Trouble
 from pinfold.shell.syntax import MAX_CHARACTERS, ReadLines, load_tree, read_lines
@@ -33,7 +33,7 @@ from pinfold.shell.walk import walk
 
 MAX_TEXTS = 64
 MAX_COMMANDS = 1_000
-MAX_PASSED = 10_000
+MAX_FORWARDED_WORDS = 10_000
 """Words of the commands that functions start with what they are given."""
 MAX_PASSES = 6
 SECONDS = 3.0
@@ -145,8 +145,8 @@ class _Pass:
         self.done: list[Command] = []
         self.waiting: deque[Command] = deque()
         self.seen: set[tuple[str, Places, tuple[Redirection, ...]]] = set()
-        self.passed: set[tuple[Command, tuple[Word, ...]]] = set()
-        self.passed_words = 0
+        self.seen_calls: set[tuple[Command, tuple[Word, ...]]] = set()
+        self.forwarded_words = 0
 
     def run(self) -> Findings:
         self.whole()
@@ -203,7 +203,8 @@ class _Pass:
             rest = Word("", last.span, (Computed("arguments of the alias", False),))
             self.findings.commands[-1] = replace(last, words=(*last.words, rest))
         # What a text starts stands where the command stood that holds the text.
-        found = [each for command in self.findings.commands for each in (command, *self.passed_on(command))]
+        commands = self.findings.commands
+        found = [each for command in commands for each in (command, *self.forwarded_by(command))]
         self.waiting.extendleft(reversed(found))
         self.findings.commands = []
         hidden, self.findings.hidden = self.findings.hidden, []
@@ -220,7 +221,7 @@ class _Pass:
     def settle(self, command: Command) -> None:
         texts = examine(command, self.findings)
         sets_path = self.facts.is_assigned("PATH")
-        unwrapped = unwrap(command, self.findings.held_by, sets_path=sets_path)
+        unwrapped = unwrap(command, self.findings.contents_of, sets_path=sets_path)
         self.done.append(unwrapped.command)
         self.findings.written += unwrapped.written
         for unknown in unwrapped.unknowns:
@@ -237,27 +238,27 @@ class _Pass:
     def with_variables(self, command: Command) -> tuple[Command, ...]:
         """What the command is besides, by variables that the line sets."""
         if command.assignments:
-            self.findings.giving += giving(command.assignments)
-        known = self.facts.giving
+            self.findings.argument_assignments += argument_assignments(command.assignments)
+        known = self.facts.argument_assignments
         return tuple(with_given_words(command, known)) if known else ()
 
-    def passed_on(self, call: Command) -> Iterator[Command]:
+    def forwarded_by(self, call: Command) -> Iterator[Command]:
         """What functions start with the words of a call of them, and what those call.
 
         Only the shell calls functions: `command git` and `timeout 5 git` start the program of that name.
         """
         name = call.words[0].literal if call.words else None
-        for each in self.findings.passing.get(name or "", ()):
-            self.passed_words += each.length(call)
-            if len(call.via) >= MAX_DEPTH or self.passed_words > MAX_PASSED:
+        for each in self.findings.forwarded.get(name or "", ()):
+            self.forwarded_words += each.word_count(call)
+            if len(call.via) >= MAX_DEPTH or self.forwarded_words > MAX_FORWARDED_WORDS:
                 self.findings.unreadable("too many commands inside of each other")
                 return
-            given = each.given(call.words[1:], call)
+            given = each.called_with(call.words[1:], call)
             key = (each.command, given.words)
-            if given.words and key not in self.passed:  # a function that calls itself adds nothing new
-                self.passed.add(key)
+            if given.words and key not in self.seen_calls:  # a function that calls itself adds nothing new
+                self.seen_calls.add(key)
                 yield given
-                yield from self.passed_on(given)
+                yield from self.forwarded_by(given)
 
     def nested(self, nested: Nested) -> None:
         key = (nested.text, nested.directories, nested.inputs)

@@ -74,7 +74,7 @@ def _is_expression_narrowed(stage: CommandStage) -> bool:
     return bool(stage.arguments.given)
 
 
-def places(stage: CommandStage) -> tuple[Word, ...]:
+def search_places(stage: CommandStage) -> tuple[Word, ...]:
     """Where the program looks for what it then gives to a command."""
     table = stage.chart.program.operands
     words = stage.arguments.operands
@@ -114,7 +114,7 @@ def with_found(words: tuple[Word, ...], runs: Runs, stage: CommandStage, span: S
     for word in words:
         mark = next((mark for mark in marks if mark in known_text(word)), "")
         if word.literal == mark:
-            found += [_found_in(stage, place, word) for place in places(stage)]
+            found += [_found_in(stage, place, word) for place in search_places(stage)]
         else:
             found.append(_fill(word, mark) if mark else word)
     return tuple(found)

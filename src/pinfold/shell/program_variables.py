@@ -86,7 +86,7 @@ def as_written(value: Word) -> str | None:
 KEY = "GIT_CONFIG_KEY_"
 
 
-def giving(assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
+def argument_assignments(assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
     """Those by which some program gets words."""
     return tuple(each for each in assignments if _is_key(each.name) or _meaning(each.name) is not None)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from pinfold.model.locations import Span
 from pinfold.model.script import Assignment, Command, Redirection, Unknown, Word
-from pinfold.shell.written_files import NOTHING, FileContents, WrittenFile, held_by
+from pinfold.shell.written_files import NOTHING, FileContents, WrittenFile, contents_of
 
 if TYPE_CHECKING:
     from pinfold.shell.forwarding_functions import ForwardedCommand
@@ -27,17 +27,17 @@ class LineFacts(Struct, frozen=True):
 
     assigned: frozenset[str] = frozenset()
     """By any way but a loop over words."""
-    looped: frozenset[str] = frozenset()
+    assigned_by_loop: frozenset[str] = frozenset()
     """By a loop over words that are surely not empty."""
     exported: frozenset[str] = frozenset()
     defined: frozenset[str] = frozenset()
     """Names of functions and aliases."""
     assigns_any: bool = False
     """Some assignment's name is not known."""
-    sources: bool = False
+    sources_file: bool = False
     """A file of settings is read, which may assign anything. Accepted: that it leaves HOME alone."""
     exports_all: bool = False
-    moves: bool = False
+    changes_directory: bool = False
     """Something may change the directory."""
     replaces_input: bool = False
     """Some `exec` gives the shell another standard input, and so whatever is started after it."""
@@ -49,17 +49,17 @@ class LineFacts(Struct, frozen=True):
     """Something gives the shell, or a function, other parameters than it was called with."""
     written: tuple[WrittenFile, ...] = ()
     """The files that the line writes, if it runs one of them."""
-    giving: tuple[Assignment, ...] = ()
+    argument_assignments: tuple[Assignment, ...] = ()
     """What the line sets by which programs get words."""
 
     def is_assigned(self, name: str) -> bool:
-        known = name in self.assigned or name in self.looped
-        return known or self.assigns_any or (self.sources and name != "HOME")
+        known = name in self.assigned or name in self.assigned_by_loop
+        return known or self.assigns_any or (self.sources_file and name != "HOME")
 
     def is_filled_by_its_loop(self, name: str) -> bool:
         """Whether, inside of such a loop, nothing else can have emptied its variable."""
-        unsure = self.assigns_any or self.sources or name in self.assigned
-        return name in self.looped and not unsure
+        unsure = self.assigns_any or self.sources_file or name in self.assigned
+        return name in self.assigned_by_loop and not unsure
 
 
 class ShellText(Struct, frozen=True):
@@ -99,13 +99,13 @@ class Findings:
         self.problem: Problem | None = None
         """The first one."""
         self.assigned: set[str] = set()
-        self.looped: set[str] = set()
+        self.assigned_by_loop: set[str] = set()
         self.exported: set[str] = set()
         self.defined: set[str] = set()
         self.assigns_any = False
-        self.sources = False
+        self.sources_file = False
         self.exports_all = False
-        self.moves = False
+        self.changes_directory = False
         self.replaces_input = False
         self.quotes_substitution = False
         self.hidden: list[tuple[str, Span, Places]] = []
@@ -116,31 +116,31 @@ class Findings:
         """... and whether any text is."""
         self.makes_lists = False
         self.sets_parameters = False
-        self.passing: dict[str, list[ForwardedCommand]] = {}
+        self.forwarded: dict[str, list[ForwardedCommand]] = {}
         """By function."""
-        self.passed_on: set[Span] = set()
+        self.forwarded_spans: set[Span] = set()
         """Where functions have the words that they pass on: what these are, their calls say."""
         self.written: list[WrittenFile] = []
-        self.run: list[Word] = []
+        self.files_run: list[Word] = []
         """The files that are run."""
-        self.giving: list[Assignment] = []
+        self.argument_assignments: list[Assignment] = []
 
-    def pass_on(self, passing: "ForwardedCommand") -> None:
-        places = {word.span for word in passing.places}
+    def add_forwarded(self, forwarded: "ForwardedCommand") -> None:
+        places = {word.span for word in forwarded.parameter_words}
         if places:
-            self.passing.setdefault(passing.function, []).append(passing)
-            self.passed_on |= places
-            if passing.may_start_the_rest:
-                self.commands.append(passing.given((), passing.command))
+            self.forwarded.setdefault(forwarded.function, []).append(forwarded)
+            self.forwarded_spans |= places
+            if forwarded.may_start_the_rest:
+                self.commands.append(forwarded.called_with((), forwarded.command))
 
-    def held_by(self, file: Word) -> FileContents:
+    def contents_of(self, file: Word) -> FileContents:
         """What a file that is run holds, as far as the line says it."""
-        self.run.append(file)
-        return held_by(file, self.facts.written) if self.facts.written else NOTHING
+        self.files_run.append(file)
+        return contents_of(file, self.facts.written) if self.facts.written else NOTHING
 
     def unknown(self, why: str, span: Span, *, runs: bool = False, is_data: bool = False) -> None:
         found = Unknown(why, span, runs, is_data)
-        if found not in self.unknowns and span not in self.passed_on:
+        if found not in self.unknowns and span not in self.forwarded_spans:
             self.unknowns.append(found)
 
     def evaluated(self, why: str, span: Span, *, runs: bool = False) -> None:
@@ -160,22 +160,22 @@ class Findings:
         facts = self.facts
         return LineFacts(
             facts.assigned | self.assigned,
-            facts.looped | self.looped,
+            facts.assigned_by_loop | self.assigned_by_loop,
             facts.exported | self.exported,
             facts.defined | self.defined,
             facts.assigns_any or self.assigns_any,
-            facts.sources or self.sources,
+            facts.sources_file or self.sources_file,
             facts.exports_all or self.exports_all,
-            facts.moves or self.moves,
+            facts.changes_directory or self.changes_directory,
             facts.replaces_input or self.replaces_input,
             facts.quotes_substitution or self.quotes_substitution,
             facts.makes_lists or self.makes_lists,
             facts.sets_parameters or self.sets_parameters,
             self.written_and_run(),
-            tuple(dict.fromkeys((*facts.giving, *self.giving))),
+            tuple(dict.fromkeys((*facts.argument_assignments, *self.argument_assignments))),
         )
 
     def written_and_run(self) -> tuple[WrittenFile, ...]:
         written = tuple(dict.fromkeys((*self.facts.written, *self.written)))
-        is_run = bool(written) and any(held_by(file, written) != NOTHING for file in self.run)
+        is_run = bool(written) and any(contents_of(file, written) != NOTHING for file in self.files_run)
         return written if is_run else self.facts.written

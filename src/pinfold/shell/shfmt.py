@@ -194,7 +194,7 @@ def _kill(process: Process) -> None:
         os.kill(process.pid, signal.SIGKILL)
 
 
-def leave(process: Process) -> None:
+def abandon(process: Process) -> None:
     """Closes what is open and no more: in a forked copy, the process is another's child."""
     _close(process.stdin, process.stdout, process.handle)
 

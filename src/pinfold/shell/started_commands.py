@@ -41,7 +41,7 @@ class StartedCommands:
         span = Span(min(w.span.start for w in words), max(w.span.end for w in words))
         outer = tuple(replace(a, exported=True) for a in self.command.assignments)
         lost = anywhere or self.runs.remote
-        self.tell(assignments, self.via)
+        self.add_variables(assignments, self.via)
         self.inner.append(
             Command(
                 words=words,
@@ -72,7 +72,7 @@ class StartedCommands:
         """Any command may be started here."""
         self.unknowns.append(Unknown(why, span, True, is_data))
 
-    def tell(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
+    def add_variables(self, assignments: tuple[Assignment, ...], via: tuple[str, ...]) -> None:
         """Variables may hold commands too, which programs run by themselves: `PAGER`, for instance."""
         told = texts_in_variables(assignments, via)
         self.texts += told.texts
@@ -111,9 +111,9 @@ def with_unseen_arguments(command: Command, files: str) -> Command:
     return replace(command, words=words, hazards=command.hazards + hazards)
 
 
-def also(command: Command, other: Command) -> Command:
+def stand_for(command: Command, other: Command) -> Command:
     further = command.stands_for
-    return replace(command, stands_for=other if further is None else also(further, other))
+    return replace(command, stands_for=other if further is None else stand_for(further, other))
 
 
 def listed(value: Word, between: str) -> tuple[Word, ...]:

@@ -38,9 +38,9 @@ from pinfold.shell.shfmt import (
     Process,
     SyntaxTrouble,
     Trouble,
+    abandon,
     ask,
     end,
-    leave,
     start,
 )
 from pinfold.shell.tree_text import Node
@@ -87,7 +87,7 @@ def _before(text: str, trouble: Trouble, load: Callable[[str], Node]) -> ReadLin
 
 SPARE = 3
 """Processes kept waiting: enough for the texts inside of a line, and for a line that follows at once."""
-PATIENCE = 0.004
+REFILL_DELAY = 0.004
 """Seconds in which whoever asked may finish, before new processes are started beside it."""
 MAX_CHARACTERS = 10_000
 
@@ -169,7 +169,7 @@ class Parser:
         inherited = [*self._ended, *self._waiting]
         self._ended, self._waiting, self._is_refilling = [], [], False
         for process in inherited:
-            leave(process)
+            abandon(process)
 
     def _reap(self) -> None:
         while True:
@@ -194,7 +194,7 @@ class Parser:
         self._is_refilling = False
 
     def _refill_later(self) -> None:
-        time.sleep(PATIENCE)
+        time.sleep(REFILL_DELAY)
         self._refill()
 
     def _refill_soon(self) -> None:

@@ -37,12 +37,12 @@ from pinfold.shell.results import MAX_DEPTH
 from pinfold.shell.started_commands import (
     StartedCommands,
     Unwrapped,
-    also,
     changed_by,
     is_code,
     is_code_file,
     listed,
     run_by_its_first_line,
+    stand_for,
     with_unseen_arguments,
 )
 from pinfold.shell.stdin import given_texts, is_standard_input, is_stream
@@ -59,19 +59,19 @@ MAX_COPIES = 8
 
 
 def unwrap(
-    command: Command, held_by: ContentsOf = lambda _: NOTHING_HELD, *, sets_path: bool = False
+    command: Command, contents_of: ContentsOf = lambda _: NOTHING_HELD, *, sets_path: bool = False
 ) -> Unwrapped:
     """What a simple command does and what else it starts. Total: any words get an answer.
 
     `sets_path` says that the line changes where programs are looked for, so that any file may be one.
     """
-    found = _unwrapped(command, held_by)
+    found = _unwrapped(command, contents_of)
     written = _written(found.command)
     runs_file = bool(command.words) and (sets_path or "/" in command.words[0].source)
-    held = held_by(command.words[0]) if runs_file else NOTHING_HELD
+    held = contents_of(command.words[0]) if runs_file else NOTHING_HELD
     inner = tuple(run_by_its_first_line(text, command) for text in held.texts)
-    for source in held.sources[:MAX_COPIES]:
-        found = _by_another_name(found, replace(command, words=(source, *command.words[1:])), held_by)
+    for source in held.copied_from[:MAX_COPIES]:
+        found = _by_another_name(found, replace(command, words=(source, *command.words[1:])), contents_of)
     found = replace(found, inner=inner + found.inner, written=written) if written or inner else found
     if command.words and command.words[0].file_name is not None and command.words[0].literal is None:
         first = command.words[0]
@@ -88,7 +88,7 @@ def _written(command: Command) -> tuple[WrittenFile, ...]:
     return tuple(written_by(command))
 
 
-def _unwrapped(command: Command, held_by: ContentsOf) -> Unwrapped:
+def _unwrapped(command: Command, contents_of: ContentsOf) -> Unwrapped:
     if not command.words:
         hazards = command.hazards + assignment_hazards(command.assignments)
         told = texts_in_variables(command.assignments, command.via)
@@ -102,18 +102,22 @@ def _unwrapped(command: Command, held_by: ContentsOf) -> Unwrapped:
     name = program_name(written)
     if service := service_of(written):
         words = (literal_word("service", first.span), literal_word(service, first.span), *command.words[1:])
-        return _by_another_name(Unwrapped(uncharted(command, name)), replace(command, words=words), held_by)
+        return _by_another_name(
+            Unwrapped(uncharted(command, name)), replace(command, words=words), contents_of
+        )
     known = chart(name)
     if known is None:
-        return _uncharted(command, name, held_by)
+        return _uncharted(command, name, contents_of)
     command = with_unseen_arguments(command, known.program.argument_files)
     stages = resolve(known, command.words[1:])
     more = declared(name, command.words[1:], command.assignments)
-    unwrapping = _Unwrapping(replace(command, assignments=command.assignments + more), name, stages, held_by)
+    unwrapping = _Unwrapping(
+        replace(command, assignments=command.assignments + more), name, stages, contents_of
+    )
     return unwrapping.unwrapped(more)
 
 
-def _uncharted(command: Command, name: str, held_by: ContentsOf) -> Unwrapped:
+def _uncharted(command: Command, name: str, contents_of: ContentsOf) -> Unwrapped:
     words = tuple(literal_word(word, command.words[0].span) for word in spelled_out(name))
     inner = replace(command, words=words + command.words[1:], via=(*command.via, name))
     told = texts_in_variables(() if command.via else command.assignments, command.via)
@@ -123,18 +127,18 @@ def _uncharted(command: Command, name: str, held_by: ContentsOf) -> Unwrapped:
     if package == name:
         return found
     plain = literal_word(package, command.words[0].span)
-    return _by_another_name(found, replace(command, words=(plain, *command.words[1:])), held_by)
+    return _by_another_name(found, replace(command, words=(plain, *command.words[1:])), contents_of)
 
 
-def _by_another_name(found: Unwrapped, other: Command, held_by: ContentsOf) -> Unwrapped:
+def _by_another_name(found: Unwrapped, other: Command, contents_of: ContentsOf) -> Unwrapped:
     """All that the other one would start is started, and deny and ask rules that speak of it are asked."""
     first = other.words[0]
     if first.literal is None and first.file_name is None:
-        return replace(found, command=also(found.command, uncharted(other, "")))
-    more = _unwrapped(other, held_by)
+        return replace(found, command=stand_for(found.command, uncharted(other, "")))
+    more = _unwrapped(other, contents_of)
     return replace(
         found,
-        command=also(found.command, more.command),
+        command=stand_for(found.command, more.command),
         inner=found.inner + more.inner,
         texts=found.texts + more.texts,
         unknowns=found.unknowns + more.unknowns,
@@ -143,10 +147,10 @@ def _by_another_name(found: Unwrapped, other: Command, held_by: ContentsOf) -> U
 
 class _Unwrapping:
     def __init__(
-        self, command: Command, name: str, stages: tuple[CommandStage, ...], held_by: ContentsOf
+        self, command: Command, name: str, stages: tuple[CommandStage, ...], contents_of: ContentsOf
     ) -> None:
         self.name = name
-        self.held_by = held_by
+        self.contents_of = contents_of
         self.stages = stages
         self.runs = stages[-1].chart.program.runs or NOTHING
         self.found = StartedCommands(complete(command, name, stages), name, self.runs)
@@ -165,7 +169,7 @@ class _Unwrapping:
             self._code().judge_words()
         for name in dict.fromkeys(name for stage in self.stages for name in stage.chart.loads):
             self._code().judge_loaded(name)
-        self._fed()
+        self._judge_fed_script()
         for given in self.given:
             self._option(given)
             if given.option.module and given.value is not None:
@@ -177,14 +181,14 @@ class _Unwrapping:
             self._code().judge_standard_input()
         # What a wrapper was given reaches what it wraps, but is told once.
         found, command = self.found, self.found.command
-        found.tell(declared if command.via else command.assignments, command.via)
+        found.add_variables(declared if command.via else command.assignments, command.via)
         self.hazards += declaration_hazards(self.name, self.operands)
         command = replace(command, hazards=tuple(dict.fromkeys(command.hazards + tuple(self.hazards))))
         if self._is_transparent(command):
             command = replace(command, traits=command.traits | {Trait.TRANSPARENT})
         return Unwrapped(command, tuple(found.inner), tuple(found.texts), tuple(found.unknowns))
 
-    def _fed(self) -> None:
+    def _judge_fed_script(self) -> None:
         """A script on standard input is as hazardous as one among the operands."""
         table = self.stages[-1].chart.program.operands
         if self.runs.stdin == "script" and table.unsafe:
@@ -196,7 +200,7 @@ class _Unwrapping:
     def _code(self) -> "InlineCode":
         from pinfold.shell.inline_code import InlineCode  # most commands run none
 
-        return InlineCode(self.found, self.stages, self.held_by)
+        return InlineCode(self.found, self.stages, self.contents_of)
 
     def _is_transparent(self, command: Command) -> bool:
         """Only a wrapper that surely wraps, and whose own words are all harmless, may go without cover."""
@@ -218,13 +222,13 @@ class _Unwrapping:
             directories=command.directories,
             via=self.found.via,
         )
-        more = _by_another_name(Unwrapped(replace(command, stands_for=None)), other, self.held_by)
+        more = _by_another_name(Unwrapped(replace(command, stands_for=None)), other, self.contents_of)
         self.found.inner += more.inner
         self.found.texts += more.texts
         self.found.unknowns += more.unknowns
         meant = more.command.stands_for or command
         self.found.command = replace(
-            also(command, meant),
+            stand_for(command, meant),
             reads=command.reads + meant.reads,
             reads_below=command.reads_below or meant.reads_below,
             follows_links=command.follows_links or meant.follows_links,
@@ -296,9 +300,9 @@ class _Unwrapping:
             case "foreign":
                 self.found.start_foreign(given.word.span)
             case "alike":
-                self._alike(given.value or next(iter(self.operands), given.word))
+                self._start_if_read_alike(given.value or next(iter(self.operands), given.word))
 
-    def _alike(self, text: Word) -> None:
+    def _start_if_read_alike(self, text: Word) -> None:
         """Text for another shell, which may be one that reads as bash does."""
         if text.literal is not None and reads_alike(text.literal):
             self.found.start_text((text,), text.span)
@@ -329,7 +333,7 @@ class _Unwrapping:
     # Operands
 
     def _operands(self) -> None:
-        kind = self._kind()
+        kind = self._operands_run_as()
         if kind == "split":
             return
         if self.runs.swapped and len(self.operands) > 1:
@@ -346,7 +350,7 @@ class _Unwrapping:
         if self.runs.stdin == "script":
             # Its operands are files, databases and the like: only what the line itself makes is doubted.
             doubts = tuple(word for word in doubts if any(isinstance(part, Computed) for part in word.parts))
-        if kind == "argv" and self._stands_before_the_command(doubts):
+        if kind == "argv" and self._precedes_the_command(doubts):
             self._start_as_with_an_option(doubts[0])
             why = f"what `{doubts[0].source}` is to `{self.name}` is only known when it runs"
             self.found.unknowns.append(Unknown(why, doubts[0].span, False))
@@ -356,7 +360,7 @@ class _Unwrapping:
         is_input = bool(words and self.runs.stdin and is_standard_input(words[0], self.places))
         if words and self.runs.stdin and not kind:
             is_input |= self._code().judge_file(words[0])
-            copied = self.held_by(words[0]).sources[:MAX_COPIES]
+            copied = self.contents_of(words[0]).copied_from[:MAX_COPIES]
             for file in (words[0], *copied) if not is_input and self._is_interpreter else ():
                 self._stand_for(file_as_program(file), words[1:])
         if not words or kind == "stdin" or is_input:
@@ -393,7 +397,7 @@ class _Unwrapping:
     def _is_interpreter(self) -> bool:
         return any(Trait.INTERPRETER in stage.chart.program.traits for stage in self.stages)
 
-    def _stands_before_the_command(self, doubts: tuple[Word, ...]) -> bool:
+    def _precedes_the_command(self, doubts: tuple[Word, ...]) -> bool:
         """`docker exec "$ID" npm test`: one word, and no option that it may be starts anything by itself."""
         named = self.operands[: self.runs.skip]
         is_one = len(doubts) == 1 and doubts[0] in named and not doubts[0].splits
@@ -407,7 +411,7 @@ class _Unwrapping:
         for after in (at + 1, at + 2):
             self.found.start(words[:at] + words[after:])
 
-    def _kind(self) -> str:
+    def _operands_run_as(self) -> str:
         """What the operands are to this command: an option may have changed it."""
         kinds = {"rest": "argv", "first": "first", "stdin": "stdin", "split": "split"}
         for given in self.given:

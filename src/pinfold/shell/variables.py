@@ -114,7 +114,7 @@ def note_assigned(name: str, span: Span, findings: Findings, *, looped: bool = F
     Facts about bash: what is given to `RANDOM`, `SECONDS` and their like is evaluated as arithmetic. Such
     names are not among the harmless ones.
     """
-    (findings.looped if looped else findings.assigned).add(name)
+    (findings.assigned_by_loop if looped else findings.assigned).add(name)
     facts = findings.facts
     exported = facts.exports_all or name in facts.exported or name in IN_MANY_ENVIRONMENTS
     if name in RUN_LATER:

@@ -362,7 +362,7 @@ class _Walker(RedirectionVisitor):
         if self.called and self.source.within is None and not self.facts.sets_parameters:
             from pinfold.shell.forwarding_functions import ForwardedCommand  # most lines have no function
 
-            self.findings.pass_on(ForwardedCommand(self.called, command))
+            self.findings.add_forwarded(ForwardedCommand(self.called, command))
 
     def extent(self, stmt: Node) -> Span:
         """A statement without its `;` and without the bodies of its here-documents."""

@@ -33,7 +33,7 @@ class FileContents(Struct, frozen=True):
     """What a file may hold, as far as the line says it."""
 
     texts: tuple[Word, ...] = ()
-    sources: tuple[Word, ...] = ()
+    copied_from: tuple[Word, ...] = ()
     """The files that it may be a copy of, or a link to."""
 
 
@@ -42,7 +42,7 @@ ContentsOf = Callable[[Word], FileContents]
 """Says what a file holds that the line itself writes."""
 
 
-def held_by(file: Word, written: tuple[WrittenFile, ...]) -> FileContents:
+def contents_of(file: Word, written: tuple[WrittenFile, ...]) -> FileContents:
     """What a file may hold of all that the line writes."""
     files: dict[str, list[WrittenFile]] = {}
     for each in written:
